@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,9 +16,10 @@ from app.core.context.awareness import awareness_block
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.overlap import message_text
 from app.core.model.schemas.session import SESSION
-from app.core.retrieval.corpus import LABEL, Corpus, Source
+from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.serving import Recall
 from app.core.summarizer.offline.extractive import digest as extractive_digest
+from app.core.text.speakers import without_speaker
 from app.core.text.token_counts import estimate_text, weigh
 from bench.replay import EVERYTHING, Replay
 from bench.survival import DATA
@@ -28,7 +28,6 @@ WINDOW: Final = 1_048_576
 """The default model's: what an asked budget is measured against."""
 _NIL: Final = UUID(int=0)
 _THEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_LABEL: Final = re.compile(rf"\A(?:{LABEL.pattern})")
 LONG_ANSWER: Final = 400
 """Tokens of a joined message."""
 CATEGORIES: Final[Mapping[Any, str]] = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single hop"}
@@ -119,7 +118,7 @@ def with_long_answers(talk: Talk, size: int = LONG_ANSWER) -> Talk:
 
 def nameless(talk: Talk) -> Talk:
     """The talk without the speakers' names before what they say."""
-    messages = ({**message, "content": _LABEL.sub("", message["content"])} for message in talk.messages)
+    messages = ({**message, "content": without_speaker(message["content"])} for message in talk.messages)
     return replace(talk, messages=tuple(messages))
 
 

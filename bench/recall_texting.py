@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from app.core.retrieval.corpus import LABEL
 from app.core.text.sentences import sentences
+from app.core.text.speakers import without_speaker
 from app.core.text.words import stems
 from bench.recall_talks import Asked, Talk
 
@@ -51,8 +51,8 @@ def texted(talk: Talk) -> Talk:
     messages: list[dict[str, Any]] = []
     places: dict[int, list[tuple[int, str]]] = {}
     for seq, message in enumerate(talk.messages, start=1):
-        label = LABEL.match(message["content"])
-        name, said = (label[0], message["content"][label.end() :]) if label else ("", message["content"])
+        said = without_speaker(message["content"])
+        name = message["content"].removesuffix(said)
         places[seq] = []
         for part in sentences(said) or [said]:
             messages.append({**message, "content": name + _typed(part, chance)})

@@ -469,3 +469,9 @@ def test_the_tables_are_part_of_the_package() -> None:
 )
 def test_what_a_message_repeats_is_one_anchor(text: str, contents: list[str]) -> None:
     assert [anchor.content for anchor in detect(message(1, text))] == contents
+
+
+def test_what_a_fence_encloses_is_not_said_whatever_stands_behind_the_fence() -> None:
+    code = "```js {\nWe must never store card numbers.\n```"
+    assert found(f"Look at this:\n{code}\nThanks.") == []
+    assert found("We must never store card numbers.") != [], "control"

@@ -18,6 +18,7 @@ from app.core.model.schemas import SESSION, SUMMARY
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan
 from app.core.state.apply import Applied, ApplyContext, apply_candidate
+from app.core.text.language import detect
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 from app.core.validation import survival
@@ -160,6 +161,13 @@ def test_secrets_are_not_brought_back() -> None:
 def test_the_speaker_is_named_in_the_talks_language(text: str, speaker: str) -> None:
     (one,) = lost(talk(text))
     assert one.said == f'{speaker}: "{text}"'
+
+
+def test_a_message_too_short_to_tell_its_language_is_quoted_in_that_of_the_talk() -> None:
+    short, talked = "Бюджет 48 500 евро.", "Мы с женой давно хотели поехать на море, и теперь у нас есть деньги на это."
+    assert detect(short) is None, "control"
+    (one,) = lost(talk(talked, "Понимаю.", short))
+    assert one.said == f'Пользователь написал: "{short}"'
 
 
 sayings = st.sampled_from(

@@ -24,7 +24,7 @@ FROM_TABLES: Final = {
     "app/core/validation/orders.py": {"_patterns"},
     "app/core/anchors/cues.py": {"__init__"},
     "app/core/anchors/tables.py": {"_table", "_row", "_opening"},
-    "app/core/model/policies/goals.py": {"_compiled"},
+    "app/core/model/policies/goals.py": {"__init__"},
     "app/core/retrieval/words.py": {"__init__"},
     "app/core/text/language_tables.py": {"pattern_of"},
 }

@@ -19,7 +19,6 @@ from app.core.segments import topics
 from app.core.segments.reading import read
 from app.core.text import identifiers
 from app.core.text import token_counts as tokens
-from app.core.text.factors import fold
 from app.usecases.compaction.segmenting import cut_span, told_segments
 from bench.growth import talk
 from tests.unit.test_anchors_transitions import anchors_of
@@ -103,13 +102,14 @@ def test_a_pattern_is_tried_only_where_a_piece_that_it_needs_stands(monkeypatch:
     assert sum(one.asked for one in counted.values()) < len(set(said)) * len(counted) / 3
 
 
-def test_a_goal_is_looked_for_only_where_a_piece_of_it_stands() -> None:
-    tried = []
-    for message in talk(100, seed=14):
-        folded = fold(message.content)
-        tried += [one for one in goals._GOALS if any(piece in folded for piece in one.needs or ("",))]
-    assert all(one.needs for one in goals._GOALS)
-    assert len(tried) < 100 * len(goals._GOALS) / 10
+def test_a_goal_is_looked_for_only_where_a_piece_of_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns = goals._GOALS.patterns
+    counted = {bit: Counted(pattern) for bit, pattern in patterns.items()}
+    monkeypatch.setattr(goals._GOALS, "patterns", counted)
+    said = [message.content for message in talk(100, seed=14)]
+    plain = [any(pattern.search(one) for pattern in patterns.values()) for one in said]
+    assert [goals.states_goal(one) for one in said] == plain
+    assert sum(one.asked for one in counted.values()) < 100 * len(counted) / 10
 
 
 async def test_what_an_anchor_gives_up_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,10 @@ from app.core.anchors.topics import Topic, stems_of, values_of
 from app.core.model.anchors import AnchorType
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import GENERIC, STOPWORDS
-from app.core.text.words import GENERIC_STEMS, stem
+from app.core.text.words import GENERIC_STEMS, stem, tokens
 
 _REMEMBERED: Final = 4_096
 _PARALLEL: Final = 2  # places of one sentence at which another has something else
-_WORD: Final = compiled(r"(?=\S{0,60}\d)[^\W_]+(?:[/.:_+-]+[^\W_]+)+|[^\W_]+(?:'[^\W\d_]{1,3}\b)?")
-"""A word, or a code as a whole."""
 
 _ADDED: Final = frozenset({"name", "time"})
 """Values of which there may be one more, where something is forbidden."""
@@ -150,7 +148,6 @@ def _every_stem(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in _words(text))
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def changing(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of the words that only say that something is chosen, or changes."""
     plain = text.replace("’", "'")
@@ -253,4 +250,4 @@ def _form(text: str, tables: tuple[Table, ...]) -> tuple[tuple[str, ...], tuple[
 
 def _words(text: str) -> list[str]:
     plain = text.lower().replace("’", "'").replace("ё", "е")
-    return [word.removesuffix("'s") for word in _WORD.findall(plain)]
+    return [word.removesuffix("'s") for word in tokens(plain)]

@@ -15,14 +15,14 @@ from app.core.anchors.slots import adds, aim_of, apart, calls, chosen, narrows, 
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic
 from app.core.model.anchors import Anchor, AnchorType
-from app.core.text.patterns import compiled
+from app.core.text.clauses import clause_starts
+from app.core.text.sentences import starts_within
 
 NEAR: Final = 8  # positions: as far as a remark without a subject of its own points back
 FAR: Final = 24  # positions: as far as a name of a known kind does
 NEXT: Final = 3  # positions: a direct answer, with a tool call and its result in between
 TERSE: Final = 2  # content words: with fewer than these an utterance leans on the one before
-_JOINTS: Final = compiled(r"[;(]\s?|[:,](?!\d)\s?|\s[—–-]\s|[.!]\s")
-_MOST_JOINTS: Final = 6
+_MOST_HEADS: Final = 6
 ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
 _CHOSEN: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})
 
@@ -122,12 +122,12 @@ def _is_plain(point: Topic, topic: Topic, old: Anchor, distance: int) -> bool:
 def _point(pool: Pool, text: str, tables: Sequence[Table]) -> str:
     """What a correction says is right, without the reasons that follow, and the words that only take back."""
     text = text.replace("’", "'")
-    ends = {joint.start() for joint in _JOINTS.finditer(text)}
+    ends = {*clause_starts(text), *starts_within(text, 0, len(text))}
     for table in tables:
         for said in table.takes_back.all_in(text):
             text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
         ends |= {reason.start() for reason in table.because.all_in(text)}
-    heads = [text[:end] for end in sorted(ends)[:_MOST_JOINTS]]
+    heads = [text[:end] for end in sorted(ends)[:_MOST_HEADS]]
     valued = next((head for head in heads if pool.topic(head).values), None)
     if valued is not None or pool.topic(text).values:
         return valued or text

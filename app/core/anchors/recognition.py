@@ -12,7 +12,8 @@ from app.core.anchors.statements import Statement
 from app.core.anchors.tables import Rule, Table
 from app.core.anchors.topics import stems_of, technology_in
 from app.core.model.anchors import AnchorType, Speaker
-from app.core.text.patterns import capped, compiled
+from app.core.text.patterns import capped
+from app.core.text.speakers import without_speaker
 from app.core.text.words import GENERIC_STEMS
 
 _ORDER: Final[tuple[AnchorType, ...]] = (
@@ -43,7 +44,6 @@ _QUOTED: Final = capped(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|`[^`\n]{1,300}`|「[^」\n]{1,300}」",
     LONGEST,
 )
-_LABEL: Final = compiled(r"[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: ")
 
 
 def type_of(statement: Statement, role: Speaker, tables: Sequence[Table]) -> AnchorType | None:
@@ -146,10 +146,7 @@ def _denied(type_: AnchorType, read: Reading) -> bool:
 
 def leads(masked: str, table: Table) -> list[str]:
     """The statement as patterns see it: as it is, and behind a speaker's name and the words before the point."""
-    texts = [masked]
-    label = _LABEL.match(masked)
-    if label:
-        texts.append(masked[label.end() :])
+    texts = list(dict.fromkeys((masked, without_speaker(masked))))
     opening = table.opening.match(texts[-1])
     if opening and opening.end():
         texts.append(texts[-1][opening.end() :])

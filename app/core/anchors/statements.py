@@ -13,17 +13,14 @@ from typing import Final
 from app.core.anchors.cues import LONGEST, Folded
 from app.core.anchors.topics import values_of
 from app.core.model.conversation import Message
-from app.core.reading.passages import own_words
+from app.core.reading.passages import is_data, own_words
+from app.core.text.clauses import clause_starts
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import asks, sentence_spans
 
 _MOST_READ: Final = 20_000  # characters: more than anybody says in one go
-_SOFT_WRAP: Final = 60  # a line at least this long may go on in the next
-_MOST_LOOKED_BACK: Final = 400  # characters of the line before
-_QUOTES_OF_DUMP: Final = 4
 
-_FENCE: Final = compiled(r"[ \t]*(?:```|~~~)")
 _SHOWN: Final = compiled(
     r"[ \t]*[>|]"  # a quoted line, a row of a table
     r"|(?: {4,}+|\t)(?=.{0,400}[{}();=<>\[\]])"  # indented code
@@ -32,11 +29,11 @@ _SHOWN: Final = compiled(
     r"|from\s\S{1,200}\simport\s|SELECT\s.{0,400}\sFROM\s|INSERT\sINTO\s|CREATE\s(?:TABLE|INDEX)\s)"
     r"|[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:From|To|Cc|Subject|Sent|От|Кому|Тема):\s)"  # a log, a letter
 )
-_LIST_MARK: Final = compiled(r"[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})\s")
 _OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
-_BREAKS: Final = str.maketrans(dict.fromkeys("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "))
 _BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-_JOINT: Final = compiled(r"[;:]\s|,\s|\s[—–-]\s|[，、；：]|\s(?=\S)")
+_FENCES: Final = ("```", "~~~")
+_SIGN: Final = compiled(r"\S")
+_BLANK: Final = compiled(r"\s(?=\S)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,54 +78,32 @@ def statements(message: Message) -> list[Statement]:
     spoken = message.content[:_MOST_READ]
     if message.role == "user":
         spoken = own_words(spoken)
-    if _is_dump(spoken):
+    if is_data(spoken):
         return []
     return list(_statements(spoken))
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    number = 0
-    for start, line in _lines(text):
-        position = 0
-        for sentence in sentences(line):
-            place = line.find(sentence, position)
-            if place < 0:
-                continue
-            position = place + len(sentence)
-            opening = _OPENING.match(sentence)
-            lead = opening.end() if opening else 0
-            yield from _parts(text, start + place + lead, start + position, number=number)
-            number += 1
+    for number, (start, end) in enumerate(sentence_spans(_said(text))):
+        if not text.startswith(_FENCES, start):
+            opening = _OPENING.match(text, start, end)
+            yield from _parts(text, opening.end() if opening else start, end, number=number)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """(place, line) of what is said, lines that plainly go on joined; as long as what they stand for."""
-    start = place = 0
-    fenced = False
-    for raw in text.splitlines(keepends=True):
-        fence = _FENCE.match(raw) is not None
-        shown = fenced or fence or not raw.strip() or _SHOWN.match(raw) is not None
-        fenced ^= fence
-        if place > start and (shown or not _goes_on(text[start:place], raw)):
-            yield start, text[start:place].translate(_BREAKS)
-            start = place
-        place += len(raw)
-        if shown:
-            start = place
-    if place > start:
-        yield start, text[start:place].translate(_BREAKS)
+def _said(text: str) -> str:
+    """The text with a blank in place of every sign of a line that only shows something."""
+    lines = text.splitlines(keepends=True)
+    return "".join(_SIGN.sub(" ", line) if _is_shown(line) else line for line in lines)
 
 
-def _goes_on(before: str, line: str) -> bool:
-    last = before[-_MOST_LOOKED_BACK:].strip().splitlines()[-1].strip()
-    following = line.strip()
-    wrapped = len(last) >= _SOFT_WRAP and not _LIST_MARK.match(line) and following[0].islower()
-    return wrapped and last[-1] not in ".!?:;…。！？"
+def _is_shown(line: str) -> bool:
+    """Whether a line only shows something; a fence stays, so that what it encloses is known."""
+    return _SHOWN.match(line) is not None and not line.lstrip(" \t").startswith(_FENCES)
 
 
 def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
     """A sentence, or its parts: cut behind a clause, never inside an exact value."""
-    is_question = text[start:end].rstrip("\"'”’» )*_").endswith(("?", "？", "؟"))
+    is_question = asks(text[start:end])
     is_long = end - start > LONGEST
     values = find_identifiers(text[start:end]) if is_long else []
     for first, last in _pieces(text[start:end], values):
@@ -145,8 +120,9 @@ def _pieces(sentence: str, values: list[Identifier]) -> Iterator[tuple[int, int]
         yield 0, len(sentence)
         return
     spans = [(one.start, one.start + len(one.text)) for one in values]
-    joints = [(joint.end(), joint.group() != " ") for joint in _JOINT.finditer(sentence)]
-    joints = _outside(joints, spans)
+    clauses = frozenset(clause_starts(sentence))
+    words = {blank.end() for blank in _BLANK.finditer(sentence)}
+    joints = _outside([(place, place in clauses) for place in sorted(clauses | words)], spans)
     start, index = 0, 0
     while len(sentence) - start > LONGEST:
         clause = word = 0
@@ -173,8 +149,3 @@ def _outside(joints: list[tuple[int, bool]], spans: list[tuple[int, int]]) -> li
         if index == len(spans) or not spans[index][0] < place < spans[index][1]:
             kept.append((place, is_clause))
     return kept
-
-
-def _is_dump(text: str) -> bool:
-    stripped = text.strip()
-    return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= _QUOTES_OF_DUMP

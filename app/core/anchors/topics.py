@@ -9,9 +9,8 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.text.identifiers import Identifier, find_identifiers
-from app.core.text.patterns import compiled
 from app.core.text.word_lists import TECHNOLOGY
-from app.core.text.words import GENERIC_STEMS, stem, words
+from app.core.text.words import GENERIC_STEMS, stem, tokens, words
 
 _CLASSES: Final[Mapping[str, str]] = {
     "date": "time",
@@ -58,7 +57,6 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
 EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
 """Kinds of which one project has one thing, as a rule."""
 
-_WORD: Final = compiled(r"[^\W_]+(?:[.+#-][^\W_]+)*")
 _REMEMBERED: Final = 4_096
 _QUOTES: Final = "\"'`«»“”„"
 
@@ -84,16 +82,15 @@ class Topic:
     @staticmethod
     def kinds_of(name: str) -> frozenset[str]:
         """Of one name, in lower case."""
-        return frozenset(kind for kind, known in _KINDS.items() if not known.isdisjoint(_WORD.findall(name)))
+        return frozenset(kind for kind, known in _KINDS.items() if not known.isdisjoint(tokens(name)))
 
     def of_class(self, class_: str) -> frozenset[str]:
         """The values of one class."""
         return frozenset(value for known, value in self.values if known == class_)
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def values_of(text: str) -> tuple[Identifier, ...]:
-    """``find_identifiers``, for texts that are asked about more than once."""
+    """``find_identifiers``, which nobody changes."""
     return tuple(find_identifiers(text))
 
 
@@ -105,7 +102,7 @@ def stems_of(text: str) -> frozenset[str]:
 
 def technology_in(text: str) -> list[str]:
     """Names of technology, which nobody needs to write with a capital, in lower case."""
-    return [word for word in map(str.lower, _WORD.findall(text)) if word in TECHNOLOGY]
+    return [word for word in map(str.lower, tokens(text)) if word in TECHNOLOGY]
 
 
 def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
@@ -126,4 +123,4 @@ def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
 def ousted(found: Iterable[re.Match[str]]) -> frozenset[str]:
     """Stems of what a text says is given up: ``instead of Postgres``, ``no longer Jenkins``."""
     named = (word for match in found for word in match.groups() if word)
-    return frozenset(stem(part.lower()) for word in named for part in _WORD.findall(word)) - GENERIC_STEMS
+    return frozenset(stem(part.lower()) for word in named for part in tokens(word)) - GENERIC_STEMS

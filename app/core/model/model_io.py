@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from app.core.model.anchors import Anchor
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message, Usage
+from app.core.model.provenance import language_of
 from app.core.model.segments import CutSegment
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.parts import Part
@@ -197,7 +199,7 @@ class Doubt:
     """What the messages hold in place of that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SummaryRequest:
     """One call of the summarizer, structured.
 
@@ -233,6 +235,11 @@ class SummaryRequest:
     """When it is asked again: what of its answer does not hold."""
     lost: tuple[tuple[int, str], ...] = ()
     """When it is asked again: (message, sentence) of values that nothing would tell any more."""
+
+    @cached_property
+    def language(self) -> str | None:
+        """The language of the chunk; ``None`` where it cannot be told."""
+        return language_of(self.messages)
 
     @property
     def asks_again(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from app.core.model.conversation import Message
 from app.core.model.state import Origin
+from app.core.text.language import detect, language_of_locale
 from app.core.text.patterns import compiled
 from app.core.text.words import stems
 
@@ -56,7 +57,7 @@ def regions(content: str) -> tuple[str, str]:
 
 
 def own_words(messages: Sequence[Message]) -> str:
-    """What users and assistants said themselves, without what was pasted: by it a conversation's language is told.
+    """What users and assistants said themselves, without what was pasted.
 
     Everything, where they did nothing but paste.
     """
@@ -64,6 +65,25 @@ def own_words(messages: Sequence[Message]) -> str:
     own = (regions(message.content)[1] if message.role == "user" else message.content for message in spoken)
     words = "\n".join(own)
     return words if words.strip() else "\n".join(message.content for message in spoken)
+
+
+_SAMPLE: Final = 4_000  # characters from each end are plenty to know the language by
+
+
+def language_of(messages: Sequence[Message]) -> str | None:
+    """The language that is spoken in these messages (ISO 639-1); ``None`` where that cannot be told."""
+    return detect(sample_of(messages))
+
+
+def language_or_locale(messages: Sequence[Message], locale: str = "en") -> str:
+    """The language that is spoken; the locale's where that cannot be told."""
+    return language_of(messages) or language_of_locale(locale)
+
+
+def sample_of(messages: Sequence[Message]) -> str:
+    """The beginning and the end of what was said: by it the language is told."""
+    spoken = own_words(messages)
+    return spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
 
 
 _SIGNS: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, Literal
 
-from app.core.text.factors import fold, pieces
+from app.core.text.factors import Index, fold
 from app.core.text.patterns import compiled
 
 Cue = Literal[
@@ -408,7 +408,8 @@ HEADING: Final = compiled(
 BOILERPLATE: Final = compiled(
     r"GOOGLE_API_KEY|no language model is configured|языковая модель не подключена", re.IGNORECASE
 )
-_NEEDS: Final = {cue: pieces(pattern.pattern) for cue, pattern in PATTERNS.items()}
+_INDEX: Final = Index()
+_BITS: Final = {cue: _INDEX.add(pattern.pattern) for cue, pattern in PATTERNS.items()}
 _REMEMBERED: Final = 4_096  # sentences: a chunk is read for its state, and once more for its segments
 
 READING_TOOL: Final = compiled(
@@ -421,10 +422,5 @@ READING_TOOL: Final = compiled(
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")
-    folded = fold(plain)
-    return frozenset(cue for cue, pattern in PATTERNS.items() if _may_fit(cue, folded) and pattern.search(plain))
-
-
-def _may_fit(cue: Cue, folded: str) -> bool:
-    needs = _NEEDS[cue]
-    return needs is None or any(piece in folded for piece in needs)
+    opened = _INDEX.open(fold(plain))
+    return frozenset(cue for cue, pattern in PATTERNS.items() if _BITS[cue] & opened and pattern.search(plain))

@@ -19,12 +19,10 @@ from app.core.text.clauses import tight
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import asks, sentences
+from app.core.text.speakers import Label, labels_of
 from app.core.text.words import stems
 
-_LABEL: Final = compiled(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
-_LABELLED_SHARE: Final = 0.6  # of a role's messages must begin with the same name for it to be the speaker's
-_FEWEST_LABELLED: Final = 3
 _MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
 _LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
@@ -103,17 +101,17 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         language: Of the labels of speakers without a name.
         brief: Also leave out headings ("NOTE:") where a core is told.
     """
-    speakers = _named_speakers(messages)
+    labels = labels_of([(message.role, message.content) for message in messages])
+    speakers = _names_of_roles(messages, labels)
+    names = frozenset(label.name for label in labels if label)
     found: list[Passage] = []
-    for turn, message in enumerate(messages):
+    for turn, (message, label) in enumerate(zip(messages, labels, strict=True)):
         if message.role == "system" or message.is_command:
             continue
-        label = speakers.get(message.role)
-        content = message.content
-        if label and content.lstrip().startswith(f"{label}: "):
-            content = content.lstrip()[len(label) + 2 :]
+        name = label.name if label else speakers.get(message.role)
+        content = message.content[label.end :] if label else message.content
         own = len(own_words(content))
-        dumped = _is_data(content) or _holds_data(message)
+        dumped = is_data(content) or _holds_data(message)
         place = 0
         for raw, text, line in _pieces(message, content):
             place = max(place, content.find(raw, place))
@@ -124,9 +122,9 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
                     index=len(found),
                     message=message,
                     turn=turn,
-                    speaker=label or role_label(message.role, language),
-                    named=label is not None,
-                    speakers=frozenset(speakers.values()),
+                    speaker=name or role_label(message.role, language),
+                    named=name is not None,
+                    speakers=names,
                     is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or dumped)
                     or text.endswith(":")
                     or (message.role == "assistant" and BOILERPLATE.search(content) is not None),
@@ -184,7 +182,7 @@ def _passage(
         stems=frozenset(stems(text)),
         cues=cues,
         identifiers=found,
-        is_question=line is None and text.rstrip("\"'”» )*_").endswith(("?", "？", "؟")),
+        is_question=line is None and asks(text),
         is_named=named,
         turn=turn,
         verdict=verdict,
@@ -216,29 +214,16 @@ def _is_action(text: str, message: Message) -> bool:
     return any(text.startswith(f"{name}(") for name in names if name and not READING_TOOL.match(name))
 
 
-def _named_speakers(messages: Sequence[Message]) -> dict[str, str]:
-    """Role to name, where the messages of a role begin with ``Name:``."""
-    counts: dict[str, Counter[str]] = {"user": Counter(), "assistant": Counter()}
-    totals: Counter[str] = Counter()
-    for message in messages:
-        if message.role in counts and message.content:
-            totals[message.role] += 1
-            match = _LABEL.match(message.content)
-            if match:
-                counts[message.role][match.group(1)] += 1
-    named: dict[str, str] = {}
-    for role, names in counts.items():
-        if names:
-            name, times = names.most_common(1)[0]
-            if times >= max(_FEWEST_LABELLED, _LABELLED_SHARE * totals[role]):
-                named[role] = name
-    return named
+def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None]) -> dict[str, str]:
+    """The name that most messages of a role begin with: it says the others too."""
+    pairs = Counter((message.role, label.name) for message, label in zip(messages, labels, strict=True) if label)
+    return {role: name for (role, name), _ in reversed(pairs.most_common())}
 
 
 def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""
     found = [content] if _is_one(content) else sentences(content)
-    if _is_data(content):
+    if is_data(content):
         yield from _data(content)
         found = []
     elif message.role == "tool" and is_log(content):
@@ -271,7 +256,7 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | Non
         yield text, text, parse_line(text)
     elif kind == "tool_result":
         content = _dump(part.get("content", ""))
-        if _is_data(content):
+        if is_data(content):
             yield from _data(content)
         elif is_log(content):
             yield from _logged(content)
@@ -327,7 +312,7 @@ def _one_line(text: str) -> str:
     return clip(" ".join(text.split()), _ARGUMENT)
 
 
-def _is_data(text: str) -> bool:
+def is_data(text: str) -> bool:
     """A dump of JSON says nothing by its sentences; whoever used it has said what mattered."""
     stripped = text.strip()
     return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= 4  # noqa: PLR2004
@@ -335,7 +320,7 @@ def _is_data(text: str) -> bool:
 
 def _holds_data(message: Message) -> bool:
     """Whether a tool's result is such a dump."""
-    return any(_is_data(_dump(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
+    return any(is_data(_dump(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
 
 
 def _tidy(raw: str) -> str:

@@ -14,6 +14,8 @@ from typing import Final
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
 from app.core.text.patterns import compiled
+from app.core.text.sentences import asks, sentences, starts_within
+from app.core.text.speakers import Label, labels_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems, stems_of_tokens
 
@@ -22,10 +24,6 @@ SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the
 PIECE: Final = 64  # tokens, about; a long message answers by one of its parts, and is scored by the best
 LONG: Final = 192  # tokens; shorter messages are one piece
 
-LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}): |([\u3400-\u9fff]{2,4})：")
-"""The name of who speaks, before what is said."""
-_LABELLED: Final = 0.6  # of a role's messages begin so, where it is the speaker's name
-_FEWEST: Final = 3  # labelled messages
 _SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
 _ASCII_CAPITALISED: Final = compiled(r"\s([A-Z][a-z]{2,})", re.ASCII)
@@ -34,8 +32,6 @@ _PERSONS: Final = (ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON)
 _TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
 _PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
 _QUOTED: Final = compiled(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
-_SENTENCE_END: Final = compiled(r"[?？]++[!?]*+|(?<![.!。！…])[.!。！…]++(?=\s|$)|\n")
-_BREAK: Final = compiled(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
@@ -102,7 +98,7 @@ def words_of(text: str) -> Words:
         first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
         names = _CAPITALISED.findall(text)
     has_question = "?" in text or "？" in text
-    is_question = has_question and text.rstrip().endswith(("?", "？"))
+    is_question = has_question and asks(text)
     return Words(
         counts=counts,
         length=max(counts.total(), 1),
@@ -117,8 +113,8 @@ def words_of(text: str) -> Words:
 
 
 def _asking(text: str) -> float:
-    ends = _SENTENCE_END.findall(text)
-    return sum(end[0] in "?？" for end in ends) / len(ends)
+    said = sentences(text)
+    return sum(map(asks, said)) / max(len(said), 1)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -160,9 +156,8 @@ class Corpus:
         self, sources: Sequence[Source], *, documents: Mapping[str, int] | None = None, total: int | None = None
     ) -> None:
         self.sources = tuple(sources)
-        self.roles_with_names = _roles_with_names(self.sources)
-        labels = [LABEL.match(source.text) if source.role in self.roles_with_names else None for source in self.sources]
-        self.speakers = frozenset((label[1] or label[2]).lower() for label in labels if label)
+        labels = labels_of([(source.role, source.text) for source in self.sources])
+        self.speakers = frozenset(label.name.lower() for label in labels if label)
         self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
         self.total = max(total or 0, len(self.pieces))
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
@@ -268,8 +263,8 @@ class Corpus:
             before = now
         return turns
 
-    def _text(self, piece: Piece, label: re.Match[str] | None) -> str:
-        start = label.end() if label and piece.start == 0 else piece.start
+    def _text(self, piece: Piece, label: Label | None) -> str:
+        start = label.end if label and piece.start == 0 else piece.start
         return self.sources[piece.owner].text[start : piece.end]
 
     def _places(self) -> tuple[list[int], list[int]]:
@@ -291,19 +286,8 @@ class Corpus:
         return sittings, runs
 
 
-def _roles_with_names(sources: Sequence[Source]) -> frozenset[str]:
-    """Roles whose messages begin with the speaker's name; elsewhere "Note: " is no name."""
-    totals = Counter(source.role for source in sources)
-    labelled = Counter(source.role for source in sources if LABEL.match(source.text))
-    return frozenset(
-        role
-        for role, count in labelled.items()
-        if count >= _LABELLED * totals[role] and (count >= _FEWEST or count == totals[role])
-    )
-
-
-def _speaker(source: Source, label: re.Match[str] | None) -> str:
-    return (label[1] or label[2]).lower() if label else source.role
+def _speaker(source: Source, label: Label | None) -> str:
+    return label.name.lower() if label else source.role
 
 
 def _pieces(index: int, source: Source) -> Iterator[Piece]:
@@ -325,10 +309,9 @@ def _cut(text: str, start: int, about: int) -> int:
     if len(text) - about < (about - start) // 2:
         return len(text)  # a small rest stays with it
     low = start + (about - start) * 2 // 3
-    best, rank = about, 0
-    for found in _BREAK.finditer(text, low, about):
-        mark = text[found.start() - 1 : found.start() + 1]
-        now = 4 if "\n" in found.group() else 3 if mark[:1] in ".!?…。！？" else 2 if found.group()[0] == "," else 1
-        if now >= rank:
-            best, rank = found.end(), now
-    return max(best, start + 1)
+    starts = starts_within(text, low, about)
+    lines = [place for place in starts if text[place - 1] == "\n"]
+    if starts:
+        return (lines or starts)[-1]
+    comma, blank = text.rfind(", ", low, about - 1), text.rfind(" ", low, about)
+    return comma + 2 if comma > 0 else blank + 1 if blank > 0 else max(about, start + 1)

@@ -16,7 +16,8 @@ from app.core.retrieval.serving import passages_in, recalled_in
 from app.core.text.escaping import unescape
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import asks, sentences
+from app.core.text.speakers import label_of
 from app.core.text.words import GENERIC_STEMS, stems
 
 _BLOCK: Final = ("<session_state>", "</session_state>")
@@ -31,7 +32,6 @@ _STATE_WORTH: Final = 1.3  # an entry of the state was chosen for its weight, an
 _ASSISTANT_WORTH: Final = 0.8
 _QUESTION_WORTH: Final = 0.45
 _SPEAKER_WORTH: Final = 1.6
-_LABEL: Final = compiled(r"^([^\W\d_][\w.'’-]{0,23}): ")
 _SECOND_SENTENCE: Final = 0.6
 
 
@@ -120,7 +120,7 @@ def _state_notes(inner: str) -> list[Note]:
 def telling(notes: Sequence[Note], most: int) -> list[Found]:
     """The notes that say most by themselves, in order: for a question about everything."""
     worth = [
-        (len(cues_of(note.text)) + (note.role != "assistant") - 2 * _asks(note), -index)
+        (len(cues_of(note.text)) + (note.role != "assistant") - 2 * asks(note.text), -index)
         for index, note in enumerate(notes)
     ]
     best = sorted(sorted(range(len(notes)), key=lambda index: worth[index], reverse=True)[:most])
@@ -145,7 +145,7 @@ def rank(asked: str, notes: Sequence[Note]) -> list[Found]:
         if len(found) >= _ENOUGH:
             break
         text, words = _best_words(notes[index].text, set(query))
-        answers = index > 0 and matches[index - 1] > 0 and _asks(notes[index - 1])
+        answers = index > 0 and matches[index - 1] > 0 and asks(notes[index - 1].text)
         if not answers and not words & set(query):
             continue  # its neighbours match, but it says nothing of what was asked
         if words and not any(len(words & other) >= _SAME * len(words) for other in kept) and words != set(asked_stems):
@@ -175,10 +175,10 @@ def _match(counts: Counter[str], weights: dict[str, float], average: float) -> f
 
 def _worth(note: Note, query: Sequence[str]) -> float:
     worth = {"state": _STATE_WORTH, "assistant": _ASSISTANT_WORTH}.get(note.role, 1.0)
-    if _asks(note):
+    if asks(note.text):
         worth *= _QUESTION_WORTH
-    label = _LABEL.match(note.text)
-    return worth * _SPEAKER_WORTH if label and set(stems(label.group(1))) & set(query) else worth
+    label = label_of(note.text)
+    return worth * _SPEAKER_WORTH if label and set(stems(label.name)) & set(query) else worth
 
 
 def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str]) -> list[float]:
@@ -193,10 +193,6 @@ def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str
     return [_worth(note, query) * score for note, score in zip(notes, spread, strict=True)]
 
 
-def _asks(note: Note) -> bool:
-    return note.text.rstrip().endswith("?")
-
-
 def _best_words(text: str, query: set[str]) -> tuple[str, set[str]]:
     """The sentence that fits best, with the next one while both are short; verbatim."""
     pieces = [piece for piece in sentences(text) if not (piece[0] == "[" and piece[-1] == "]")]
@@ -204,12 +200,12 @@ def _best_words(text: str, query: set[str]) -> tuple[str, set[str]]:
         return "", set()
     sets = [set(stems(piece)) for piece in pieces]
     scores = [
-        len(found & query) * 2 + min(len(found), 8) / 8 - (0.8 if piece.endswith("?") else 0)
+        len(found & query) * 2 + min(len(found), 8) / 8 - (0.8 if asks(piece) else 0)
         for found, piece in zip(sets, pieces, strict=True)
     ]
     best = max(range(len(pieces)), key=lambda index: (scores[index], -index))
     text, words = pieces[best], sets[best]
     after = best + 1
-    if after < len(pieces) and scores[after] >= _SECOND_SENTENCE * scores[best] and not pieces[after].endswith("?"):
+    if after < len(pieces) and scores[after] >= _SECOND_SENTENCE * scores[best] and not asks(pieces[after]):
         text, words = f"{text} {pieces[after]}", words | sets[after]
     return clip(text), words

@@ -12,12 +12,13 @@ from typing import Final, get_args
 from app.core.anchors.rendering import escape_served
 from app.core.model.conversation import Role
 from app.core.retrieval.choose import Recalled
-from app.core.retrieval.corpus import LABEL, Corpus, Source
+from app.core.retrieval.corpus import Corpus, Source
 from app.core.text.elements import elements_in, outside
 from app.core.text.escaping import plain_letters
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.localization.days import date_line
 from app.core.text.patterns import compiled
+from app.core.text.speakers import label_of
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
@@ -193,5 +194,7 @@ def _line(source: Source, mark: str) -> str:
 
 def _is_named(text: str, marks: tuple[str, ...]) -> bool:
     """Whether a line begins with a name that is none of our marks, and no role's either."""
-    label = LABEL.match(text)
-    return label is not None and not text.startswith(marks) and _plain(label[1] or label[2]) not in _ROLE_NAMES
+    label = label_of(text)
+    if label is None or text.startswith(marks):
+        return False
+    return _ROLE_NAMES.isdisjoint(map(_plain, (label.name, label.name.replace(" ", ""), *label.name.split(" "))))

@@ -14,12 +14,13 @@ from typing import Final
 
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
+from app.core.model.provenance import language_or_locale
 from app.core.model.segments import CutSegment, Level
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage, clip
 from app.core.reading.scoring import Worth, score_all
-from app.core.segments.reading import language_of, read
+from app.core.segments.reading import read
 from app.core.segments.topics import terms_of
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean
@@ -57,7 +58,7 @@ _HARD: Final = compiled(r"[\d@/\\_:]")
 def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
     """One level of a segment, by code; the messages are redacted already. Empty only where nothing was said."""
     said = [message for message in messages if not message.is_command and message.status != "erased"]
-    language = language_of(said, locale)
+    language = language_or_locale(said, locale)
     if level == "L3":
         text = _tags(said, cut, language)
     else:

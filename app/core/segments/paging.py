@@ -13,14 +13,12 @@ from app.core.segments.digests import place_of
 from app.core.segments.markers import render
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
-from app.core.text.patterns import compiled
+from app.core.text.sentences import starts_within
 from app.core.text.token_counts import estimate_text
 
 TOPIC: Final = 80
 """Characters of a topic inside its marker."""
 _BACK: Final = 0.5  # of a page: a sentence that ends before is too short to end the page with
-_SENTENCE_END: Final = compiled(r"(?:[.!?…]['\"”»)\]]{0,3}\s+|[。！？]|\n+)")
-_WORD_END: Final = compiled(r"\s+")
 _MOST_SIGNS: Final = 40  # characters that one token may weigh, so that a page looks at a bounded part of a long text
 
 
@@ -36,12 +34,8 @@ def page_end(text: str, start: int, max_tokens: int) -> int:
             low = middle
         else:
             high = middle
-    page = text[start:low]
-    for ending, least in ((_SENTENCE_END, _BACK * len(page)), (_WORD_END, 0.0)):
-        ends = [found.end() for found in ending.finditer(page)]
-        if ends and ends[-1] > least:
-            return start + ends[-1]
-    return low
+    starts = starts_within(text, start + int(_BACK * (low - start)), low)
+    return starts[-1] if starts else max(text.rfind(" ", start, low), text.rfind("\n", start, low)) + 1 or low
 
 
 def rows_within(weights: Sequence[int], max_tokens: int) -> int:

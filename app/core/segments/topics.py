@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.model.conversation import Message
+from app.core.model.provenance import language_or_locale
 from app.core.reading.passages import Passage, clip
-from app.core.segments.reading import language_of, read
+from app.core.segments.reading import read
 from app.core.segments.terms import Word, runs
 from app.core.text.escaping import clean
 from app.core.text.word_lists import STOPWORDS
@@ -36,7 +37,7 @@ _REMEMBERED: Final = 16  # stretches: each is asked for its topic, and by every 
 
 def topic_of(messages: Sequence[Message]) -> str:
     """Two to six words in the language of the messages; fewer, or none, where they hold no more."""
-    language = language_of(messages)
+    language = language_or_locale(messages)
     return clip(clean(", ".join(_terms(read(messages, language), language).best(_ENOUGH))), LONGEST)
 
 

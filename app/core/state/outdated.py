@@ -8,10 +8,9 @@ from uuid import UUID
 
 from app.core.anchors.topics import topic_of
 from app.core.model.anchors import Anchor
-from app.core.text.patterns import compiled
 from app.core.text.relative import undated
+from app.core.text.speakers import without_speaker
 
-_SPEAKER: Final = compiled(r"^[^\W\d_]{1,20}: ")
 _MOSTLY: Final = 0.7  # of a text that goes with what it repeats: what else it says would go too
 _LEAST: Final = 8  # characters; what is shorter stands in too many texts
 
@@ -58,14 +57,15 @@ class Outdated:
 
 def is_only(text: str, quote: str) -> bool:
     """Whether a text says hardly more than the quote."""
-    return repeats(text, quote) and len(_plain(quote)) >= _MOSTLY * len(_plain(text))
+    return repeats(text, quote) and len(plain_of(undated(quote))) >= _MOSTLY * len(plain_of(undated(text)))
 
 
 def repeats(text: str, quote: str) -> bool:
     """Whether one of the two is part of the other, speaker, case and spaces aside."""
-    one, other = _plain(text), _plain(quote)
+    one, other = plain_of(undated(text)), plain_of(undated(quote))
     return min(len(one), len(other)) >= _LEAST and (one in other or other in one)
 
 
-def _plain(text: str) -> str:
-    return _SPEAKER.sub("", " ".join(undated(text).split())).rstrip(".!?…。！？ ").casefold()
+def plain_of(text: str) -> str:
+    """A text without its speaker, its end, its case and its line breaks."""
+    return without_speaker(" ".join(text.split())).rstrip(".!?…。！？ ").casefold()

@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.model.segments import Segment
-from app.core.text.patterns import compiled
+from app.core.state.outdated import plain_of
 from app.core.text.sentences import sentences
 
-_SPEAKER: Final = compiled(r"^[^\W\d_]{1,20}: ")
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back
 _CONVERSATIONS: Final = 32  # whose statements are remembered, each time they change
 _REMEMBERED: Final = 2_048  # levels taken apart: the same few hundred are served with one question after the other
@@ -31,7 +30,7 @@ def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list
 
 @lru_cache(maxsize=_CONVERSATIONS)
 def _gone(quotes: tuple[str, ...]) -> _Gone | None:
-    statements = [plain for quote in quotes if len(plain := _plain(quote)) >= _LEAST]
+    statements = [plain for quote in quotes if len(plain := plain_of(quote)) >= _LEAST]
     return _Gone(statements) if statements else None
 
 
@@ -69,7 +68,7 @@ def _told(text: str) -> tuple[_Sentence, ...]:
 
 
 def _sentence(text: str) -> _Sentence:
-    plain = _plain(text)
+    plain = plain_of(text)
     words = plain.split(" ")
     return _Sentence(text, plain, frozenset(words), frozenset(words[1:-1]))
 
@@ -103,8 +102,3 @@ class _Gone:
             return True
         near = [*self._without_inner, *(one for word in self._telling & sentence.words for one in self._by_word[word])]
         return any(statement in plain for statement in near)
-
-
-def _plain(text: str) -> str:
-    """Without its speaker, its end, its case and its line breaks."""
-    return _SPEAKER.sub("", " ".join(text.split())).rstrip(".!?…。！？ ").casefold()

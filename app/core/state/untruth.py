@@ -99,13 +99,16 @@ class Texts:
 
     def outdated_by(self, item: CandidateItem, messages: Mapping[int, Message]) -> list[int]:
         """Places of the texts that an item makes untrue, in order."""
-        about = self._about(item.text, corrections_of(item, messages))
-        return [place for place in about if _makes_untrue(item, self._texts[place], messages)]
+        corrections = corrections_of(item, messages)
+        named = frozenset[str]().union(*map(_ousted, (item.text, *corrections)))
+        changing = any(not adds(sentence, TABLES) for sentence in corrections)
+        about = self._about(item.text, named)
+        return [place for place in about if _makes_untrue(item.text, self._texts[place], named, changing=changing)]
 
-    def _about(self, text: str, sources: Sequence[str]) -> list[int]:
-        """Places of texts that share a word with this one, or hold a word that these sentences name, in order."""
+    def _about(self, text: str, named: frozenset[str]) -> list[int]:
+        """Places of texts that share a word with this one, or hold one of these words, in order."""
         said = _said(text)
-        wanted = {*said.words, *_ousted(text), *(word for source in sources for word in _ousted(source))}
+        wanted = {*said.words, *named}
         wanted.update(word for group in _ALTERNATIVES if group & said.words for word in group)
         return sorted({place for word in wanted for place in self._places.get(word, ())[:_POSTINGS]})
 
@@ -140,19 +143,23 @@ def _said(text: str) -> _Said:
 _TECHNOLOGY: Final = frozenset(stem(word) for word in TECHNOLOGY)
 
 
-def _makes_untrue(item: CandidateItem, earlier: str, messages: Mapping[int, Message]) -> bool:
-    """Whether an earlier text does not hold any more once this item does."""
-    new, old = _said(item.text), _said(earlier)
-    if canonical(item.text) == canonical(earlier) or not old.words:
+def _makes_untrue(text: str, earlier: str, named: frozenset[str], *, changing: bool) -> bool:
+    """Whether an earlier text does not hold any more once this one does.
+
+    Args:
+        text: The later one.
+        earlier: The one that may not hold any more.
+        named: Words of which it is said that they go.
+        changing: Whether something is corrected, and not only added.
+    """
+    new, old = _said(text), _said(earlier)
+    if canonical(text) == canonical(earlier) or not old.words:
         return False
-    corrections = corrections_of(item, messages)
-    named = _ousted(item.text) | {word for sentence in corrections for word in _ousted(sentence)}
     if _names_what_goes(new, old, named):
         return True
-    changing = any(not adds(sentence, TABLES) for sentence in corrections)
-    if changing and not _is_for_another(item.text, earlier) and _answers_otherwise(new, old):
+    if changing and _answers_otherwise(new, old) and not _is_for_another(text, earlier):
         return True
-    return _completes(item.text, new, earlier, old)
+    return _completes(text, new, earlier, old)
 
 
 def _names_what_goes(new: _Said, old: _Said, named: frozenset[str]) -> bool:
@@ -210,7 +217,6 @@ _PROGRESS_STEMS: Final = frozenset(
 )
 
 
-@lru_cache(maxsize=4_096)
 def _ousted(text: str) -> frozenset[str]:
     """Words that a text says go."""
     return frozenset(stem((one or other).lower()) for one, other in _OUSTED.findall(text))
@@ -222,10 +228,6 @@ def corrections_of(item: CandidateItem, messages: Mapping[int, Message]) -> list
         sentence
         for seq in item.from_seqs
         if seq in messages and messages[seq].role in {"user", "assistant"}
-        for sentence in _corrective(messages[seq].content)
+        for sentence in sentences(messages[seq].content)
+        if _CORRECTS.search(sentence)
     ]
-
-
-@lru_cache(maxsize=1_024)
-def _corrective(content: str) -> tuple[str, ...]:
-    return tuple(sentence for sentence in sentences(content) if _CORRECTS.search(sentence))

@@ -12,7 +12,7 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import candidate_json_schema, second_json_schema
 from app.core.summarizer.framing import fence, frame, frame_entries, kept_passage
 from app.core.summarizer.stretches import asked_about, stretch_list, stretch_rules
-from app.core.summarizer.wording import language_of, language_rule, size_of
+from app.core.summarizer.wording import language_rule, size_of
 
 _MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
 
@@ -76,7 +76,7 @@ class SummaryPrompt:
 
 def render_summary(request: SummaryRequest) -> SummaryPrompt:
     """Render a request for an LLM: rules in ``system``, data in ``user``, the answer's shape in ``json_schema``."""
-    language = language_of(request.messages)
+    language = request.language
     describes, serves_anchors = bool(asked_about(request.segments)), request.anchor_room != 0
     if not serves_anchors:
         request = replace(request, anchors=())

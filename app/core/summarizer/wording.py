@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
-
-from app.core.model.conversation import Message
-from app.core.model.provenance import own_words
-from app.core.text.language import detect
 
 _WORDS_PER_TOKEN: Final[Mapping[str, float]] = {
     "en": 0.75,
@@ -36,14 +32,6 @@ _LANGUAGES: Final[Mapping[str, str]] = {
     "sv": "Swedish", "ar": "Arabic", "fa": "Persian", "he": "Hebrew", "zh": "Chinese", "ja": "Japanese",
     "ko": "Korean", "hi": "Hindi", "el": "Greek", "th": "Thai", "vi": "Vietnamese", "id": "Indonesian",
 }  # fmt: skip
-_SAMPLE: Final = 20_000  # characters from each end are plenty to know the language by
-
-
-def language_of(messages: Sequence[Message]) -> str | None:
-    """The language in which these messages are, by what their writers said themselves; ``None`` when in doubt."""
-    spoken = own_words(messages)
-    sample = spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
-    return detect(sample)
 
 
 def language_rule(language: str | None) -> str:

@@ -18,7 +18,7 @@ _TOPIC: Final = 6  # words before a colon name what follows
 _LONG_TAIL: Final = 24  # characters after the last value that are worth cutting off
 
 _JOINT: Final = compiled(
-    r"(?P<colon>[:：]\s)|;\s|\s[—–-]\s"
+    r"(?P<colon>:\s|：\s?)|;\s|[；，、]\s?|\s[—–-]\s"
     r"|,?\s(?P<reason>because|since|so that|although|though|потому что|так как|поскольку|хотя|weil|denn|obwohl"
     r"|parce que|porque)\s"
     r"|,\s(?:(?P<link>and|but|so|while|which|who|и|но|а|так что|поэтому|котор\w{2,3}|und|aber|et|mais|y|pero)\s)?",
@@ -53,6 +53,15 @@ _UNRESOLVED: Final = compiled(
     r"|он|она|оно|они|его|её|их|им|это|этот|эта|эти|этого|er|sie|es|il|elle)\b",
     re.IGNORECASE,
 )
+
+
+def clause_starts(text: str) -> list[int]:
+    """Where clauses begin behind the first one: behind a mark between two, before a conjunction."""
+    return [_begins(joint) for joint in _JOINT.finditer(text)]
+
+
+def _begins(joint: re.Match[str]) -> int:
+    return joint.start(joint.lastgroup) if joint.lastgroup in {"link", "reason"} else joint.end()
 
 
 def begins_unresolved(text: str) -> bool:

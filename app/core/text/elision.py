@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.text.identifiers import identifiers
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
-from app.core.text.patterns import compiled
+from app.core.text.sentences import starts_within
 from app.core.text.token_counts import estimate_text
 
 _HEAD: Final = 0.55  # of the room: beginnings say what a text is
@@ -17,8 +17,6 @@ _WINDOW: Final = 10_000  # characters looked at for values at a time, and
 _WINDOWS: Final = 8  # how many times, evenly from all over: bounds the time for a message of any size
 _SHRINK: Final = 0.8  # a step of shortening; a few are enough, as density varies little within a text
 _REACH: Final = 200  # characters given up at most so that no statement is shown without its end or its beginning
-_ENDS: Final = compiled(r"[.!?…]['\"”’»)\]]*\s+|[。！？]|[\r\n]+")
-"""Where a statement ends, and the next one may begin."""
 
 
 def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
@@ -61,17 +59,17 @@ def _note(count: int, values: str, say: Catalogue) -> str:
 
 
 def _end_before(text: str, place: int) -> int:
-    """The last end of a statement, else of a word, shortly before a place; the place itself where there is none."""
+    """The last end of a sentence, else of a word, shortly before a place; the place itself where there is none."""
     least = max(0, place - _REACH)
-    ends = [found.end() for found in _ENDS.finditer(text, least, place)]
-    return ends[-1] if ends else (text.rfind(" ", least, place) + 1 or place)
+    starts = starts_within(text, least, place)
+    return starts[-1] if starts else (text.rfind(" ", least, place) + 1 or place)
 
 
 def _start_after(text: str, place: int) -> int:
-    """The first beginning of a statement, else of a word, shortly after a place; the place itself for want of one."""
+    """The first beginning of a sentence, else of a word, shortly after a place; the place itself for want of one."""
     most = min(len(text), place + _REACH)
-    found = _ENDS.search(text, place, most)
-    return found.end() if found else (text.find(" ", place, most) + 1 or place)
+    starts = starts_within(text, place, most)
+    return starts[0] if starts else (text.find(" ", place, most) + 1 or place)
 
 
 def _values(middle: str) -> list[str]:

@@ -7,13 +7,17 @@ pieces, and is always to be tried. What ``re`` understands and this does not is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Final
 
 from app.core.text.patterns import compiled
 
+_GRAM: Final = 3  # signs by which pieces are looked up
+_Gram = tuple[str, str, str]
 _MOST: Final = 64  # spellings of one stretch that are kept apart
 _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
@@ -68,6 +72,58 @@ def alternatives(pattern: str) -> list[str]:
         return [pattern]
     starts, ends = [0, *(place + 1 for place in places)], [*places, len(pattern)]
     return [pattern[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+class Index:
+    """Many patterns, and which of them may fit a text: their pieces are looked up all at once."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._always = 0
+        self._bits: defaultdict[str, int] = defaultdict(int)
+
+    def add(self, pattern: str) -> int:
+        """Take one in, and number it: its bit. None any more once texts are looked at."""
+        needed, bit = pieces(pattern), 1 << self._count
+        self._count += 1
+        for piece in needed or ():
+            self._bits[piece] |= bit
+        self._always |= bit if needed is None else 0
+        return bit
+
+    def open(self, folded: str) -> int:
+        """The numbers, as bits, of the patterns that may fit a folded text."""
+        found = self._always
+        for piece, bits in self._short:
+            if piece in folded:
+                found |= bits
+        for gram in self._grams.intersection(zip(folded, folded[1:], folded[2:], strict=False)):
+            for piece, bits in self._by_gram[gram]:
+                if bits | found != found and piece in folded:
+                    found |= bits
+        return found
+
+    @cached_property
+    def _short(self) -> list[tuple[str, int]]:
+        return [(piece, bits) for piece, bits in self._bits.items() if len(piece) < _GRAM]
+
+    @cached_property
+    def _grams(self) -> frozenset[_Gram]:
+        return frozenset(self._by_gram)
+
+    @cached_property
+    def _by_gram(self) -> Mapping[_Gram, Sequence[tuple[str, int]]]:
+        """Each piece under that three signs in a row of it which the fewest others have."""
+        count = Counter(gram for piece in self._bits for gram in _grams(piece))
+        found: defaultdict[_Gram, list[tuple[str, int]]] = defaultdict(list)
+        for piece, bits in self._bits.items():
+            if len(piece) >= _GRAM:
+                found[min(_grams(piece), key=lambda gram: (count[gram], gram))].append((piece, bits))
+        return found
+
+
+def _grams(text: str) -> set[_Gram]:
+    return set(zip(text, text[1:], text[2:], strict=False))
 
 
 class _Reader:

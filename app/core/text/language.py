@@ -9,6 +9,7 @@ from typing import Final
 
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
+from app.core.text.speakers import without_speakers
 from app.core.text.word_lists import STOPWORDS
 
 _SCRIPTS: Final[Mapping[str, str]] = {
@@ -69,7 +70,6 @@ _CODE_LINE: Final = compiled(
     re.MULTILINE,
 )
 """A line of code that stands in no fence."""
-_LABEL: Final = compiled(r"^[^\W\d_]{1,24}(?: [^\W\d_]{1,24})?: ", re.MULTILINE)
 
 _DOMINANT: Final = 0.6  # of the text's words must be in one script
 _PERSIAN_SHARE: Final = 0.01  # Arabic writes a foreign name with one of its letters at times
@@ -98,6 +98,11 @@ def detect(text: str) -> str | None:
         return _east_asian(weights, runs)
     script, weight = max(weights.items(), key=lambda item: item[1])
     return _by_script(script, runs) if weight >= _DOMINANT * total else None
+
+
+def language_of_locale(locale: str) -> str:
+    """``pt`` of ``pt-BR``; English where there is none."""
+    return locale.replace("_", "-").partition("-")[0].lower() or "en"
 
 
 def differs(candidate: str, span: str) -> bool:
@@ -169,7 +174,7 @@ def shares(text: str) -> dict[str, float]:
 
 def _prose(text: str) -> str:
     sample = text if len(text) <= _SAMPLE else text[: _SAMPLE // 2] + "\n" + text[-_SAMPLE // 2 :]
-    return _NOT_PROSE.sub(" ", _LABEL.sub("", _CODE_LINE.sub("", sample)))
+    return _NOT_PROSE.sub(" ", without_speakers(_CODE_LINE.sub("", sample)))
 
 
 def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:

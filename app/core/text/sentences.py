@@ -52,6 +52,8 @@ _SOFT_WRAP: Final = 60
 _ENDS: Final = ".!?:;…。！？"
 _STOPS: Final = frozenset(".!?…。！？")
 _CLOSING: Final = "\"'”’»」』)]"
+_AFTER_MARK: Final = f"{_CLOSING}*_ \t\r\n"
+_QUESTIONS: Final = ("?", "？", "؟")
 
 
 def sentences(text: str) -> list[str]:
@@ -62,6 +64,11 @@ def sentences(text: str) -> list[str]:
     addresses and German ordinals do not split.
     """
     return [_in_one_line(text[start:end]) for start, end in sentence_spans(text)]
+
+
+def asks(text: str) -> bool:
+    """Whether a text ends with a question, in a quotation or brackets too."""
+    return text.rstrip(_AFTER_MARK).endswith(_QUESTIONS)
 
 
 def closed(text: str) -> str:
@@ -83,6 +90,11 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
         for first, last in _lines(text, start, end):
             spans.extend(_split(text, first, last))
     return [span for span in spans if span[0] < span[1]]
+
+
+def starts_within(text: str, first: int, last: int) -> list[int]:
+    """Where sentences begin in a stretch of a text; not the beginning of the stretch, which may be inside of one."""
+    return [first + start for start, _ in sentence_spans(text[first:last])[1:]]
 
 
 def _in_one_line(sentence: str) -> str:
@@ -161,7 +173,7 @@ def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
         is_name = word.lower() in MONTHS or word.lower() in WEEKDAYS or (len(word) > 1 and word.isupper())
         return word[:1].isupper() and not is_name
     is_capital = words["last"].isupper()
-    if (last in _NEVER and (not is_capital or len(last) == 1)) or (len(last) == 1 and is_capital and last != "i"):
-        return False
+    is_never = last in _NEVER and (not is_capital or len(last) == 1)
+    is_initial = len(last) == 1 and is_capital and last != "i"
     is_word = "." not in last and (len(last) >= _SHORTEST_LAST_WORD or last in _SHORT_WORDS)
-    return is_word or not word[:1].islower() or not last.isalpha()
+    return not (is_never or is_initial) and (is_word or not word[:1].islower() or not last.isalpha())

@@ -18,11 +18,23 @@ _TOKEN: Final = compiled(
     r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:['’][^\W\d_]{1,3}\b)?)"
 )
 _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
+_WRITTEN: Final = compiled(r"[^\W_]++(?:[.+#'’-][^\W_]++)*+")
 _APOSTROPHE: Final = str.maketrans("’ё", "'е")
+
+
+def tokens(text: str) -> list[str]:
+    """All words as they are written, compounds as one: ``don't``, ``e-mail``, ``node.js``."""
+    return _WRITTEN.findall(text)
 
 
 def words(text: str) -> list[str]:
     """Content words in order, lower case, function words left out; runs of Chinese and Japanese as pairs of signs."""
+    if text.isascii():  # the same, in a third of the time
+        return list(filter(None, map(_word_of_token, ascii_tokens(text))))
+    return _words(text)
+
+
+def _words(text: str) -> list[str]:
     found: list[str] = []
     for token in _TOKEN.finditer(text):
         value = token.group().lower().translate(_APOSTROPHE)
@@ -36,7 +48,7 @@ def words(text: str) -> list[str]:
 
 def stems(text: str) -> list[str]:
     """``words`` with inflection folded."""
-    if text.isascii():  # the same, in a third of the time
+    if text.isascii():
         return stems_of_tokens(ascii_tokens(text))
     return [stem(word) for word in words(text)]
 
@@ -48,7 +60,7 @@ def ascii_tokens(text: str) -> list[str]:
 
 def stems_of_tokens(tokens: list[str]) -> list[str]:
     """The stems of such words, those without content left out."""
-    return list(filter(None, map(_stem_of_token, tokens)))
+    return list(map(stem, filter(None, map(_word_of_token, tokens))))
 
 
 _RUSSIAN_ENDINGS: Final = tuple(
@@ -73,9 +85,9 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _stem_of_token(token: str) -> str:
-    """The stem of one token of ASCII; empty for a word without content."""
-    return next((stem(word) for word in words(token)), "")
+def _word_of_token(token: str) -> str:
+    """The word that one token of ASCII is; empty for one without content."""
+    return next(iter(_words(token)), "")
 
 
 def _stem_russian(word: str) -> str:

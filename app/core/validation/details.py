@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.model.model_io import DetailRequest, Proposal
 from app.core.model.overlap import message_text
-from app.core.model.provenance import own_words
+from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
 from app.core.text.escaping import clean
 from app.core.text.language import differs
@@ -26,7 +26,6 @@ SHORTER: Final = 0.9
 """Of the messages' tokens at most: the originals themselves are the next level."""
 _WHOLE: Final = 0.5  # of a text must be left when what does not hold is gone
 _LONGEST: Final = 40_000  # characters; what is longer is no condensed text of anything
-_SAMPLE: Final = 20_000  # characters from each end are plenty to know the language by
 _REASONING: Final = compiled(
     r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
 )
@@ -76,9 +75,7 @@ def _unfit(told: str, request: DetailRequest) -> str | None:
         return "unparseable"
     if is_excuse(told) or told[0] in "{[":
         return "not_a_summary"
-    spoken = own_words(request.messages)
-    sample = spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
-    return "wrong_language" if differs(told, sample) else None
+    return "wrong_language" if differs(told, sample_of(request.messages)) else None
 
 
 def _sound(told: str, request: DetailRequest) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from typing import Final
 from app.core.anchors.rendering import escape_served
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
-from app.core.model.provenance import own_words
+from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
 from app.core.model.segments import CutSegment, SegmentDigest
 from app.core.summarizer.stretches import BRIEF_TOKENS, MOST_TAGS, asked_about
@@ -27,7 +27,6 @@ MOST_BRIEF: Final = 2 * BRIEF_TOKENS
 _MOST_TOPIC: Final = 24  # tokens, for a name of two to six words
 _MOST_TAG: Final = 16
 _SHORTER: Final = 0.75  # of the messages' tokens at most
-_SAMPLE: Final = 4_000  # characters from each end are plenty to know the language by
 _POINTER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
 
 
@@ -73,18 +72,14 @@ class _Reading:
     def _is_foreign(self, text: str, messages: Sequence[Message]) -> bool:
         """Whether a text is neither in the conversation's language nor in that of its own stretch."""
         written = detect(text)
-        if written is not None and written == self._language:
+        if written is not None and written == self._request.language:
             return False
-        spoken = _sample(messages)
+        spoken = sample_of(messages)
         return differs(text, self._spoken) and (detect(spoken) is None or differs(text, spoken))
 
     @cached_property
     def _spoken(self) -> str:
-        return _sample(self._request.messages)
-
-    @cached_property
-    def _language(self) -> str | None:
-        return detect(self._spoken)
+        return sample_of(self._request.messages)
 
 
 def _topic(topic: str) -> str:
@@ -102,8 +97,3 @@ def _tags(tags: Sequence[str]) -> tuple[str, ...]:
     plain = (redact(tag).lstrip("#").strip() for tag in tags)
     fitting = dict.fromkeys(tag for tag in plain if tag and estimate_text(tag) <= _MOST_TAG)
     return tuple(fitting)[:MOST_TAGS]
-
-
-def _sample(messages: Sequence[Message]) -> str:
-    spoken = own_words(messages)
-    return spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"

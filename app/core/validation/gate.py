@@ -26,7 +26,7 @@ from app.core.reading.quoting import quoted
 from app.core.summarizer.candidate import CandidateError, attribute_sources, parse_candidate
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
-from app.core.text.language import agrees, differs
+from app.core.text.language import agrees, detect, differs
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
@@ -193,6 +193,8 @@ def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> st
     What is said in the language of its own source is no translation, though it may be all that is left to record: of a
     talk in two languages, one may stand beside the state as anchors.
     """
+    if detect("\n".join(candidate.texts())) == request.language:
+        return None
     users = [message for message in request.messages if message.role == "user"]
     spoken = [own_words(request.messages), own_words(users)]
     if not _is_foreign(candidate.texts(), spoken):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.model.provenance import origin_of
+from app.core.model.provenance import language_of, origin_of
 from app.core.model.redaction import redact
 from app.core.reading.quoting import quoted
-from app.core.text.language import detect
-from app.core.text.patterns import any_literal, compiled
+from app.core.text.clauses import clause_starts
+from app.core.text.patterns import any_literal
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
 
@@ -23,7 +24,6 @@ _MOST: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _LONG_NUMBER: Final = 5  # digits: a number that long names something
 _OPENING: Final = 4  # messages with which a talk sets out
-_CLAUSE_END: Final = compiled(r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s")
 _MOST_CLAUSES: Final = 400
 _WHOLE: Final = frozenset({"path", "url"})
 """Kinds of values of which a part names something else, or something among many."""
@@ -71,22 +71,27 @@ def lost_sentences(
         if message.is_protected or message.role == "system":
             present.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
-    found: list[LostSentence] = []
+    found = list(_lost(span, present, anchored, stale))
+    language = language_of(span) if found else None
+    return sorted((_sentence(*one, anchored, language) for one in found), key=lambda one: one.urgency)
+
+
+def _lost(
+    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None
+) -> Iterator[tuple[Message, str, list[str]]]:
+    """(message, sentence, values): the values of the sentence that nothing tells."""
     looked_at = 0
     for message in span:
-        language: str | None = None
         for sentence in _told(message, anchored):
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
             stated = critical_values(text, message.created_at)
             looked_at += len(stated)
             if looked_at > _MOST:
-                return sorted(found, key=lambda one: one.urgency)
+                return
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
-                language = language or detect(message.content)
-                found.append(_sentence(message, text, lost, anchored, language))
+                yield message, text, lost
                 present.add(text, message.created_at)  # said twice, it is lost once
-    return sorted(found, key=lambda one: one.urgency)
 
 
 class Told:
@@ -150,7 +155,11 @@ def _sentence(
 def _clauses(sentence: str, lost: Sequence[str]) -> str:
     if len(sentence) <= _LONGEST:
         return sentence
-    clauses = _CLAUSE_END.split(sentence, _MOST_CLAUSES)
-    holding = [place for place, clause in enumerate(clauses) if any(value in clause for value in lost)]
-    kept = " … ".join(clauses[place].strip() for place in holding)
-    return kept or sentence
+    values_at = [(start, start + len(value)) for value in lost for start in [sentence.find(value)]]
+    places = [
+        place
+        for place in clause_starts(sentence)[:_MOST_CLAUSES]
+        if not any(start < place < end for start, end in values_at)
+    ]
+    clauses = [sentence[start:end].strip() for start, end in pairwise([0, *places, len(sentence)])]
+    return " … ".join(clause for clause in clauses if any(value in clause for value in lost)) or sentence

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-from app.core.text.factors import fold, pieces
+from app.core.text.factors import Index, fold
 from app.core.text.patterns import compiled
 
 LOOKED_AT: Final = 4_000
@@ -32,49 +31,28 @@ def _read() -> dict[str, tuple[str, ...]]:
     return {table["language"]: tuple(table["statements"]) for table in tables}
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """One pattern, with the pieces of which a text must hold one for it to fit; ``None``: it is always tried."""
+class _Statements:
+    """Patterns, each tried only on texts that it may fit."""
 
-    pattern: re.Pattern[str]
-    needs: frozenset[str] | None
-    words: frozenset[str]
-    """The longest word of each piece: many pieces have the same one."""
+    def __init__(self, tables: Mapping[str, Sequence[str]]) -> None:
+        self._index = Index()
+        self.patterns = {
+            self._index.add(pattern): compiled(pattern, re.IGNORECASE | re.MULTILINE)
+            for patterns in tables.values()
+            for pattern in patterns
+        }
 
-    def fits(self, text: str, folded: str) -> bool:
-        may_fit = self.needs is None or any(piece in folded for piece in self.needs)
-        return may_fit and self.pattern.search(text) is not None
-
-
-def _compiled(tables: Mapping[str, Sequence[str]]) -> tuple[_Statement, ...]:
-    return tuple(
-        _Statement(compiled(pattern, re.IGNORECASE | re.MULTILINE), needs, frozenset(map(_longest_word, needs or ())))
-        for patterns in tables.values()
-        for pattern in patterns
-        for needs in [pieces(pattern)]
-    )
-
-
-def _longest_word(piece: str) -> str:
-    return max(piece.split(), key=len, default=piece)
+    def fit(self, text: str) -> bool:
+        """Whether one of them fits."""
+        opened = self._index.open(fold(text))
+        return any(bit & opened and pattern.search(text) for bit, pattern in self.patterns.items())
 
 
 GOALS: Final[Mapping[str, tuple[str, ...]]] = _read()
-_GOALS: Final = _compiled(GOALS)
+_GOALS: Final = _Statements(GOALS)
 
 
 def states_goal(text: str, tables: Mapping[str, Sequence[str]] | None = None) -> bool:
     """Whether a text says what somebody is after, in any of the tables' languages."""
-    plain = text[:LOOKED_AT].translate(_APOSTROPHE)
-    folded = fold(plain)
-    statements = _GOALS if tables is None else _compiled(tables)
-    there = {word for word in (_WORDS if tables is None else _words(statements)) if word in folded}
-    near = (one for one in statements if one.needs is None or not one.words.isdisjoint(there))
-    return any(one.fits(plain, folded) for one in near)
-
-
-def _words(statements: Sequence[_Statement]) -> frozenset[str]:
-    return frozenset().union(*(one.words for one in statements))
-
-
-_WORDS: Final = _words(_GOALS)
+    statements = _GOALS if tables is None else _Statements(tables)
+    return statements.fit(text[:LOOKED_AT].translate(_APOSTROPHE))

@@ -16,6 +16,7 @@ from app.core.anchors.serving import serve
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
+from app.core.model.provenance import language_or_locale
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.labels import PHRASES, phrases
@@ -33,7 +34,7 @@ from app.core.summarizer.offline.retold import is_told, retold, spelled_out
 from app.core.summarizer.offline.style import style_items
 from app.core.summarizer.offline.topics import familiar_terms
 from app.core.text.identifiers import find_identifiers
-from app.core.text.language import detect
+from app.core.text.language import language_of_locale
 from app.core.text.token_counts import estimate_text, weigh
 from app.core.text.words import stems
 
@@ -54,7 +55,6 @@ _FILES_SHARE: Final = 0.3  # of what is new, where a field asks for files
 _DATA_SHARE: Final = 0.5  # of the target: tools' data that takes more is told in fewer words
 _MOST_OPEN: Final = 6
 _AIMS: Final = 1
-_SAMPLE: Final = 20_000  # characters by which the language is told
 
 
 def compress(request: SummaryRequest) -> str:
@@ -63,7 +63,7 @@ def compress(request: SummaryRequest) -> str:
     Every item is taken from the span nearly verbatim and names its messages; a correction replaces the entry that it
     corrects, a settled open entry is dropped. Where the state is one text, what it says stands for the entries.
     """
-    language = _language(request.messages, request.locale)
+    language = request.language or language_of_locale(request.locale)
     if is_told(request.schema):
         request = replace(request, previous=spelled_out(request.previous, request.schema, language))
     passages = passages_of(request.messages, language, brief=_is_brief(request))
@@ -77,7 +77,7 @@ def compress(request: SummaryRequest) -> str:
 
 def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> str:
     """The best sentences of these messages in order, each behind its ``#seq``, within ``max_tokens``."""
-    passages = passages_of(messages, _language(messages, locale))
+    passages = passages_of(messages, language_or_locale(messages, locale))
     worths = score_all(passages)
     options = [
         Option(
@@ -121,19 +121,6 @@ def _told(texts: Sequence[str]) -> Told:
 def _is_brief(request: SummaryRequest) -> bool:
     """Whether the state is so small that it has neither a story nor a tone, and facts stand together."""
     return request.target_tokens < _BRIEF
-
-
-def _language(messages: Sequence[Message], locale: str) -> str:
-    """The language that is spoken, by the newest messages; the locale's when that cannot be told."""
-    sample: list[str] = []
-    length = 0
-    for message in reversed(messages):
-        if message.role in {"user", "assistant"}:
-            sample.append(message.content[:2_000])
-            length += len(sample[-1])
-        if length > _SAMPLE:
-            break
-    return detect("\n".join(sample)) or locale.replace("_", "-").partition("-")[0].lower() or "en"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

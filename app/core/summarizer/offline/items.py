@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.reading.labels import PHRASES
 from app.core.reading.passages import Passage
-from app.core.text.patterns import compiled
+from app.core.text.speakers import without_speaker
 from app.core.text.token_counts import estimate_text
 
 ITEM_OVERHEAD: Final = 1
@@ -20,7 +20,6 @@ LONGEST: Final = 220
 ANSWERED: Final = " — "
 """Between what was said before and the words that answer it."""
 
-_LABEL: Final = compiled(r"[^\W\d_][\w.'’ -]{0,24}: ")
 _BETWEEN: Final = "; "
 
 
@@ -48,8 +47,7 @@ def parted(text: str) -> tuple[str, list[str]]:
     """An entry's label and its clauses; a question with its answer is one clause."""
     labels = tuple(words.open_question for words in PHRASES.values())
     opened = next((label for label in labels if text.startswith(label)), None)
-    match = _LABEL.match(text)
-    label = opened or (match.group() if match else "")
+    label = opened or text[: len(text) - len(without_speaker(text))]
     body = text[len(label) :]
     return label, [body] if ANSWERED in body else [clause for clause in body.split(_BETWEEN) if clause.strip()]
 

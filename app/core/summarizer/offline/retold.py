@@ -13,9 +13,8 @@ from app.core.reading.quoting import is_quoted
 from app.core.summarizer.offline.items import ANSWERED
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentences
+from app.core.text.speakers import label_of
 
-_LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
-_BEFORE_LABEL: Final = compiled(r"(?<=[.!?…。！？)]) (?=[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
 _LONGEST: Final = 420
 """Characters of what one speaker says in a row: a question quoted with its answer is hardly longer."""
 _ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
@@ -89,16 +88,14 @@ def pieces(text: str) -> list[str]:
 
 def _statements(text: str) -> list[str]:
     found: list[str] = []
-    for part in _BEFORE_LABEL.split(text):
-        begins = len(found)
-        for sentence in sentences(part):
-            goes_on = len(found) > begins and len(found[-1]) + len(sentence) <= _LONGEST
-            goes_on = goes_on and not sentence.startswith(_FRAMED) and not is_quoted(sentence)
-            is_labelled = goes_on and _LABEL.match(found[-1]) and not is_quoted(found[-1])
-            if goes_on and (sentence.startswith(ANSWERED.strip()) or is_labelled):
-                found[-1] = f"{found[-1]} {sentence}"
-            else:
-                found.append(sentence)
+    for sentence in sentences(text):
+        goes_on = found and len(found[-1]) + len(sentence) <= _LONGEST and label_of(sentence) is None
+        goes_on = goes_on and not sentence.startswith(_FRAMED) and not is_quoted(sentence)
+        is_labelled = goes_on and label_of(found[-1]) and not is_quoted(found[-1])
+        if goes_on and (sentence.startswith(ANSWERED.strip()) or is_labelled):
+            found[-1] = f"{found[-1]} {sentence}"
+        else:
+            found.append(sentence)
     return found
 
 

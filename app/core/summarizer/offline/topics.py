@@ -14,7 +14,7 @@ from app.core.reading.cues import EXPLAIN
 from app.core.reading.passages import Passage
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import GENERIC, TECHNOLOGY
-from app.core.text.words import GENERIC_STEMS, stem, words
+from app.core.text.words import GENERIC_STEMS, stem, tokens, words
 
 _FEWEST: Final = 2
 _MASTERED: Final = 3  # messages in which a term is used before its user is at home with it
@@ -41,7 +41,6 @@ _RUSSIAN_VERB: Final = compiled(
     r"(?:[аеиуыя]ть|ть?ся|[аеиыя]л[аио]?|лись|лась|[её]т|[ая]ет|ют|ешь|ишь|ую|ый|ая|ое|ые|йте|ляю|маю)$"
 )
 _NO_NOUN: Final = compiled(r"[a-z]{3,}(?:ed|ly)$")
-_WRITTEN: Final = compiled(r"[^\W\d_]+")
 
 
 def topics(passages: Sequence[Passage], *, most: int = 4) -> list[str]:
@@ -96,7 +95,7 @@ def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[s
         run.append(base if usable and (len(word) > 2 or not word.isascii()) else "")  # noqa: PLR2004
         if base not in spelled:
             spelled[base][word] += 1
-    for written in _WRITTEN.findall(passage.text)[1:]:
+    for written in tokens(passage.text)[1:]:
         lower = written.lower().replace("ё", "е")
         spelled[stem(lower)][written if not written.isupper() or len(written) < 6 else lower] += 1  # noqa: PLR2004
     return run
@@ -163,7 +162,7 @@ def _technical(passage: Passage) -> set[str]:
         for item in passage.identifiers
         if (item.kind == "symbol" and _SYMBOL.fullmatch(item.text)) or (item.kind == "quoted" and item.text[0] == "`")
     }
-    return found | {word for word in _WRITTEN.findall(passage.text) if word.lower() in TECHNOLOGY}
+    return found | {word for word in tokens(passage.text) if word.lower() in TECHNOLOGY}
 
 
 def returning(passages: Sequence[Passage], turns: Collection[int]) -> str | None:

@@ -1,0 +1,77 @@
+"""Who says what: a name before a message or a sentence (``Anna: ``), and whether messages begin with names at all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from app.core.text.patterns import compiled
+
+_NAMED: Final = r"(?:([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): |([\u3400-\u9fff]{2,4})：)"
+"""A name of one word or two; in Chinese of two to four signs."""
+_LABEL: Final = compiled(rf"\s{{0,8}}+{_NAMED}")
+_LABELS: Final = compiled(f"^{_NAMED}", re.MULTILINE)
+_ROLES: Final = frozenset({"user", "assistant"})
+_SHARE: Final = 0.6  # of a role's messages begin so, where it is the speaker's name
+_FEWEST: Final = 3  # messages of a role that begin with a name
+_FEWEST_OF_ALL: Final = 2  # messages, where every single one begins with a name
+_TIMES: Final = 2  # a name begins so many messages on average: "Note: " and "Question: " are none
+
+
+class Label(NamedTuple):
+    """A name before what is said."""
+
+    name: str
+    end: int
+    """Where what is said begins."""
+
+
+def label_of(text: str) -> Label | None:
+    """The name with which a text begins, ``None`` without one; any other word or two with a colon look the same."""
+    found = _LABEL.match(text)
+    return Label(found[1] or found[2], found.end()) if found else None
+
+
+def without_speaker(text: str) -> str:
+    """What is said, without who says it."""
+    found = _LABEL.match(text)
+    return text[found.end() :] if found else text
+
+
+def without_speakers(text: str) -> str:
+    """Each line without who says it."""
+    return _LABELS.sub("", text)
+
+
+def labels_of(said: Sequence[tuple[str, str]]) -> list[Label | None]:
+    """The label of each message, where the messages of its role begin with their speakers' names.
+
+    A role has names where most of its messages, three at least, begin with some that come again. In a stretch of fewer
+    messages every single one does, and no two roles share a name. Elsewhere "Note: " is no name.
+
+    Args:
+        said: Role and text of each message, in order.
+    """
+    labels = [label_of(text) if role in _ROLES else None for role, text in said]
+    totals = Counter(role for role, text in said if role in _ROLES and text.strip())
+    names: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for (role, _), label in zip(said, labels, strict=True):
+        if label:
+            names[role][label.name] += 1
+    named = {role for role, found in names.items() if _are_names(found, totals[role])}
+    if _are_all_named(names, totals):
+        named |= names.keys()
+    return [label if role in named else None for (role, _), label in zip(said, labels, strict=True)]
+
+
+def _are_names(found: Counter[str], total: int) -> bool:
+    times = found.total()
+    return times >= max(_FEWEST, _SHARE * total) and times >= _TIMES * len(found)
+
+
+def _are_all_named(names: dict[str, Counter[str]], totals: Counter[str]) -> bool:
+    every = all(found.total() == totals[role] and len(found) == 1 for role, found in names.items())
+    different = len({name for found in names.values() for name in found}) == len(totals)
+    return every and different and totals.total() >= _FEWEST_OF_ALL

@@ -1,0 +1,155 @@
+"""Each reading of a text has one implementation: its patterns are looked for by what they do, functions by their names.
+
+A pattern is known by what it finds in a sample, whatever it looks like. What does the same for another reason is listed
+with that reason; a list that names what is gone fails too.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import app.core
+from app.core.text.patterns import known
+
+ROOT: Final = Path(app.core.__path__[0])
+
+
+def says_who_speaks(pattern: re.Pattern[str]) -> bool:
+    """It fits a name with its colon, whoever that is, and no more."""
+    found = [pattern.match(f"{name}: we met at noon") for name in ("Anna", "Boris", "Мария")]
+    return [match.end() if match else 0 for match in found] == [6, 7, 7]
+
+
+def ends_sentences(pattern: re.Pattern[str]) -> bool:
+    """It finds the ends of sentences, and not where clauses end."""
+    text = "We met, at last; in May. They left! Who was it? Nobody"
+    return [match.start() for match in pattern.finditer(text)] == [23, 34, 46]
+
+
+def takes_words(pattern: re.Pattern[str]) -> bool:
+    """It finds all words of a text, those with a capital too."""
+    said = "Anna met boris last noon"
+    return [match.group() for match in pattern.finditer(said)] == said.split()
+
+
+def parts_clauses(pattern: re.Pattern[str]) -> bool:
+    """It finds the marks between clauses with the blank behind them."""
+    text = "we met, they left; nobody saw"
+    return [text[match.end() :] for match in pattern.finditer(text)] == ["they left; nobody saw", "nobody saw"]
+
+
+IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, str]]]] = {
+    "who speaks": (
+        says_who_speaks,
+        "app.core.text.speakers",
+        {"app.core.reading.ledger": "a record's name: three words and more, of letters and digits"},
+    ),
+    "where a sentence ends": (ends_sentences, "app.core.text.sentences", {}),
+    "words": (
+        takes_words,
+        "app.core.text.words",
+        {
+            "app.core.reading.ledger": "parts of the key of a record, at its underscores too",
+            "app.core.reading.logs": "ids, paths and addresses of a log, each as a whole",
+            "app.core.reading.scoring": "ids, paths and addresses that were talked of, each as a whole",
+            "app.core.text.language": "runs of one script",
+            "app.core.text.token_counts": "runs of letters by which a model's tokens are estimated",
+            "app.core.segments.terms": "the marks between words too: no term goes over them",
+            "app.core.retrieval.question": "only words long enough for the name of a month",
+        },
+    ),
+    "where a clause ends": (
+        parts_clauses,
+        "app.core.text.clauses",
+        {"app.core.reading.ledger": "the fields of a record"},
+    ),
+}
+"""By idea: what its patterns do, the one module that has them, and which others do the same for another reason."""
+
+GONE: Final = {
+    "who speaks": r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )",
+    "where a sentence ends": r"[.!?…]['\"”’»)\]]*\s+|[。！？]|[\r\n]+",
+    "words": r"[^\W\d_]+",
+    "where a clause ends": r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s",
+}
+"""A pattern of each that another module once had: the control."""
+
+SPEAKING: Final = re.compile(r"_?(?:spoken_)?language(?:_(?:of|in|or)\w*)?|_?detect(?:_|ed_)?language")
+LANGUAGE: Final = {
+    ("model/provenance.py", "language_of"): "the one",
+    ("model/provenance.py", "language_or_locale"): "the one, with the locale where it cannot tell",
+    ("model/model_io.py", "language"): "the one, asked once for a chunk",
+    ("text/language.py", "language_of_locale"): "no text: the language in the name of a locale",
+    ("retrieval/answers.py", "_language"): "the words of a reply: a question of a few words, told by its letters alone",
+}
+
+
+@cache
+def places() -> dict[re.Pattern[str], str]:
+    """Every pattern of the core, with the module that has it."""
+    for module in pkgutil.walk_packages(app.core.__path__, "app.core."):
+        importlib.import_module(module.name)
+    found = {one.pattern: one.place.partition(":")[0] for one in known().values()}
+    return {pattern: place for pattern, place in found.items() if place.startswith("app.core")}
+
+
+def having(does: Callable[[re.Pattern[str]], bool], patterns: Iterable[re.Pattern[str]]) -> list[re.Pattern[str]]:
+    return [pattern for pattern in patterns if does(pattern)]
+
+
+@pytest.mark.parametrize("idea", IDEAS)
+def test_one_module_has_the_patterns_of_an_idea(idea: str) -> None:
+    does, home, others = IDEAS[idea]
+    assert {places()[pattern] for pattern in having(does, places())} == {home, *others}
+
+
+@pytest.mark.parametrize("idea", IDEAS)
+def test_control_a_second_pattern_is_found_and_that_of_another_idea_is_not(idea: str) -> None:
+    does, _, _ = IDEAS[idea]
+    planted = {re.compile(source): name for name, source in GONE.items()}
+    assert [planted[pattern] for pattern in having(does, planted)] == [idea]
+
+
+def languages_in(source: str) -> list[str]:
+    """The functions of a module that tell a language, by their names."""
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    return [node.name for node in functions if SPEAKING.fullmatch(node.name)]
+
+
+def test_one_function_tells_which_language_is_spoken() -> None:
+    files = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
+    assert {(name, one) for name, source in files.items() for one in languages_in(source)} == set(LANGUAGE)
+    planted = "class Reading:\n    def _language(self): ...\ndef language_of(messages): ...\ndef language_rule(): ...\n"
+    assert sorted(languages_in(planted)) == ["_language", "language_of"], "control"
+
+
+def test_languages_of_several_messages_are_told_in_one_module_only() -> None:
+    """Elsewhere the language of one text is told, never of messages put together for that."""
+    found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if joined(path.read_text("utf-8"))}
+    assert found == {"retrieval/answers.py"}, "the context, where the question has no word"
+    assert joined('told = detect("\\n".join(message.content for message in messages))'), "control"
+
+
+def joined(source: str) -> bool:
+    return re.search(r"\bdetect\(\s*\"\\n\"\.join\((?:message|one|spoken)", source) is not None
+
+
+def test_one_function_tells_a_question() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if tells_question(path.read_text("utf-8"))
+    }
+    assert found == {"text/sentences.py"}
+    assert tells_question('return text.rstrip().endswith("?")'), "control"
+
+
+def tells_question(source: str) -> bool:
+    return re.search(r"endswith\((?:_QUESTIONS|[^\n]{0,20}[?？])", source) is not None

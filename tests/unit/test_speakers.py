@@ -1,0 +1,75 @@
+"""A name before a message is its speaker's where the messages of a role begin so; elsewhere "Note: " is no name."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from app.core.reading.passages import passages_of
+from app.core.text.clauses import clause_starts
+from app.core.text.speakers import label_of, labels_of, without_speaker, without_speakers
+from tests.unit.talk import message
+
+
+def names(*said: tuple[str, str]) -> list[str | None]:
+    return [label.name if label else None for label in labels_of(said)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "rest"),
+    [
+        ("Anna: we met", "Anna", "we met"),
+        ("  Mary-Jane O’Neil: we met", "Mary-Jane O’Neil", "we met"),
+        ("Доктор Ливси: здравствуйте", "Доктор Ливси", "здравствуйте"),
+        ("小明：你好", "小明", "你好"),
+        ("we met at 10: nobody came", None, "we met at 10: nobody came"),
+        ("https://example.org: it is down", None, "https://example.org: it is down"),
+    ],
+)
+def test_a_name_stands_before_a_colon(text: str, name: str | None, rest: str) -> None:
+    label = label_of(text)
+    assert (label.name if label else None, without_speaker(text)) == (name, rest)
+
+
+def test_each_line_is_told_without_its_speaker() -> None:
+    assert without_speakers("Anna: hello\nBoris: hello\nand so on") == "hello\nhello\nand so on"
+
+
+def test_of_several_people_behind_one_role_each_has_their_own_name() -> None:
+    talk = [("user", f"{name}: {n}") for n, name in enumerate(["Anna", "Boris", "Anna", "Cleo", "Boris", "Cleo"])]
+    assert names(*talk) == ["Anna", "Boris", "Anna", "Cleo", "Boris", "Cleo"]
+    said = passages_of([message(n, text, role="user") for n, (_, text) in enumerate(talk, start=1)], "en")
+    assert [(one.speaker, one.text) for one in said][:2] == [("Anna", "0"), ("Boris", "1")]
+
+
+def test_headings_are_no_names() -> None:
+    different = ["Note", "Question", "Update", "Plan"]
+    assert names(*(("user", f"{one}: it rains") for one in different)) == [None] * 4
+    seldom = [("user", "Note: it rains"), *[("user", "It rains again.")] * 4]
+    assert names(*seldom) == [None] * 5
+    assert names(("user", "Note: it rains"), ("assistant", "I see.")) == [None, None]
+    assert names(("user", "Note: it rains"), ("assistant", "Note: it rains")) == [None, None], "of both"
+
+
+def test_a_stretch_of_two_messages_is_enough_where_each_has_its_own_name() -> None:
+    assert names(("user", "Anna: it rains"), ("assistant", "Boris: I see.")) == ["Anna", "Boris"]
+
+
+def test_a_message_without_a_name_is_said_by_whom_the_role_has() -> None:
+    talk = ["Anna: it rains", "Anna: it snows", "Anna: it thaws", "And it hails."]
+    said = passages_of([message(n, text, role="user") for n, text in enumerate(talk, start=1)], "en")
+    assert [one.speaker for one in said] == ["Anna"] * 4
+
+
+def test_clauses_begin_behind_a_mark_and_before_a_conjunction() -> None:
+    text = "We moved, and Anna left: it was late; nobody minded because it rained – twice"
+    starts = [0, *clause_starts(text), len(text)]
+    assert [text[start:end] for start, end in itertools.pairwise(starts)] == [
+        "We moved, ",
+        "and Anna left: ",
+        "it was late; ",
+        "nobody minded ",
+        "because it rained – ",
+        "twice",
+    ]
