@@ -50,7 +50,7 @@ BUDGET: Final = 2_000
 """Tokens of a context with a question."""
 QUESTION: Final = "What did Amina say about the delivery and its costs, and which order was late?"
 PARSERS: Final[dict[str, tuple[str, ...]]] = {
-    "sentences": ("core/text/words.py:sentences", "core/anchors/statements.py:statements"),
+    "sentences": ("core/text/sentences.py:sentence_spans", "core/anchors/statements.py:statements"),
     "clauses": ("core/text/clauses.py:tight", "core/summarizer/offline/items.py:parted"),
     "tokens": (
         "core/text/words.py:words",

@@ -263,7 +263,7 @@ async def test_what_cannot_fit_is_refused_before_anything_is_stored(service: Ser
 async def test_control_without_the_check_it_is_stored(
     service: Service, monkeypatch: pytest.MonkeyPatch, asked: Asked, check: str
 ) -> None:
-    monkeypatch.setattr(f"app.usecases.chat.chat.{check}", nothing_at_once)
+    monkeypatch.setattr(f"app.usecases.chat.opening.{check}", nothing_at_once)
     with pytest.raises(AssertionError, match="before anything is stored"):
         await is_refused_unstored(service, asked)
 

@@ -92,6 +92,8 @@ def full_conversation(tenant_id: UUID) -> Conversation:
         quiet=Quiet(until_seq=8, until_tokens=77, until=moment(99), reason="irreducible_floor"),
         failure_count=1,
         live=LiveContext(model="openai-responses:gpt-5", response_id="resp_1", through_seq=8),
+        forked_from=uuid4(),
+        forked_through=6,
         created_at=START,
         updated_at=moment(1),
     )

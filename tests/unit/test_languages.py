@@ -37,7 +37,9 @@ ROOT: Final = Path(__file__).parents[2]
 MAY: Final = datetime(2026, 5, 5, tzinfo=UTC)
 OTHERS: Final = sorted(set(CATALOGUES) - {FALLBACK})
 WARNED: Final = re.compile(
-    r"(?:warned|with_warnings)\(\s*\*?\(?\s*f?\"(\w+)[:\"]|warnings=\(f?\"(\w+)[:\"]|^USED_UP = \"(\w+)\"", re.MULTILINE
+    r"(?:warned|with_warnings)\(\s*\*?\(?\s*f?\"(\w+)[:\"]|warnings=\(f?\"(\w+)[:\"]"
+    r"|^(?:USED_UP|CUT_OFF)(?:: Final)? = \"(\w+)\"",
+    re.MULTILINE,
 )
 
 

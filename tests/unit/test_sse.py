@@ -267,7 +267,10 @@ async def test_chat_as_a_stream(api: World) -> None:
     assert delta == {"event": "reply.delta", "data": '{"text":"hi"}'}
     assert (completed["event"], completed["id"]) == ("reply.completed", "5")
     body = json.loads(completed["data"])
-    assert body.keys() == {"message", "reply", "context", "compaction", "recalled", "warnings"}
+    assert body.keys() == {
+        *("message", "reply", "context", "compaction", "recalled", "warnings"),
+        *("status", "open_calls", "finish"),
+    }
     assert (body["reply"]["id"], body["reply"]["content"]) == (str(REPLY), "hi")
     assert not turn.was_abandoned.is_set()
 

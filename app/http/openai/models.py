@@ -40,9 +40,9 @@ def chosen_model(services: Container, name: str | None) -> Chosen:
     """What the name stands for. Raises ``ModelNotAllowedError``."""
     if name is None or name in {DEFAULT, ALIAS}:
         return Chosen()
-    preset = name.removeprefix(f"{DEFAULT}/")
-    if preset != name and preset in PRESETS:
-        return Chosen(preset=preset)
+    owner, _, named = name.partition("/")
+    if owner == DEFAULT and named in PRESETS:
+        return Chosen(preset=named)
     if services.parts.models.allows(name):
         return Chosen(model=name)
     raise _unknown(services, name)
