@@ -121,7 +121,7 @@ def test_it_is_a_tenth_of_the_window_after_any_number_of_folds(language: str, mo
     assert len(sizes) == FOLDS
     assert max(sizes) <= AIM
     if model != "brief":
-        assert min(sizes) > 0.75 * AIM, "less than a sentence of room is left: a sentence is told whole, with its speaker"
+        assert min(sizes) > 0.75 * AIM, "less than a sentence is left: it is told whole, with its speaker"
 
 
 @TALKS
