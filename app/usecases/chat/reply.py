@@ -15,7 +15,7 @@ from app.core.model.model_io import ChatRequest, FinishReason, StepEvent, StepFi
 from app.core.text.parts import Part
 from app.usecases.ports import ChatModel
 
-CUT_OFF: Final = "reply_cut_off"
+REPLY_CUT_OFF: Final = "reply_cut_off"
 """The warning of a reply that ended with the room for it."""
 _WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
 """A step that ended so has written its calls to their end."""
@@ -107,7 +107,7 @@ def finish_of(reply: Message, warnings: Collection[str], open_calls: Sequence[To
         return "tool_call"
     if reply.status == "interrupted":
         return "other"
-    return "length" if CUT_OFF in warnings else "stop"
+    return "length" if REPLY_CUT_OFF in warnings else "stop"
 
 
 async def answer(
@@ -156,7 +156,7 @@ async def answer(
         usage=finish.usage,
         metered=metered,
         finish="stop" if finish.reason == "tool_call" and not wanted else finish.reason,
-        warnings=(CUT_OFF,) if finish.reason == "length" else (),
+        warnings=(REPLY_CUT_OFF,) if finish.reason == "length" else (),
         calls=wanted,
         response_id=finish.response_id if is_whole else None,
     )

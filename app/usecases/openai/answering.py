@@ -14,7 +14,7 @@ from app.core.context.tools import tools_tokens
 from app.core.model.errors import DomainError, FieldError, InvalidInputError, ModelFailedError, TooLargeError
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.text.token_counts import weigh
-from app.usecases.chat.reply import CUT_OFF, Answer, answer
+from app.usecases.chat.reply import REPLY_CUT_OFF, Answer, answer
 from app.usecases.history.appending import MessageDraft
 from app.usecases.shared.shell import Shell
 
@@ -143,7 +143,7 @@ class StatelessAnswers:
         except ModelFailedError as error:
             return [Failed(_failure(error))]
         calls = tuple(replace(call, id=f"call_{self._shell.new_id().hex}") for call in said.calls)
-        finish: FinishReason = "tool_call" if calls else "length" if CUT_OFF in said.warnings else "stop"
+        finish: FinishReason = "tool_call" if calls else "length" if REPLY_CUT_OFF in said.warnings else "stop"
         ended = Ended(
             text=said.text,
             calls=calls,
