@@ -216,7 +216,7 @@ def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.state.apply.not_smaller", lambda *_: False)
+    monkeypatch.setattr("app.core.state.apply.saves_too_little", lambda *_: False)
 
 
 ALL_EMPTY: Final = answer("They talked about several things.")
