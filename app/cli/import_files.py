@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import json
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from app.cli.import_exports import Kind, kind_of, read_exported
 from app.cli.import_formats import Imported, read_conversations
 from app.cli.speaking import told
 from app.core.text.patterns import compiled
+from app.storage.archive import DAMAGES
 
 MOST_BYTES: Final = 8_000_000_000
 """Of an export, unpacked."""
@@ -34,9 +34,6 @@ _BACKUP: Final = "tables/messages.copy"
 _SPACE: Final = " \t\r\n"
 _SOON_OVER: Final = 12
 """Characters before the end of what is read so far, within which an error may mean that the rest is missing."""
-
-_DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-"""Of an archive; the last is said of one with a password."""
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
@@ -88,7 +85,7 @@ def _of_archive(file: Path) -> list[Opener]:
             names = sorted(name for name in archive.namelist() if _MEMBER.fullmatch(name))
             size = sum(archive.getinfo(name).file_size for name in names)
             is_backup = _BACKUP in archive.namelist()
-    except _DAMAGES:
+    except DAMAGES:
         raise ComplaintError(told("import.no_archive", where=str(file))) from None
     if is_backup:
         raise ComplaintError(told("import.is_backup", where=str(file)))
@@ -109,7 +106,7 @@ class _Member:
     def __enter__(self) -> IO[bytes]:
         try:
             return self._archive.open(self._name)
-        except _DAMAGES:
+        except DAMAGES:
             self._archive.close()
             raise ComplaintError(told("import.no_archive", where=str(self._archive.filename))) from None
 
@@ -228,7 +225,7 @@ class _Text:
             raise ComplaintError(told("import.too_long", where=self._name, limit=f"{LARGEST:,}"))
         try:
             read = self._stream.read(max(_CHUNK, len(self._text)))
-        except _DAMAGES:
+        except DAMAGES:
             raise ComplaintError(told("import.no_archive", where=self._name)) from None
         self._ended = not read
         self._text += self._decoder.decode(read, final=self._ended)

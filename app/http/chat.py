@@ -34,6 +34,11 @@ STOPPING_GRACE: Final = 3.0
 """Seconds that a reply may still go on when the process ends: less than a server waits for its connections."""
 EVENT_STREAM: Final = compiled(r"(^|,)\s*text/event-stream\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)", re.IGNORECASE)
 
+WishedLanguage = Annotated[
+    str | None,
+    Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
+]
+
 router = APIRouter(
     prefix="/conversations/{conversation_id}/chat",
     route_class=TenantRoute,
@@ -56,17 +61,11 @@ async def chat(
     stopping: Shutdown,
     idem: IdempotencyKey,
     body: Annotated[ChatRequest, Body()] = ChatRequest(),  # noqa: B008 - a frozen value
-    accept_language: Annotated[
-        str | None,
-        Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
-    ] = None,
+    accept_language: WishedLanguage = None,
 ) -> schemas.ChatResult | Response:
     """Send a message, results of your tools, or neither to answer what waits, and get the reply."""
     turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
-    if wants_stream(request):
-        teller = Teller(services, tenant, conversation_id, accept_language)
-        return streamed(turn, teller, services, stopping, request)
-    return await whole(turn, request)
+    return await told(turn, Teller(services, tenant, conversation_id, accept_language), services, stopping, request)
 
 
 @router.post("/interrupt", status_code=202)
@@ -84,6 +83,15 @@ async def interrupt_chat(
 def wants_stream(request: Request) -> bool:
     """Whether the client accepts server-sent events."""
     return EVENT_STREAM.search(request.headers.get("accept", "")) is not None
+
+
+async def told(
+    turn: FollowedTurn, teller: Teller, services: Container, stopping: Stopping, request: Request
+) -> schemas.ChatResult | Response:
+    """A turn as its client wants it: everything that happens, or the reply when it is there."""
+    if wants_stream(request):
+        return streamed(turn, teller, services, stopping, request)
+    return await whole(turn, request)
 
 
 async def whole(turn: FollowedTurn, request: Request) -> schemas.ChatResult:

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Header, Request, Response
+from fastapi import APIRouter, Body, Depends, Request, Response
 
 from app.http import schemas
-from app.http.chat import streamed, wants_stream, whole
+from app.http.chat import WishedLanguage, streamed, told
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
 from app.http.requests import RegenerateRequest
 from app.http.routing import TenantRoute
 from app.http.telling import Teller
-
-Wish = Annotated[
-    str | None,
-    Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
-]
 
 router = APIRouter(
     prefix="/conversations/{conversation_id}/chat",
@@ -41,7 +36,7 @@ async def follow_turn(
     services: Services,
     tenant: Tenant,
     stopping: Shutdown,
-    accept_language: Wish = None,
+    accept_language: WishedLanguage = None,
 ) -> Response:
     """The running turn from `message.created` on; what of the reply was said before comes at once."""
     turn = await services.chat.follow(tenant, conversation_id)
@@ -64,11 +59,8 @@ async def regenerate_reply(
     stopping: Shutdown,
     idem: IdempotencyKey,
     body: Annotated[RegenerateRequest, Body()] = RegenerateRequest(),  # noqa: B008 - a frozen value
-    accept_language: Wish = None,
+    accept_language: WishedLanguage = None,
 ) -> schemas.ChatResult | Response:
     """Answer the last message again; the first reply stays in the history as `superseded`, and is served no more."""
     turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
-    if wants_stream(request):
-        teller = Teller(services, tenant, conversation_id, accept_language)
-        return streamed(turn, teller, services, stopping, request)
-    return await whole(turn, request)
+    return await told(turn, Teller(services, tenant, conversation_id, accept_language), services, stopping, request)

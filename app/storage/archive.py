@@ -23,7 +23,8 @@ _MANIFEST_BYTES: Final = 1_000_000
 _CHUNK: Final = 1_048_576
 _LEVEL: Final = 3
 """Of deflate: half of the time of its default, a twentieth more bytes."""
-_DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError)
+DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""What reading a damaged ZIP raises; the last is said of one with a password."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z_]{1,63}$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -138,7 +139,7 @@ class ArchiveReader:
             self._zip = zipfile.ZipFile(file)
         except OSError as error:
             raise BackupError(f"Cannot read {file}: {error.strerror}.") from None
-        except _DAMAGES:
+        except (*DAMAGES, KeyError):
             raise self._no_backup() from None
         try:
             self.manifest = self._manifest()
@@ -168,7 +169,7 @@ class ArchiveReader:
             with self._zip.open(_member(table.name)) as source:
                 while chunk := source.read(_CHUNK):
                     yield chunk
-        except _DAMAGES:
+        except (*DAMAGES, KeyError):
             raise self._damaged(f"table {table.name} cannot be read") from None
         except OSError as error:
             raise BackupError(f"Cannot read {self._file}: {error.strerror or error}.") from None
@@ -199,7 +200,7 @@ class ArchiveReader:
                     f"{self._file} is a backup of a later format: restore it with the version that made it."
                 ) from None
             raise self._damaged("its manifest cannot be understood") from None
-        except _DAMAGES:
+        except DAMAGES:
             raise self._damaged("its manifest cannot be read") from None
 
     def _no_backup(self) -> BackupError:
