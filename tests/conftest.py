@@ -17,6 +17,7 @@ import ssl
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,6 +36,7 @@ _TEMPLATE = "throughline_template"
 _REDIS_DATABASES = itertools.cycle(range(1, 16))
 _NUMBERS = itertools.count(1)
 _STARTED_AT = time.monotonic()
+_VARIANTS: Counter[str] = Counter()  # collected so far, by the test without its parameters
 _TESTS = Path(__file__).parent
 
 
@@ -78,6 +80,17 @@ def pytest_configure(config: pytest.Config) -> None:
     setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))  # noqa: B010 - for mypy
     configure_logs()
     profiles.load()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """With ``daily(n)``, all but the first n variants of a parametrized test are long."""
+    daily = item.get_closest_marker("daily")
+    if daily is None:
+        return
+    test = item.nodeid.partition("[")[0]
+    _VARIANTS[test] += 1
+    if _VARIANTS[test] > daily.args[0]:
+        item.add_marker(pytest.mark.long)
 
 
 def _needs_processes(item: pytest.Item) -> bool:

@@ -112,6 +112,7 @@ def inside_a_turn(talk: Talk) -> None:
 
 
 class TestPins:
+    @pytest.mark.daily(1)
     @pytest.mark.case("29")
     @pytest.mark.parametrize(
         ("path", "policy", "is_pinned"),
@@ -141,6 +142,7 @@ class TestPins:
         assert talk.boundary() >= message["seq"]
         assert served(talk, message["seq"]) == ([SECRET] if is_pinned else [])
 
+    @pytest.mark.daily(1)
     @pytest.mark.case("29")
     @pytest.mark.parametrize("is_pinned", [True, False], ids=["pinned", "control"])
     def test_stand_in_what_is_left_when_the_summarizer_fails(

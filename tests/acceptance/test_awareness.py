@@ -39,6 +39,7 @@ def block(talk: Talk) -> str:
     return str(found)
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("preset", "locale"),
     [

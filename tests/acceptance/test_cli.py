@@ -155,6 +155,7 @@ class TestChat:
         assert [one["role"] for one in talk.history()] == ["user", "user", "assistant"]
         assert talk.history()[-1]["content"] in done.stdout
 
+    @pytest.mark.long
     def test_an_interrupt_stops_the_reply_and_keeps_the_chat(
         self, gemini_service: Service, gemini: Gemini, start_talk: StartTalk, tmp_path: Path
     ) -> None:

@@ -368,6 +368,7 @@ class TestInTheBackground:
 
 
 class TestTheSecondAttempt:
+    @pytest.mark.daily(2)
     @pytest.mark.case("2", "3", "4", "5", "6", "7", "10")
     @pytest.mark.parametrize(
         ("fault", "reason"),
@@ -442,6 +443,7 @@ def room_of(call: Json) -> int:
     return room
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("11")
 @pytest.mark.parametrize(
     "behaviour",

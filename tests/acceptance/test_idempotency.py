@@ -28,6 +28,7 @@ def asked(gemini: Gemini) -> int:
     return len(gemini.requests("compaction")) + len(gemini.requests("chat"))
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("tail", "body"),
     [

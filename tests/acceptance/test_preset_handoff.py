@@ -255,6 +255,7 @@ class TestTheThreshold:
 class TestTheConfiguration:
     """``runner.compaction`` of ``throughline.yaml``, as the design has it in its own file."""
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("written", "first", "kept"),
         [
@@ -434,6 +435,7 @@ class TestAnOversizedMessage:
 class TestAFailure:
     """Each with its control: the same with an honest summarizer is applied."""
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(("fault", "reason"), [("empty", "empty_summary"), ("error_401", "unauthorized")])
     def test_of_an_automatic_summary_is_a_warning_and_the_full_history(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str, reason: str

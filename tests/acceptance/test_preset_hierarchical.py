@@ -190,6 +190,7 @@ def test_the_way_back_is_served_where_anchors_take_all_the_room(offline: Service
     assert context["gauge"]["tokens"] <= budget
 
 
+@pytest.mark.long
 def test_hostile_words_and_a_giant_come_back_byte_for_byte_and_forge_no_marker(
     offline: Service, start_talk: StartTalk
 ) -> None:

@@ -139,6 +139,7 @@ DECIDED: Final = (
 )
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("before", "preset"),
     [

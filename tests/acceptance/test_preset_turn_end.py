@@ -374,6 +374,7 @@ class TestTheSummary:
 
 
 class TestAFailure:
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("asked", "reply", "trigger", "reason", "warnings"),
         [
@@ -448,6 +449,7 @@ class TestAFailure:
         assert all(text in sent for text in kept[:-1]), "the whole history since the summary"
         assert talk.context()["truncated"] is None
 
+    @pytest.mark.long
     def test_with_less_than_is_kept_nothing_is_done(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

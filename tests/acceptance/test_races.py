@@ -231,6 +231,7 @@ def test_two_that_jump_at_once_are_one_turn_and_one_compaction(
     assert len(outcomes(gemini)) == len(outcomes(gemini, "chat")) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["json", pytest.param("stream", marks=pytest.mark.long)])
 def test_clients_that_leave_in_the_middle_of_a_compaction(
     how: str, service: Service, gemini: Gemini, start_talk: StartTalk, books: Books

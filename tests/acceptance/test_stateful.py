@@ -85,6 +85,7 @@ def told_gemini(gemini: Gemini) -> list[str]:
 
 
 class TestATurn:
+    @pytest.mark.daily(1)
     def test_sends_only_the_new_message(
         self, service: Service, start_talk: StartTalk, openai: OpenAI, ask: Ask
     ) -> None:

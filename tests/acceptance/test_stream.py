@@ -27,6 +27,7 @@ def check_the_ids(talk: Talk, events: list[Sse]) -> None:
     assert all(known[event.id] == event.type for event in events if event.id is not None)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("name", ["offline", "gemini_service"])
 def test_a_reply_comes_piece_by_piece_and_whole_at_the_end(
     request: pytest.FixtureRequest, start_talk: StartTalk, gemini: Gemini, name: str

@@ -75,6 +75,7 @@ def derived(talk: Talk) -> dict[str, str]:
     }
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("model", ["offline", "gemini"])
 def test_secrets_are_in_no_derivative_while_the_originals_stay(
     offline: Service, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, model: str

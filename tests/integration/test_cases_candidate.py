@@ -258,6 +258,7 @@ def test_every_case_that_is_marked_here_has_a_scenario() -> None:
     assert {str(each.id).split("-")[0] for each in REFUSALS} == {"1", "2", "3", "4", "5", "6", "7", "10"}
 
 
+@pytest.mark.daily(2)
 @pytest.mark.case("1", "2", "3", "4", "5", "6", "7", "10")
 @pytest.mark.parametrize(("fault", "reason", "guard"), REFUSALS)
 async def test_it_is_refused_and_nothing_changes(
@@ -389,6 +390,7 @@ async def barely(request: SummaryRequest) -> Proposal:
     return Proposal(text=answer("Shipments came.", facts), finish="stop", model="fake")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("7")
 @pytest.mark.parametrize("written", [honest, barely, echo, talkative])
 async def test_whatever_is_applied_is_smaller(begin: UnitOfWorkFactory, tenant: UUID, written: Written) -> None:
@@ -559,6 +561,7 @@ async def survives(begin: UnitOfWorkFactory, tenant: UUID, written: Written) -> 
     assert again.status == "applied"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("11")
 @pytest.mark.parametrize("kind", often(ODD))
 async def test_an_odd_answer_is_cleaned_or_refused(begin: UnitOfWorkFactory, tenant: UUID, kind: str) -> None:

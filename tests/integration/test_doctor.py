@@ -153,6 +153,7 @@ def world(module_database_url: str, redis_of_module: str, tmp_path_factory: pyte
         yield World(service.url, module_database_url)
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("name", _with_long(SICK, TELLING))
 def test_each_sickness_is_found_and_repaired_from_the_originals(world: World, name: str) -> None:
     state, word = SICK[name]

@@ -121,6 +121,7 @@ class TestTheFallback:
         ]
         assert all(attempt.duration_ms >= 0 and attempt.metered for attempt in row.attempts)
 
+    @pytest.mark.daily(1)
     @pytest.mark.case("1", "2", "3", "4", "5", "7", "10")
     @pytest.mark.parametrize(
         ("fault", "reason"),

@@ -119,6 +119,7 @@ async def sync(service: Service, conversation_id: UUID) -> None:
     assert result.compaction.compaction.status == "applied"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("29")
 @pytest.mark.parametrize("path", [background, manual, sync])
 @pytest.mark.parametrize("pins", [True, False], ids=["pinned", "control"])

@@ -699,6 +699,7 @@ class TestErasure:
             await compact(service, conversation_id)
         return canary
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("size", "by_model"),
         [

@@ -234,6 +234,7 @@ class TestACall:
         assert answered(gemini) == ["The tool failed: RuntimeError."]
         assert "hunter2" not in str(await history(service, conversation_id))
 
+    @pytest.mark.daily(2)
     @pytest.mark.parametrize(
         ("name", "arguments", "told"),
         [

@@ -570,6 +570,7 @@ class TestCalibration:
 
         assert served[0] == served[1]
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "control"])
     async def test_the_plan_meets_the_target_as_evaluation_sees_it(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool

@@ -194,6 +194,7 @@ class TestVerdicts:
         assert await service.events(conversation_id) == events, "it is no compaction, and no notice tells of it"
         assert await rows(engine, conversation_id) == [("done", None, 1)]
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         "entry",
         [

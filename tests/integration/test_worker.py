@@ -124,6 +124,7 @@ async def desk(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, redi
     await queue.close()
 
 
+@pytest.mark.long
 async def test_jobs_run_on_the_childs_one_loop_with_their_request(
     desk: Desk, tmp_path: Path, database_url: str, redis_url: str
 ) -> None:

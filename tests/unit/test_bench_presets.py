@@ -18,6 +18,7 @@ def test_every_preset_stands_in_the_table_and_on_the_page() -> None:
     assert [name for name in PRESETS if f"| `{name}` |" not in shown] == []
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     "preset",
     ["handoff", pytest.param("semantic", marks=pytest.mark.long), pytest.param("turn_end", marks=pytest.mark.long)],

@@ -611,6 +611,7 @@ def one_statement(text: str) -> str:
     return json.dumps({"statements": [{"n": number, "text": text} for number in range(1, 30)]})
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=list(SCHEMAS))
 @examples(0.5)
 @given(second_answers)

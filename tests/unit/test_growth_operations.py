@@ -29,5 +29,6 @@ def test_no_operation_takes_more_than_linear_time_on_long_texts_of_many_kinds(pa
     assert not findings, told(findings)
 
 
+@pytest.mark.long
 def test_control_a_slow_operation_is_found() -> None:
     assert [found.name for found in measured(_BROKEN, None)] == ["broken"]

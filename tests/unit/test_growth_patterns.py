@@ -106,6 +106,7 @@ BAD: Final = {
 """Patterns that were there once, or might have been."""
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("kind", BAD)
 def test_control_a_slow_pattern_is_found(kind: str) -> None:
     flags = 16 + 8 + 2  # DOTALL, MULTILINE, IGNORECASE

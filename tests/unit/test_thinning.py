@@ -118,6 +118,7 @@ UNUSED: Final = pytest.mark.xfail(
 TALKS = pytest.mark.parametrize(("language", "model"), [talked(*one) for one in product(FACTS, MODELS)])
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("language", "model"),
     [

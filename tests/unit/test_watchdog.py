@@ -42,6 +42,7 @@ def run(seconds: float, work: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("held", ["hold_in_c", "hold_in_a_pattern"])
 @pytest.mark.parametrize("where", ["loop", "thread"])
 def test_a_loop_that_is_silent_ends_the_process_and_shows_where_it_hangs(held: str, where: str) -> None:
