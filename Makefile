@@ -45,7 +45,7 @@ demo: $(FOR_RUN) ## Play a long conversation and watch it being compacted
 WORKERS := 3
 # How many examples a property is tried with: see tests/profiles.py.
 PROFILE := ci
-PYTEST = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # SEED=7 shuffles, SEED=random by the second of the start; the seed is printed.
 SEED_OF_RUN := $(if $(filter random,$(SEED)),$(shell date +%s),$(SEED))
 SHUFFLE = $(if $(SEED_OF_RUN),-p randomly --randomly-seed=$(SEED_OF_RUN))

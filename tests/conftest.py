@@ -38,6 +38,7 @@ _NUMBERS = itertools.count(1)
 _STARTED_AT = time.monotonic()
 _VARIANTS: Counter[str] = Counter()  # collected so far, by the test without its parameters
 _TESTS = Path(__file__).parent
+_TIERS = {"acceptance": 0, "integration": 1, "unit": 2}  # the longest files first: short ones fill the end of a run
 
 
 # A developer's own settings must not decide what the tests see.
@@ -93,9 +94,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.long)
 
 
+def _tier(item: pytest.Item) -> str:
+    return item.path.relative_to(_TESTS).parts[0]
+
+
 def _needs_processes(item: pytest.Item) -> bool:
     """The acceptance tests, and the long ones on real servers."""
-    tier = item.path.relative_to(_TESTS).parts[0]
+    tier = _tier(item)
     return tier == "acceptance" or (tier == "integration" and item.get_closest_marker("long") is not None)
 
 
@@ -136,7 +141,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
-    items.sort(key=_begins_late)  # stable: the order is otherwise that of the collection
+    items.sort(key=lambda item: (_begins_late(item), _TIERS.get(_tier(item), 0)))  # stable: otherwise as collected
     marked = [item for item in items if item.get_closest_marker("docker")]
     if marked and not docker_answers():
         for item in marked:

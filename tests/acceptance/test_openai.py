@@ -376,6 +376,50 @@ def test_a_retry_of_an_sdk_has_one_effect(scripted: httpx.Client) -> None:
     assert forks[0]["id"] == forks[1]["id"]
 
 
+def test_a_retry_of_an_opening_has_one_effect_unless_another_user_said_the_same(scripted: httpx.Client) -> None:
+    body = {"input": "An opening of one user."}
+    tries = [good(ask(scripted, "/responses", body, x_stainless_retry_count=str(number))) for number in range(3)]
+    assert len({(one["id"], one["conversation"]["id"]) for one in tries}) == 1
+    uncounted = good(ask(scripted, "/responses", body))
+    assert uncounted["conversation"] != tries[0]["conversation"]
+
+    other = good(ask(scripted, "/responses", body, x_stainless_retry_count="0"))
+    assert other["conversation"] != tries[0]["conversation"]
+    unknown = good(ask(scripted, "/responses", body, x_stainless_retry_count="1"))
+    assert unknown["conversation"] not in (tries[0]["conversation"], other["conversation"], uncounted["conversation"])
+
+
+def test_retries_of_openings_that_come_at_once_find_nothing_of_each_other(scripted: httpx.Client) -> None:
+    def opening(tries: int) -> str:
+        body = {"input": "The same words of everybody."}
+        told: str = good(ask(scripted, "/responses", body, x_stainless_retry_count=str(tries)))["conversation"]["id"]
+        return told
+
+    with ThreadPoolExecutor(8) as pool:
+        firsts = list(pool.map(opening, [0] * 8))
+        retries = list(pool.map(opening, [1] * 8))
+    assert len({*firsts, *retries}) == 16
+
+
+def test_a_fork_keeps_what_users_pinned_and_which_anchors_they_set(scripted: httpx.Client) -> None:
+    first = good(ask(scripted, "/responses", {"input": "We decided to paint the boat blue. We must not use lead."}))
+    good(ask(scripted, "/responses", {"input": "And then?", "previous_response_id": first["id"]}))
+    origin = first["conversation"]["id"].removeprefix("conv_")
+    pinned = scripted.get(f"/conversations/{origin}/messages").json()["data"][0]
+    theirs, other = scripted.get(f"/conversations/{origin}/anchors").json()["data"]
+    scripted.patch(f"/conversations/{origin}/anchors/{theirs['id']}", json={"status": "active"}).raise_for_status()
+    scripted.put(f"/conversations/{origin}/messages/{pinned['id']}/pin").raise_for_status()
+    forked = good(ask(scripted, "/responses", {"input": "Or?", "previous_response_id": first["id"]}))
+    fork = forked["conversation"]["id"].removeprefix("conv_")
+    copies = scripted.get(f"/conversations/{fork}/messages").json()["data"]
+    assert [copy["protected_reason"] == "pinned" for copy in copies] == [copy["seq"] == 1 for copy in copies]
+    anchors = scripted.get(f"/conversations/{fork}/anchors").json()["data"]
+    assert [(one["content"], one["proposed_by"]) for one in anchors] == [
+        (theirs["content"], "user"),
+        (other["content"], "rule"),
+    ]
+
+
 def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provider: OpenAI) -> None:
     named = {"X-Conversation-Id": "running"}
     provider.script({"text": "Only once.", "hold": True})
@@ -434,6 +478,18 @@ def test_compacted_input_stands_for_what_it_was_made_of(scripted: httpx.Client, 
     assert len(seen) < len(json.dumps(lines))
     changed = {**item, "encrypted_content": item["encrypted_content"][:-6] + "AAAAAA"}
     refused(ask(scripted, "/responses", {"input": [changed]}), 400, "invalid_input")
+
+
+def test_compacted_input_shows_what_users_said_and_tells_it_once(scripted: httpx.Client, provider: OpenAI) -> None:
+    lines = [user("My boat is called Vela."), {"role": "assistant", "content": "A fine name."}, user("She is blue.")]
+    made = good(ask(scripted, "/responses/compact", {"input": lines}))
+    *told, item = made["output"]
+    assert [one["content"][0]["text"] for one in told] == ["My boat is called Vela.", "She is blue."]
+    texts_of_all = ["My boat is called Vela.", "A fine name.", "She is blue.", "Which colour?"]
+    for before in (told, [], told[:1]):
+        good(ask(scripted, "/responses", {"input": [*before, item, user("Which colour?")], "store": False}))
+        seen = list(provider.last.texts)
+        assert seen == texts_of_all if before != told[:1] else set(seen) == set(texts_of_all)
 
 
 # Sockets

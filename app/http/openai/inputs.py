@@ -104,7 +104,9 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Iterable[Any]) 
             case ReferenceItem(id=id_):
                 drafts.append(await _referred(services, tenant_id, id_))
             case CompactionItem(encrypted_content=token):
-                drafts += (await services.openai.sealed.open(tenant_id, token)).drafts()
+                compacted = await services.openai.sealed.open(tenant_id, token)
+                del drafts[len(drafts) - compacted.stands_after(drafts) :]
+                drafts += compacted.drafts()
             case _:
                 drafts.append(draft_of(item))
     return drafts

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from itertools import repeat
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -14,9 +16,9 @@ from app.core.model.errors import NotFoundError
 from app.http.dependencies import Services, Shutdown, Tenant
 from app.http.openai.answers import after, response_events, stored, whole_response
 from app.http.openai.beginning import begin_response, prompt_of, response_of
-from app.http.openai.ids import compaction_item_id, uuid_of
+from app.http.openai.ids import compaction_item_id, message_id, uuid_of
 from app.http.openai.inputs import Attempts, conversation_of, drafts_of
-from app.http.openai.items import items_of
+from app.http.openai.items import content_of, items_of, message_item
 from app.http.openai.models import chosen_model
 from app.http.openai.present import present_response
 from app.http.openai.resources import deleted, listing, response_usage, seconds
@@ -27,6 +29,7 @@ from app.http.openai.waiting import patience
 from app.http.refusals import RequestTimeoutError
 from app.usecases.compaction.commands import FOCUS_MAX
 from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
 from app.usecases.openai.sealed import Compacted
 
 Order = Annotated[Literal["asc", "desc"], Query()]
@@ -79,9 +82,10 @@ async def count_response_input(
 async def compact_response(
     services: Services, tenant: Tenant, _attempt: Attempts, body: Annotated[CompactedInputRequest, Body()]
 ) -> dict[str, Any]:
-    """Compact input into one item that stands for it, and that only this key's tenant can use.
+    """Compact input: what users said last, word for word, and one item that stands for all of it.
 
-    With `conversation` (ours) the stored conversation itself is compacted.
+    Only this key's tenant can use that item, with those messages before it or alone. With `conversation` (ours) the
+    stored conversation itself is compacted.
     """
     chosen_model(services, body.model)
     seconds_left = patience(services)
@@ -101,7 +105,7 @@ async def compact_response(
         "id": f"resp_{services.openai.new_id().hex}",
         "object": "response.compaction",
         "created_at": seconds(services.parts.clock.now()),
-        "output": [item],
+        "output": [*map(_said, compacted.said_by_users, repeat(services.openai.new_id)), item],
         "usage": response_usage(usage.as_dict()),
     }
 
@@ -164,6 +168,10 @@ async def list_response_input(
         tenant, _turn(response_id), items_of, limit=limit, after=after, order=order
     )
     return listing(page.items, has_more=page.has_more)
+
+
+def _said(draft: MessageDraft, new_id: Callable[[], UUID]) -> dict[str, Any]:
+    return message_item(message_id(new_id()), draft.role, content_of(draft.role, draft.content, draft.parts))
 
 
 async def _compacted(

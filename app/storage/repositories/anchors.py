@@ -30,6 +30,8 @@ def _column(name: str) -> Any:
 _FIELDS = tuple(item.name for item in fields(Anchor))
 _COLUMNS = tuple(map(_column, _FIELDS))
 _SERVED = tuple(_column(item.name) for item in fields(FoundAnchor))
+_PLACE_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
+MOST_CHOSEN = 1_000
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 
 
@@ -137,6 +139,23 @@ class AnchorRepository(Repository):
         if status == "active":
             values |= {"proposed_by": "user", "passed_over": False}
         await self._session.execute(_these(conversation_id, [anchor_id]).values(**values))
+
+    async def chosen(self, conversation_id: UUID, *, through_seq: int) -> list[Anchor]:
+        """The active ones up to that ``seq`` that a user set to stay, in order of position."""
+        statement = _newest_active(_COLUMNS, conversation_id, through_seq, MOST_CHOSEN)
+        rows = await self._session.rows(statement.where(col(AnchorRow.proposed_by) == "user"))
+        return [Anchor(**dict(zip(_FIELDS, row, strict=True))) for row in reversed(rows)]
+
+    async def choose(self, anchors: Sequence[Anchor]) -> None:
+        """Store these as a user's choice; one that stands at the same place with the same type becomes it."""
+        if not anchors:
+            return
+        insertion = insert(AnchorRow)
+        theirs = {"status": "active", "proposed_by": "user", "passed_over": False, "superseded_by": None}
+        await self._session.execute(
+            insertion.on_conflict_do_update(index_elements=_PLACE_AND_TYPE, set_=theirs),
+            [without(columns(anchor), _SAID_AT) for anchor in anchors],
+        )
 
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
         """Set statuses; what was claimed of these anchors is forgotten."""

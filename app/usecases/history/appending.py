@@ -51,6 +51,8 @@ class MessageDraft:
     usage: Mapping[str, Any] | None = None
     status: MessageStatus = "complete"
     is_command: bool = False
+    is_pinned: bool = False
+    """Held word for word from the beginning: the copy of a message that is pinned."""
 
 
 async def append(
@@ -221,6 +223,7 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
         event_type=draft.event_type,
         status=draft.status,
         is_command=draft.is_command,
+        is_pinned=draft.is_pinned,
         token_count=weight.tokens,
         byte_length=weight.bytes,
         model=draft.model,

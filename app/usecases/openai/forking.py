@@ -1,7 +1,7 @@
 """Forks: a request that goes on from a place before a conversation's end gets a conversation of its own.
 
-The messages up to there are copied under the same positions; a few at once, many by the worker. A fork is an original:
-what is erased in one of the two stays in the other.
+The messages up to there are copied under the same positions with what users chose of them, pins and anchors; a few at
+once, many by the worker. A fork is an original: what is erased in one of the two stays in the other.
 """
 
 from __future__ import annotations
@@ -126,7 +126,21 @@ class ForkService:
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)
         _, resolved = await append(uow, self._shell, fork, [_copy(message) for message in messages])
+        if not is_being_copied(resolved.conversation):
+            await self._carry_choices(uow, resolved.conversation, source)
         return resolved.conversation
+
+    async def _carry_choices(self, uow: UnitOfWork, fork: Conversation, source: UUID) -> None:
+        """Set the anchors of a fork that users set to stay in the other conversation; its first fold serves them."""
+        chosen = await uow.anchors.chosen(source, through_seq=fork.last_seq)
+        there = await uow.messages.at_seqs(fork.id, sorted({anchor.seq for anchor in chosen})) if chosen else []
+        ids = {message.seq: message.id for message in there}
+        await uow.anchors.choose(
+            [
+                replace(anchor, id=self._shell.new_id(), conversation_id=fork.id, message_id=ids[anchor.seq])
+                for anchor in chosen
+            ]
+        )
 
 
 def is_being_copied(conversation: Conversation) -> bool:
@@ -146,4 +160,5 @@ def _copy(message: Message) -> MessageDraft:
         usage=message.usage,
         status=message.status,
         is_command=message.is_command,
+        is_pinned=message.is_pinned,
     )

@@ -32,6 +32,16 @@ class Compacted:
         told = [MessageDraft(role="user", content=f"{HEADING}\n\n{self.summary}")] if self.summary else []
         return [*told, *self.messages]
 
+    @property
+    def said_by_users(self) -> tuple[MessageDraft, ...]:
+        """What users said of the newest: it stands beside the token too, where clients look for it."""
+        return tuple(draft for draft in self.messages if draft.role == "user" and not draft.content.startswith(HEADING))
+
+    def stands_after(self, drafts: Sequence[MessageDraft]) -> int:
+        """How many of the last of these are what users said of it, sent again beside it: it tells them itself."""
+        beside = self.said_by_users
+        return len(beside) if beside and list(drafts[-len(beside) :]) == list(beside) else 0
+
 
 class SealedInputs:
     """Seals and opens compacted input; a tenant's secret is made when it is first needed."""

@@ -40,6 +40,7 @@ from app.usecases.openai.following import Begun
 from app.usecases.openai.forking import ForkService, Place
 from app.usecases.openai.keys import Attempt
 from app.usecases.openai.naming import Name, derived_id, found_by
+from app.usecases.openai.openings import Openings, opening_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import exchange_of
@@ -86,6 +87,7 @@ class StoredAnswers:
         self._chat = chat
         self._conversations = conversations
         self._forks = forks
+        self._openings = Openings(shell)
 
     async def under_name(self, tenant_id: UUID, name: Name, request: Request, *, only_new: bool) -> Begun | None:
         """Go on with the conversation of that name; ``None`` where the request's history is not the stored one's.
@@ -163,13 +165,30 @@ class StoredAnswers:
     async def afresh(self, tenant_id: UUID, request: Request) -> Begun:
         """Begin a conversation of the request's own; nothing that is stored is looked at.
 
-        It has no key but one that the client gave: equal openings of two users are two conversations.
+        Equal openings of two users are two conversations, and so are a user's own: see ``openings``.
         """
-        if request.attempt.own is not None:
-            before = await self._before(tenant_id, None, request.attempt.own)
-            if before is not None:
-                return before
+        attempt, openings = request.attempt, self._openings
+        opening = opening_of(attempt) if attempt.own is None else None
+        if opening is not None and attempt.tries:
+            await openings.begun(tenant_id, opening)
+        known = attempt.own or (opening if attempt.tries else None)
+        before = await self._before(tenant_id, None, known) if known else None
+        if before is not None:
+            return before
         given = _input(request, request.prompt.messages)
+        if opening is not None and not await openings.claim(tenant_id, opening, is_retry=bool(attempt.tries)):
+            opening = None
+        try:
+            begun = await self._begun_afresh(tenant_id, request, given)
+        except BaseException:
+            if opening is not None:
+                await openings.drop(tenant_id, opening)
+            raise
+        if opening is not None:
+            await openings.note(tenant_id, opening, begun.turn_id)
+        return begun
+
+    async def _begun_afresh(self, tenant_id: UUID, request: Request, given: ChatInput) -> Begun:
         conversation_id = await self._made(tenant_id, request, None)
         try:
             handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own)

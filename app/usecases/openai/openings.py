@@ -1,0 +1,82 @@
+"""Retries of a request that names no conversation, and so begins one.
+
+Equal openings of two users are two conversations. So a retry is only recognised where its SDK counts its tries, and
+where no other first try with the same body came within the time: else nobody could tell whose retry it is, and each
+begins a conversation of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from app.core.model.records import IdempotencyRecord
+from app.usecases.openai.keys import Attempt
+from app.usecases.shared.idempotency import Idem
+from app.usecases.shared.shell import Shell
+
+LIFE: Final = timedelta(minutes=2)
+"""For how long a retry is recognised: shorter than where the request says what it goes on from."""
+SHARED: Final = {"shared": True}
+PATIENCE: Final = 5.0
+"""Seconds that a retry waits for the first try to begin its turn."""
+
+
+def opening_of(attempt: Attempt) -> Idem | None:
+    """The key of an opening; ``None`` where its client does not count its tries."""
+    if attempt.tries is None:
+        return None
+    key = attempt.key("opening", fixes_place=False)
+    return Idem(key=key.key, fingerprint=key.fingerprint, lives=LIFE)
+
+
+class Openings:
+    """Remembers for a short time which turn a first try began."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def claim(self, tenant_id: UUID, opening: Idem, *, is_retry: bool) -> bool:
+        """Say that a turn begins for it; whether its retries can be told from those of others."""
+        now = self._shell.clock.now()
+        record = IdempotencyRecord(key=opening.key, fingerprint=opening.fingerprint, ref={}, status=0, created_at=now)
+        async with self._shell.uow(tenant_id) as uow:
+            existing = await uow.idempotency.claim(record)
+            is_over = existing is not None and existing.created_at < now - LIFE
+            if existing is not None and (is_over or (is_retry and not existing.ref)):
+                await uow.idempotency.delete(opening.key)
+                existing = await uow.idempotency.claim(record)
+            if existing is not None:
+                await uow.idempotency.update(opening.key, ref=SHARED, status=0)
+            await uow.commit()
+        return existing is None
+
+    async def note(self, tenant_id: UUID, opening: Idem, turn_id: UUID) -> None:
+        """Say which turn it was, unless another first try came meanwhile."""
+        async with self._shell.uow(tenant_id) as uow:
+            if await self._ref(uow.idempotency, opening) == {}:
+                await uow.idempotency.update(opening.key, ref={"turn_id": str(turn_id)}, status=201)
+                await uow.commit()
+
+    async def drop(self, tenant_id: UUID, opening: Idem) -> None:
+        """Say that nothing began."""
+        async with self._shell.uow(tenant_id) as uow:
+            if await self._ref(uow.idempotency, opening) == {}:
+                await uow.idempotency.delete(opening.key)
+                await uow.commit()
+
+    async def begun(self, tenant_id: UUID, opening: Idem) -> None:
+        """Wait until the first try's turn has begun, if there is one."""
+        clock = self._shell.clock
+        deadline = clock.monotonic() + PATIENCE
+        while clock.monotonic() < deadline:
+            async with self._shell.uow(tenant_id) as uow:
+                if await self._ref(uow.idempotency, opening) != {}:
+                    return
+            await asyncio.sleep(self._shell.timings.poll_seconds)
+
+    async def _ref(self, records: Any, opening: Idem) -> Any:
+        found = await records.get(opening.key)
+        return None if found is None else found.ref
