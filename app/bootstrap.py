@@ -14,7 +14,6 @@ from uuid import uuid4
 from pydantic import SecretStr
 
 from app.core.model.errors import DependencyUnavailableError
-from app.core.model.policies.presets import TokenDefaults
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.ids import new_id
@@ -175,7 +174,9 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         clock=parts.clock,
         new_id=new_id,
         owner=owner,
-        resolver=Resolver(parts.models, [tool.spec for tool in further], _token_defaults(settings)),
+        resolver=Resolver(
+            parts.models, [tool.spec for tool in further], settings.operator_numbers, settings.default_preset
+        ),
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
         work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
         streams=parts.streams,
@@ -254,11 +255,6 @@ def anonymous_allowed(settings: Settings) -> bool:
     if settings.auth_required is not None:
         return not settings.auth_required and is_loopback(settings.host)
     return settings.embedded and is_loopback(settings.host)
-
-
-def _token_defaults(settings: Settings) -> TokenDefaults:
-    given = settings.runner.compaction
-    return TokenDefaults(max_tokens=given.max_tokens, keep_tail=given.keep_tail)
 
 
 def is_loopback(host: str) -> bool:

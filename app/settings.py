@@ -26,6 +26,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from app.core.model.errors import PolicyInvalidError, UnknownPresetError
+from app.core.model.policies.operator import OperatorNumbers, operator_numbers
+from app.core.model.policies.presets import DEFAULT_PRESET, preset_named
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.core.text.patterns import compiled
 from app.setting_files import PREFIX, StrictDotenv, StrictYaml, misspelled
@@ -153,6 +156,10 @@ class Settings(BaseSettings):
     """For how long, until one call may try."""
     tenant_calls_per_hour: int = Field(default=1_000, ge=1)
     """Model calls that cost money, of all compactions of a tenant together; ``policy.calls_per_hour`` is one's own."""
+    default_preset: str = DEFAULT_PRESET
+    """Of conversations that name none."""
+    presets: Annotated[dict[str, dict[str, Any]], BeforeValidator(_empty_where_absent)] = {}
+    """By preset, fields of its policy or numbers under its design's own names; a conversation's own come first."""
     runner: Annotated[Runner, BeforeValidator(_empty_where_absent)] = Runner()
     tools: Annotated[tuple[str, ...], NoDecode] = ()
     """Further tools of the chat model: Python callables, each as ``package.module:function``."""
@@ -202,6 +209,16 @@ class Settings(BaseSettings):
         return value.upper() if isinstance(value, str) else value
 
     @model_validator(mode="after")
+    def _presets_are_known(self) -> Self:
+        """Numbers that can never hold are refused here, and not by each conversation."""
+        try:
+            preset_named(self.default_preset)
+            _ = self.operator_numbers
+        except (PolicyInvalidError, UnknownPresetError) as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @model_validator(mode="after")
     def _timings_fit(self) -> Self:
         """A lease and its heartbeats are checked together, before anything starts."""
         _ = self.timings
@@ -230,6 +247,12 @@ class Settings(BaseSettings):
         if self.models:
             return frozenset({*self.models, *in_use})
         return frozenset({*in_use, self._default_model, OFFLINE_MODEL})
+
+    @property
+    def operator_numbers(self) -> OperatorNumbers:
+        """The operator's numbers for the presets. Raises as ``operator_numbers`` does, which starting checks."""
+        common = self.runner.compaction
+        return operator_numbers(self.presets, max_tokens=common.max_tokens, keep_tail=common.keep_tail)
 
     @property
     def _default_model(self) -> str:

@@ -368,6 +368,8 @@ class Preset(Resource):
     title: str
     design: str
     description: str
+    is_default: bool = False
+    """Whether conversations that name none have it."""
     policy: dict[str, Any]
 
 

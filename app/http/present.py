@@ -10,7 +10,6 @@ from app.core.context.formats import Format, in_format
 from app.core.model import conversation, gauge, records, state
 from app.core.model.anchors import Anchor
 from app.core.model.notifications import Notification
-from app.core.model.policies import designs
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker, Segment
 from app.core.model.state_difference import StateDifference
 from app.core.retrieval.choose import Recalled
@@ -19,7 +18,7 @@ from app.http import schemas
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.context.recalling import segment_of
 from app.usecases.context.requests import ContextView
-from app.usecases.history.conversations import ConversationView
+from app.usecases.history.conversations import ConversationView, PresetView
 from app.usecases.segments.expansion import Expanded, Listed, deeper_markers
 from app.usecases.shared.compaction_views import CompactionView
 from app.usecases.verification.examining import Examination
@@ -274,14 +273,16 @@ def present_notification(value: Notification | None) -> schemas.Notification | N
     return None if value is None else schemas.Notification.model_validate(value)
 
 
-def present_preset(preset: designs.Preset) -> schemas.Preset:
-    """A preset with its policy."""
+def present_preset(view: PresetView) -> schemas.Preset:
+    """A preset with the policy that it has in this service."""
+    preset = view.preset
     return schemas.Preset(
         name=preset.name,
         title=preset.title,
         design=preset.design,
         description=preset.description,
-        policy=preset.policy.model_dump(mode="json"),
+        is_default=view.is_default,
+        policy=view.policy.model_dump(mode="json"),
     )
 
 

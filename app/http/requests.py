@@ -68,7 +68,7 @@ class ConversationCreate(Input):
     user_id: UserId | None = None
     locale: Locale = "en"
     system_prompt: SystemPrompt = ""
-    preset: PresetName = "semantic"
+    preset: PresetName | None = Field(None, description="Absent or null: the operator's default, which is `semantic`.")
     policy: Overrides = Field(default_factory=dict)
     scratchpad: Scratchpad = Field(default_factory=dict)
     metadata: Metadata = Field(default_factory=dict)

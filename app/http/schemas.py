@@ -464,6 +464,8 @@ class Preset(Output):
     title: str
     design: str
     description: str
+    is_default: bool
+    """Whether conversations that name none have it."""
     policy: dict[str, Any]
 
 

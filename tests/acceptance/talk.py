@@ -37,12 +37,15 @@ class Sse:
     data: Json
 
 
+END: Final = "[DONE]"
+
+
 def read_events(response: httpx.Response) -> Iterator[Sse]:
-    """Parse a stream; comments and the retry hint are left out."""
+    """Parse a stream; comments, the retry hint and the end of OpenAI's streams are left out."""
     fields: dict[str, str] = {}
     for line in response.iter_lines():
         if not line:
-            if "data" in fields:
+            if fields.get("data", END) != END:
                 number = int(fields["id"]) if "id" in fields else None
                 yield Sse(type=fields.get("event", "message"), id=number, data=json.loads(fields["data"]))
             fields = {}

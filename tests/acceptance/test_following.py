@@ -109,6 +109,48 @@ def test_two_processes_and_kill_9_of_the_one_that_answers(
         check_that_a_killed_turn_fails(start_talk(other), one, gemini)
 
 
+@pytest.mark.long
+@pytest.mark.processes
+def test_a_response_of_a_process_that_is_killed(
+    start_service: StartService, gemini: Gemini, gemini_server: Gemini, tmp_path: Path
+) -> None:
+    settings = gemini_settings(gemini_server)
+    one = start_service(worker=False, **settings)
+    urls = {"database_url": one.database_url, "redis_url": one.redis_url}
+    (tmp_path / "other").mkdir()
+    with (
+        running_service(tmp_path / "other", worker=False, settings=settings, **urls) as other,
+        one.client() as living,
+        other.client() as dying,
+    ):
+        gemini.script("chat", PACE)
+        conversation = good(living.post("/v1/conversations", json={}))["id"]
+        body = {"model": "throughline", "input": "Take your time.", "conversation": conversation, "stream": True}
+        with dying.stream("POST", "/v1/responses", json=body, headers={"x-stainless-retry-count": "0"}) as answer:
+            own = read_events(answer)
+            begun = next(own).data["response"]
+            gemini.wait_for("chat", 1)
+            with living.stream("GET", f"/v1/responses/{begun['id']}", params={"stream": "true"}) as told_again:
+                elsewhere = read_events(told_again)
+                told = [next(event for event in elsewhere if event.type == "response.output_text.delta")]
+                other.api.signal(signal.SIGKILL)
+                killed = time.monotonic()
+                told += elsewhere
+                took = time.monotonic() - killed
+            with pytest.raises(httpx.TransportError):
+                list(own)
+        assert (told[-1].type, told[-1].data["response"]["id"]) == ("response.failed", begun["id"])
+        assert took < 15, "a lease of three seconds, a sweep, a look"
+
+        gemini.script("chat", "honest")
+        retry = {"x-stainless-retry-count": "1"}
+        with living.stream("POST", "/v1/responses", json=body, headers=retry, timeout=30) as answer:
+            assert list(read_events(answer))[-1].type == "response.completed"
+        items = good(living.get(f"/v1/conversations/{conversation}/items", params={"order": "asc"}))["data"]
+        said = [item["content"][0]["text"] for item in items if item["role"] == "user"]
+        assert said == ["Take your time."], "one effect"
+
+
 def check_that_words_come_one_by_one(talk: Talk, other: Service, gemini: Gemini) -> None:
     """The control: while both live, the other process hears every word soon."""
     gemini.script("chat", PACE)

@@ -486,7 +486,8 @@ def test_compacted_input_shows_what_users_said_and_tells_it_once(scripted: httpx
     *told, item = made["output"]
     assert [one["content"][0]["text"] for one in told] == ["My boat is called Vela.", "She is blue."]
     texts_of_all = ["My boat is called Vela.", "A fine name.", "She is blue.", "Which colour?"]
-    for before in (told, [], told[:1]):
+    sent: tuple[list[Json], ...] = (told, [], told[:1])
+    for before in sent:
         good(ask(scripted, "/responses", {"input": [*before, item, user("Which colour?")], "store": False}))
         seen = list(provider.last.texts)
         assert seen == texts_of_all if before != told[:1] else set(seen) == set(texts_of_all)

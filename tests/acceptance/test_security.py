@@ -168,9 +168,9 @@ def openai_ids(alices: Talk) -> dict[str, str]:
     return {
         "conversation_id": conversation,
         "response_id": made["id"],
-        "item_id": made["output"][0]["id"],
+        "item_id": made["output"][-1]["id"],
         "model": "throughline",
-        "token": compacted["output"][0]["encrypted_content"],
+        "token": compacted["output"][-1]["encrypted_content"],
     }
 
 

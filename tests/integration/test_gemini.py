@@ -573,7 +573,7 @@ class TestReplies:
         text.encode()
 
     async def test_leaving_a_stream_closes_the_connection(self, gemini: Gemini) -> None:
-        gemini.script("chat", {"name": "text", "text": "one two three four five", "pace": 2})
+        gemini.script("chat", {"name": "text", "text": "one two three four five", "pace": 0.5})
         async with models(gemini) as registry:
             stream = registry.chat().step(CHAT)
             assert isinstance(await anext(stream), TextDelta)

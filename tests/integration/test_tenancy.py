@@ -126,6 +126,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.claimed": (lambda unit: unit.anchors.claimed(CONVERSATION, through_seq=9, limit=9), []),
     "anchors.rank": (lambda unit: unit.anchors.rank(CONVERSATION, Ranking(passed_over=(ANCHOR,))), None),
     "anchors.unclaim": (lambda unit: unit.anchors.unclaim(CONVERSATION, [ANCHOR]), None),
+    "anchors.chosen": (lambda unit: unit.anchors.chosen(CONVERSATION, through_seq=9), []),
+    "anchors.choose": (lambda unit: unit.anchors.choose([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),
     "anchors.set_by_user": (lambda unit: unit.anchors.set_by_user(CONVERSATION, ANCHOR, "resolved"), None),
     "anchors.withdraw_of": (lambda unit: unit.anchors.withdraw_of(CONVERSATION, 1), (0, 0)),
     "anchors.delete_of": (lambda unit: unit.anchors.delete_of(CONVERSATION, [1]), 0),
@@ -283,7 +285,9 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         held = message(CONVERSATION, 2, id=UUID(int=9), content=name, **protected)
         told = message(CONVERSATION, 3, id=UUID(int=10), content=name, role="assistant", is_command=True)
         await append(unit, [first, held, told])
-        claimed = anchor(CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name, claimed_status="resolved")
+        claimed = anchor(
+            CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name, claimed_status="resolved", proposed_by="user"
+        )
         await unit.anchors.add([claimed])
         auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels={"L3": level("L3", name)})
         await unit.segments.add([auth])

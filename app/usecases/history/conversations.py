@@ -13,8 +13,9 @@ from app.core.model.gauge import Gauge
 from app.core.model.json_merge import merge_patch
 from app.core.model.limits import MERGED_BYTES, json_bytes
 from app.core.model.policies.contradictions import contradictions, without_triggers
+from app.core.model.policies.designs import Preset
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.policies.presets import DEFAULT_PRESET
+from app.core.model.policies.presets import PRESETS
 from app.core.model.records import Page
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
@@ -46,7 +47,8 @@ class NewConversation:
     user_id: str | None = None
     locale: str = "en"
     system_prompt: str = ""
-    preset: str = DEFAULT_PRESET
+    preset: str | None = None
+    """``None``: the operator's default."""
     policy: Mapping[str, Any] = field(default_factory=dict)
     scratchpad: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -61,11 +63,29 @@ class ConversationView:
     gauge: Gauge
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresetView:
+    """A preset as it is in this service."""
+
+    preset: Preset
+    policy: CompactionPolicy
+    """With the operator's numbers."""
+    is_default: bool
+
+
 class ConversationService:
     """Everything about a conversation but its messages, turns and states."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+
+    def presets(self) -> list[PresetView]:
+        """All of them."""
+        resolver = self._shell.resolver
+        return [
+            PresetView(preset=preset, policy=resolver.policy(name, {}), is_default=name == resolver.default_preset)
+            for name, preset in PRESETS.items()
+        ]
 
     async def create(self, tenant_id: UUID, given: NewConversation, *, idem: Idem | None = None) -> ConversationView:
         """A new conversation.
@@ -83,7 +103,7 @@ class ConversationService:
             user_id=given.user_id,
             locale=given.locale,
             system_prompt=given.system_prompt,
-            preset=given.preset,
+            preset=given.preset or self._shell.resolver.default_preset,
             policy=given.policy,
             scratchpad=given.scratchpad,
             metadata=given.metadata,

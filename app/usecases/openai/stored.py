@@ -27,7 +27,6 @@ from app.core.model.errors import (
     PreviousResponseNotFoundError,
     TurnInProgressError,
 )
-from app.core.model.policies.presets import DEFAULT_PRESET
 from app.core.model.records import Page, Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat import ChatService
@@ -317,9 +316,7 @@ class StoredAnswers:
 
     async def _made(self, tenant_id: UUID, request: Request, id_: UUID | None) -> UUID:
         """A new conversation; under an id that is given, whoever makes it first."""
-        new = NewConversation(
-            id=id_, user_id=request.user, preset=request.preset or DEFAULT_PRESET, metadata=request.metadata
-        )
+        new = NewConversation(id=id_, user_id=request.user, preset=request.preset, metadata=request.metadata)
         try:
             return (await self._conversations.create(tenant_id, new)).conversation.id
         except ConflictError:

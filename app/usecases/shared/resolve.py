@@ -18,9 +18,10 @@ from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.gauge import Breakdown, Gauge, breakdown_of, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
+from app.core.model.policies.operator import PRESETS_OWN, OperatorNumbers
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.policy_errors import field_error
-from app.core.model.policies.presets import PRESETS_OWN, TokenDefaults, resolve
+from app.core.model.policies.presets import DEFAULT_PRESET, resolve
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateSchema
 from app.core.state.layout import messages_tokens
@@ -139,11 +140,19 @@ class Resolved:
 class Resolver:
     """Resolves rows; O(1) in the history's length."""
 
-    def __init__(self, models: Models, further: Sequence[ToolSpec] = (), defaults: TokenDefaults = PRESETS_OWN) -> None:
+    def __init__(
+        self,
+        models: Models,
+        further: Sequence[ToolSpec] = (),
+        defaults: OperatorNumbers = PRESETS_OWN,
+        default_preset: str = DEFAULT_PRESET,
+    ) -> None:
         """``further`` are the operator's tools, ``defaults`` the operator's numbers."""
         self._models = models
         self._further = tuple(further)
         self._defaults = defaults
+        self.default_preset = default_preset
+        """Of conversations that name none."""
 
     @property
     def own_tools(self) -> frozenset[str]:

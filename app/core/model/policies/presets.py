@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,37 +15,6 @@ from app.core.model.policies.short_forms import SHORT_FORMS, expanded, short_for
 
 PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in DESIGNS}
 DEFAULT_PRESET = SEMANTIC.name
-
-_KEEPS = ("manual_keep", "keep_tail_messages", "keep_tail_turns")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenDefaults:
-    """An operator's own numbers for the presets that compact above a number of tokens; 0 stands for the preset's."""
-
-    max_tokens: int = 0
-    """As the short form: −1 for no automatic trigger."""
-    keep_tail: int = 0
-    """Messages that stay as they were."""
-
-    def beneath(self, preset_name: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A conversation's overrides, with these numbers where it says nothing of the kind.
-
-        Raises:
-            UnknownPresetError: No such preset.
-        """
-        triggers = preset_named(preset_name).policy.triggers
-        if "triggers" in overrides or all(trigger.at.tokens is None for trigger in triggers):
-            return overrides
-        numbers: dict[str, Any] = {}
-        if self.max_tokens and not overrides.get("max_tokens"):
-            numbers["max_tokens"] = self.max_tokens
-        if self.keep_tail and not any(name in overrides for name in _KEEPS):
-            numbers["keep_tail_messages"] = self.keep_tail
-        return {**overrides, **numbers}
-
-
-PRESETS_OWN = TokenDefaults()
 
 
 def preset_named(name: str) -> Preset:

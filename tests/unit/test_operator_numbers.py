@@ -1,4 +1,4 @@
-"""An operator's own numbers for presets that compact above a number of tokens."""
+"""An operator's own numbers for the presets."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.policies.presets import PRESETS, TokenDefaults, resolve
+from app.core.model.policies.presets import PRESETS, resolve
 from app.settings import Settings
 from tests.corpus import assert_values, corpus
 
-OWN = TokenDefaults(max_tokens=50_000, keep_tail=5)
+OWN = operator_numbers({}, max_tokens=50_000, keep_tail=5)
 
 
-def resolved(preset: str, overrides: dict[str, Any], defaults: TokenDefaults = OWN) -> CompactionPolicy:
+def resolved(preset: str, overrides: dict[str, Any], defaults: OperatorNumbers = OWN) -> CompactionPolicy:
     return resolve(preset, defaults.beneath(preset, overrides))
 
 
@@ -31,12 +32,12 @@ def test_they_take_the_place_of_the_presets() -> None:
 
 
 def test_without_them_the_presets_own_hold() -> None:
-    assert resolved("handoff", {}, TokenDefaults()) == PRESETS["handoff"].policy
+    assert resolved("handoff", {}, operator_numbers({})) == PRESETS["handoff"].policy
     assert numbers(PRESETS["handoff"].policy) == [(80_000, 0.85, 20)]
 
 
 def test_minus_one_switches_automatic_compaction_off_and_leaves_the_manual_one() -> None:
-    policy = resolved("handoff", {}, TokenDefaults(max_tokens=-1, keep_tail=7))
+    policy = resolved("handoff", {}, operator_numbers({}, max_tokens=-1, keep_tail=7))
     assert policy.triggers == ()
     assert policy.manual_keep.messages == 7
 
@@ -89,3 +90,59 @@ def test_the_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("THROUGHLINE_RUNNER", '{"compaction": {"max_tokens": 900}}')
     given = settings(tmp_path, "runner:\n  compaction:\n    max_tokens: 800\n    keep_tail: 6\n", monkeypatch)
     assert (given.runner.compaction.max_tokens, given.runner.compaction.keep_tail) == (900, 6)
+
+
+DESIGNS: dict[str, dict[str, Any]] = {
+    "sessions": {"max_tokens": 6_000, "compression_threshold": 0.9},
+    "turn_end": {
+        "history_compression_target_tokens_pct": 0.2,
+        "history_compression_keep_recent_turns_success": 1,
+        "history_compression_keep_recent_turns_mid_turn": 2,
+        "history_compression_mid_turn_threshold": 0.7,
+    },
+}
+
+
+def test_every_preset_takes_numbers_and_those_of_designs_under_their_own_names() -> None:
+    own = operator_numbers({**DESIGNS, "semantic": {"background_at": 0.5, "state_tokens": 900}})
+    sessions = resolved("sessions", {}, own)
+    assert (sessions.context_window, [one.at.share for one in sessions.triggers]) == (6_000, [0.9, 0.9])
+    turn_end = resolved("turn_end", {}, own)
+    assert turn_end.state_share == 0.2
+    assert {one.name: (one.keep_turns, one.at.window) for one in turn_end.triggers} == {
+        "completion": (1, 0.9),
+        "interrupted": (2, 0.9),
+        "sync": (2, 0.7),
+        "mid_turn": (2, 0.7),
+    }
+    semantic = resolved("semantic", {"sync_at": 0.6}, own)
+    assert (semantic.state_tokens, [one.at.share for one in semantic.triggers]) == (900, [0.5, 0.6])
+    assert resolved("hierarchical", {}, own) == PRESETS["hierarchical"].policy
+
+
+def test_what_a_conversation_says_of_its_triggers_replaces_all_of_the_operators() -> None:
+    own = operator_numbers(DESIGNS)
+    asked = [{"name": "background", "on": "stored", "at": {"share": 0.4}, "run": "background"}]
+    assert [one.at.share for one in resolved("sessions", {"triggers": asked}, own).triggers] == [0.4]
+    assert [one.keep_turns for one in resolved("turn_end", {"keep_tail_turns": 3}, own).triggers] == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("default_preset: semantics\n", "unknown preset 'semantics'; known: semantic"),
+        ("presets:\n  session: {state_tokens: 5}\n", "unknown preset 'session'"),
+        ("presets:\n  sessions: {compression_threshold: 1.5}\n", "presets.sessions.background_at: must be more than 0"),
+        ("presets:\n  research: {state_token: 5}\n", "presets.research.state_token: there is no such field"),
+        (
+            "presets:\n  turn_end: {triggers: [], token_status_critical_threshold: 0.8}\n",
+            "token_status_critical_threshold is a number of the triggers",
+        ),
+    ],
+)
+def test_a_number_that_cannot_hold_is_refused_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    with pytest.raises(ValidationError) as refused:
+        settings(tmp_path, text, monkeypatch)
+    assert told in str(refused.value)

@@ -1,0 +1,136 @@
+"""An operator's own numbers for the presets: beneath what a conversation's policy says, above what a design says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from app.core.model.errors import FieldError, PolicyInvalidError
+from app.core.model.policies.presets import PRESETS, preset_named, resolve
+from app.core.model.policies.short_forms import SHORT_FORMS
+
+_KEEPS: Final = ("manual_keep", "keep_tail_messages", "keep_tail_turns")
+_ALL: Final = "*"
+
+DESIGN_NAMES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "handoff": {"keep_tail": ("keep_tail_messages",)},
+    "sessions": {"max_tokens": ("context_window",), "compression_threshold": ("background_at", "sync_at")},
+    "turn_end": {
+        "history_compression_target_tokens_pct": ("state_share",),
+        "history_compression_keep_recent_turns_success": ("triggers.completion.keep_turns",),
+        "history_compression_keep_recent_turns_mid_turn": (
+            "triggers.interrupted.keep_turns",
+            "triggers.sync.keep_turns",
+            "triggers.mid_turn.keep_turns",
+        ),
+        "history_compression_mid_turn_threshold": ("triggers.sync.at.window", "triggers.mid_turn.at.window"),
+        "token_status_critical_threshold": (f"triggers.{_ALL}.at.window",),
+    },
+}
+"""By preset, what its design calls a number, and the fields of the policy that it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNumbers:
+    """Overrides of policies by the name of a preset."""
+
+    by_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def beneath(self, preset_name: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A conversation's overrides, with these numbers where it says nothing of the kind.
+
+        Raises:
+            UnknownPresetError: No such preset.
+        """
+        preset_named(preset_name)
+        numbers = dict(self.by_preset.get(preset_name, {}))
+        if "triggers" in overrides:
+            _drop(numbers, ("triggers", *SHORT_FORMS))
+        if any(name in overrides for name in _KEEPS):
+            _drop(numbers, _KEEPS)
+        if numbers.get("max_tokens") and not overrides.get("max_tokens"):
+            overrides = {name: value for name, value in overrides.items() if name != "max_tokens"}
+        return {**numbers, **overrides}
+
+
+PRESETS_OWN: Final = OperatorNumbers()
+
+
+def operator_numbers(
+    given: Mapping[str, Mapping[str, Any]], *, max_tokens: int = 0, keep_tail: int = 0
+) -> OperatorNumbers:
+    """What an operator set, checked.
+
+    Args:
+        given: By preset, fields of its policy, or numbers under the names that its design has for them.
+        max_tokens: For all presets that compact above a number of tokens; −1: no automatic compaction; 0: their own.
+        keep_tail: Messages that those keep as they were; 0: their own number.
+
+    Raises:
+        UnknownPresetError: There is no preset of such a name.
+        PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
+    """
+    numbers = {name: _in_our_names(name, values) for name, values in given.items()}
+    for name in _above_tokens():
+        common = {"max_tokens": max_tokens, "keep_tail_messages": keep_tail}
+        numbers[name] = {key: value for key, value in common.items() if value} | numbers.get(name, {})
+    for name, values in numbers.items():
+        _check(name, values)
+    return OperatorNumbers({name: values for name, values in numbers.items() if values})
+
+
+def _check(preset_name: str, numbers: Mapping[str, Any]) -> None:
+    try:
+        resolve(preset_name, numbers)
+    except PolicyInvalidError as error:
+        errors = [
+            FieldError(field=one.field.replace("policy", f"presets.{preset_name}", 1), message=one.message)
+            for one in error.errors
+        ]
+        raise PolicyInvalidError("; ".join(f"{one.field}: {one.message}" for one in errors), errors=errors) from None
+
+
+def _above_tokens() -> list[str]:
+    return [
+        name for name, preset in PRESETS.items() if any(one.at.tokens is not None for one in preset.policy.triggers)
+    ]
+
+
+def _in_our_names(preset_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    names = DESIGN_NAMES.get(preset_name, {})
+    values = {name: value for name, value in given.items() if name not in names}
+    triggers = [trigger.model_dump() for trigger in preset_named(preset_name).policy.triggers]
+    for name, places in names.items():
+        if name not in given:
+            continue
+        for place in places:
+            head, *steps = place.split(".")
+            if not steps:
+                values.setdefault(head, given[name])
+                continue
+            if "triggers" in given:
+                raise _twice(preset_name, name)
+            values["triggers"] = _set(triggers, steps, given[name])
+    return values
+
+
+def _set(triggers: list[dict[str, Any]], steps: list[str], value: Any) -> list[dict[str, Any]]:
+    which, *path, last = steps
+    for trigger in triggers:
+        if which in {_ALL, trigger["name"]}:
+            place = trigger
+            for step in path:
+                place = place[step]
+            place[last] = value
+    return triggers
+
+
+def _twice(preset_name: str, name: str) -> PolicyInvalidError:
+    message = f"{name} is a number of the triggers, which presets.{preset_name} sets itself: give one of the two"
+    return PolicyInvalidError(message, errors=[FieldError(field=f"presets.{preset_name}.{name}", message=message)])
+
+
+def _drop(values: dict[str, Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        values.pop(name, None)
