@@ -326,6 +326,11 @@ class ContextMessage(Output):
     content: str
     parts: list[dict[str, Any]]
     seq: int | None
+    turn: int | None
+    """Its place in the history from 0."""
+    event_type: str | None
+    is_protected: bool
+    """Whether it stands here word for word whatever is folded."""
 
 
 class Section(Output):

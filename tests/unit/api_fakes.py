@@ -27,8 +27,9 @@ from app.main import create_app
 from app.settings import Settings
 from app.usecases.admin.keys import Principal
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
-from app.usecases.history.conversations import ConversationView
+from app.usecases.history.conversations import ConversationService, ConversationView, PresetView
 from app.usecases.shared.compaction_views import CompactionView
+from app.usecases.shared.resolve import Resolver
 
 TENANT = UUID("0193e000-0000-7000-8000-000000000001")
 CONVERSATION = UUID("0193e000-0000-7000-8000-000000000002")
@@ -268,7 +269,14 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         close=calls._method("close", default=None),
         prepare_models=_nothing,
     )
+    fake.conversations.presets = presets_without_numbers
     return cast(Container, fake)
+
+
+def presets_without_numbers() -> list[PresetView]:
+    """The presets of a service whose operator set no numbers; nothing else of it is asked."""
+    shell = SimpleNamespace(resolver=Resolver(cast(Any, None)))
+    return ConversationService(cast(Any, shell)).presets()
 
 
 async def _nothing() -> None:

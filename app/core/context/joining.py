@@ -160,7 +160,14 @@ def recall_tokens(material: Material, draft: Draft) -> int:
 def as_sent(message: Message) -> ContextMessage:
     """A stored message in a context: nothing in it twice."""
     content = own_content(message.role, message.content, message.parts)
-    return ContextMessage(role=message.role, content=content, parts=message.parts, seq=message.seq)
+    return ContextMessage(
+        role=message.role,
+        content=content,
+        parts=message.parts,
+        seq=message.seq,
+        event_type=message.event_type,
+        is_protected=message.is_protected,
+    )
 
 
 def _decided(material: Material, recall: Recall) -> Recall:

@@ -126,6 +126,15 @@ class ContextMessage:
     content: str
     parts: tuple[Part, ...] = ()
     seq: int | None = None
+    event_type: str | None = field(default=None, compare=False)
+    """Of the stored message; no model is sent it."""
+    is_protected: bool = field(default=False, compare=False)
+    """Whether it stands here word for word whatever is folded."""
+
+    @property
+    def turn(self) -> int | None:
+        """Its place in the history from 0, as the Sessions Pattern counts."""
+        return None if self.seq is None else self.seq - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,4 +47,12 @@ def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str =
 def _plain(message: ContextMessage) -> dict[str, Any]:
     parts = [dict(part) for part in message.parts]
     content = own_content(message.role, message.content, message.parts)
-    return {"role": message.role, "content": content, "parts": parts, "seq": message.seq}
+    return {
+        "role": message.role,
+        "content": content,
+        "parts": parts,
+        "seq": message.seq,
+        "turn": message.turn,
+        "event_type": message.event_type,
+        "is_protected": message.is_protected,
+    }

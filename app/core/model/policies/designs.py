@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from app.core.model.policies.policy import CompactionPolicy, Keep, Threshold, Trigger
@@ -18,6 +19,8 @@ class Preset:
     """What it was published as."""
     description: str
     policy: CompactionPolicy
+    own_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What its design calls a number, and the fields of the policy that it stands for; ``*`` is every trigger."""
 
 
 _BACKGROUND: Final = Trigger(name="background", on="stored", at=Threshold(share=0.70), run="background")
@@ -59,6 +62,7 @@ HANDOFF: Final = Preset(
         summarizer="chat_model",
         notifications="summary",
     ),
+    own_names={"keep_tail": ("keep_tail_messages",)},
 )
 
 HIERARCHICAL: Final = Preset(
@@ -96,6 +100,17 @@ TURN_END: Final = Preset(
         inject_system_context=True,
         notifications="before_and_after",
     ),
+    own_names={
+        "token_status_critical_threshold": ("triggers.*.at.window",),
+        "history_compression_mid_turn_threshold": ("triggers.sync.at.window", "triggers.mid_turn.at.window"),
+        "history_compression_target_tokens_pct": ("state_share",),
+        "history_compression_keep_recent_turns_success": ("triggers.completion.keep_turns",),
+        "history_compression_keep_recent_turns_mid_turn": (
+            "triggers.interrupted.keep_turns",
+            "triggers.sync.keep_turns",
+            "triggers.mid_turn.keep_turns",
+        ),
+    },
 )
 
 SESSIONS: Final = Preset(
@@ -114,6 +129,7 @@ SESSIONS: Final = Preset(
         levels=(),
         protect=("turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"),
     ),
+    own_names={"max_tokens": ("context_window",), "compression_threshold": ("background_at", "sync_at")},
 )
 
 RESEARCH: Final = Preset(

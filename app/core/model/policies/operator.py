@@ -13,23 +13,6 @@ from app.core.model.policies.short_forms import SHORT_FORMS
 _KEEPS: Final = ("manual_keep", "keep_tail_messages", "keep_tail_turns")
 _ALL: Final = "*"
 
-DESIGN_NAMES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "handoff": {"keep_tail": ("keep_tail_messages",)},
-    "sessions": {"max_tokens": ("context_window",), "compression_threshold": ("background_at", "sync_at")},
-    "turn_end": {
-        "history_compression_target_tokens_pct": ("state_share",),
-        "history_compression_keep_recent_turns_success": ("triggers.completion.keep_turns",),
-        "history_compression_keep_recent_turns_mid_turn": (
-            "triggers.interrupted.keep_turns",
-            "triggers.sync.keep_turns",
-            "triggers.mid_turn.keep_turns",
-        ),
-        "history_compression_mid_turn_threshold": ("triggers.sync.at.window", "triggers.mid_turn.at.window"),
-        "token_status_critical_threshold": (f"triggers.{_ALL}.at.window",),
-    },
-}
-"""By preset, what its design calls a number, and the fields of the policy that it stands for."""
-
 
 @dataclass(frozen=True, slots=True)
 class OperatorNumbers:
@@ -98,9 +81,10 @@ def _above_tokens() -> list[str]:
 
 
 def _in_our_names(preset_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    names = DESIGN_NAMES.get(preset_name, {})
+    preset = preset_named(preset_name)
+    names = preset.own_names
     values = {name: value for name, value in given.items() if name not in names}
-    triggers = [trigger.model_dump() for trigger in preset_named(preset_name).policy.triggers]
+    triggers = [trigger.model_dump() for trigger in preset.policy.triggers]
     for name, places in names.items():
         if name not in given:
             continue
