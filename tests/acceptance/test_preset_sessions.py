@@ -156,12 +156,37 @@ def test_what_only_sounds_like_a_goal_is_compressible(offline: Service, start_ta
         assert talk.append(content, role=role)["protected_reason"] == "compressible"
 
 
-def test_protection_has_an_allotment_and_says_when_it_is_full(offline: Service, start_talk: StartTalk) -> None:
+def test_what_cannot_be_held_for_ever_refuses_the_append_with_the_numbers(
+    offline: Service, start_talk: StartTalk
+) -> None:
     talk = begun(start_talk, offline)
-    kept = [talk.append(text_of(300), event_type="constraint") for _ in range(2)]
-    over = talk.append(text_of(300), event_type="constraint")
-    assert [one["is_protected"] for one in kept] == [True, True]
-    assert (over["is_protected"], over["protected_reason"]) == (False, "over_allotment"), "a tenth of the window: 800"
+    kept = [talk.append(f"Rule {number}. {text_of(300)}", event_type="constraint") for number in range(6)]
+    assert all(one["is_protected"] for one in kept)
+    stored = talk.history()
+    for path, body in (
+        ("/messages", {"role": "user", "content": text_of(300), "event_type": "goal"}),
+        ("/chat", {"content": f"My goal is this: {text_of(300)}"}),
+        ("/messages/batch", {"messages": [{"role": "user", "content": "First."}, {**kept_again(kept[0])}]}),
+    ):
+        problem = refused(talk.post(path, body), 409, "pin_budget_exceeded")
+        assert problem["limit"] == 2_000, "a quarter of the window"
+        assert problem["protected_tokens"] + problem["size"] > problem["limit"]
+    assert talk.history() == stored, "nothing is half written"
+    talk.append("Casual talk goes on.")
+    talk.compact(keep_tail_messages=0)
+    told = contents(talk)
+    assert all(one["content"] in told for one in kept)
+
+    lets_go = begun(start_talk, offline, policy={"over_allotment": "fold"})
+    for one in kept:
+        lets_go.append(one["content"], event_type="constraint")
+    over = lets_go.append(text_of(300), event_type="constraint")
+    assert (over["is_protected"], over["protected_reason"]) == (False, "over_allotment")
+
+
+def kept_again(message: Json) -> Json:
+    """The same message once more."""
+    return {"role": message["role"], "content": message["content"], "event_type": message["event_type"]}
 
 
 # --- the log and the scratchpad -----------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from app.core.model.policies.presets import DEFAULT_PRESET, PRESETS, resolve
 from app.core.model.schemas import SCHEMAS
 
 SHARED: Final[dict[str, Any]] = {
-    "pin_share": 0.10,
     "digest_share": 0.10,
     "recall_share": 0.15,
     "held_roles": ("system",),
@@ -25,6 +24,8 @@ SHARED: Final[dict[str, Any]] = {
     "calls_per_hour": 40,
 }
 BASE: Final[dict[str, Any]] = {
+    "pin_share": 0.10,
+    "over_allotment": "fold",
     "state_schema": "session",
     "target": 0.60,
     "window_share": 0.85,
@@ -83,6 +84,8 @@ DIFFERENT: Final[dict[str, dict[str, Any]]] = {
         "levels": (),
         "recall": "off",
         "protect": ("turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"),
+        "pin_share": 0.25,
+        "over_allotment": "refuse",
     },
     "research": {
         "state_schema": "research",
@@ -157,7 +160,7 @@ def test_a_tenth_of_the_window_is_a_summary_and_never_more_than_half_of_what_can
 
 def test_sessions_has_its_own_window_whatever_the_model() -> None:
     _, budgets = of("sessions", 1_048_576)
-    assert (budgets.window, budgets.budget, budgets.target, budgets.pin_tokens) == (8_000, 8_000, 4_800, 800)
+    assert (budgets.window, budgets.budget, budgets.target, budgets.pin_tokens) == (8_000, 8_000, 4_800, 2_000)
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -165,6 +165,11 @@ def first_word(field: str) -> Callable[[str, Json], None]:
     return is_word
 
 
+def is_pin_share_and_over_allotment(words: str, policy: Json) -> None:
+    share, what = words.split(" / ")
+    assert (policy["pin_share"], policy["over_allotment"]) == (float(share), what)
+
+
 CHECKS: Final[Mapping[str, Callable[[str, Json], None]]] = {
     "state_schema": lambda words, policy: first_word("state_schema")(words.strip("`"), policy),
     "triggers (name: when → where)": is_triggers,
@@ -178,6 +183,7 @@ CHECKS: Final[Mapping[str, Callable[[str, Json], None]]] = {
     "levels / recall": is_levels_and_recall,
     "anchor_share": is_anchor_share,
     "protect": is_protect,
+    "pin_share / over_allotment": is_pin_share_and_over_allotment,
     "on_failure (automatic)": is_on_failure,
     "inject_system_context": is_switch,
     "on_disconnect": first_word("on_disconnect"),
@@ -185,7 +191,6 @@ CHECKS: Final[Mapping[str, Callable[[str, Json], None]]] = {
     "notifications": first_word("notifications"),
 }
 SAME: Final[Mapping[str, Json]] = {
-    "pin_share 0.10": {"pin_share": 0.10},
     "digest_share 0.10": {"digest_share": 0.10},
     "recall share 0.15": {"recall_share": 0.15},
     "held_roles system": {"held_roles": ["system"]},

@@ -23,6 +23,7 @@ from app.usecases.history.holding import (
     decide_protection,
     hold_tool_partners,
     laid_out_again,
+    over_allotment,
     tell_over_allotment,
     threshold_event_data,
 )
@@ -56,21 +57,31 @@ class MessageDraft:
 
 
 async def append(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, drafts: Sequence[MessageDraft]
+    uow: UnitOfWork,
+    shell: Shell,
+    conversation: Conversation,
+    drafts: Sequence[MessageDraft],
+    *,
+    is_copy: bool = False,
 ) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
+
+    ``is_copy``: of messages that were accepted before; no policy refuses them.
 
     Returns:
         The messages, and the conversation as it stands with them.
 
     Raises:
         InvalidInputError: A tool result answers a call that was never made.
+        PinBudgetExceededError: The policy holds a message, has no room for it, and lets none of those go.
     """
     now = shell.clock.now()
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = shell.resolver(conversation)
     written = await _written(before, drafts, new_id=shell.new_id, now=now)
     decided = await decide_protection(uow, before, written)
+    if decided.left_out and before.policy.over_allotment == "refuse" and not is_copy:
+        raise await over_allotment(uow, before, decided)
     messages, halves = decided.messages, decided.tool_partners
     conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]

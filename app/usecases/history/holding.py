@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.core.model.conversation import Conversation, Message, ProtectedReason, Sums
+from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
 from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
 from app.core.model.schemas import schema_named
@@ -207,6 +208,20 @@ async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> R
     number = conversation.layout_version + 1
     await uow.conversations.update(conversation.id, layout=layout, layout_version=number)
     return shell.resolver(replace(conversation, layout=layout, layout_version=number))
+
+
+async def over_allotment(uow: UnitOfWork, resolved: Resolved, decided: ProtectionDecision) -> PinBudgetExceededError:
+    """The error of an append with a message that is to be held for ever, and for which there is no room."""
+    estimator, limit, first = resolved.policy.estimator, resolved.budgets.pin_tokens, decided.left_out[0]
+    stored = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
+    used = stored + sum(size_of(one, estimator) for one in decided.messages if takes_room(one.protected_reason))
+    size = size_of(first, estimator)
+    return PinBudgetExceededError(
+        f"message {first.seq} is one that stays word for word for ever (an objective, constraint, sign-in or goal) and"
+        f" has {size} tokens; {used} are held already: together more than the {limit} that policy.pin_share allows. Nothing"
+        " was stored. Say it shorter, unpin something, raise pin_share, or set policy.over_allotment to fold",
+        extra={"protected_tokens": used, "size": size, "limit": limit, "seq": first.seq},
+    )
 
 
 async def tell_over_allotment(uow: UnitOfWork, shell: Shell, resolved: Resolved, left_out: Sequence[Message]) -> None:

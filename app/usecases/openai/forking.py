@@ -125,7 +125,7 @@ class ForkService:
         if not messages:  # the other conversation was deleted meanwhile
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)
-        _, resolved = await append(uow, self._shell, fork, [_copy(message) for message in messages])
+        _, resolved = await append(uow, self._shell, fork, [_copy(message) for message in messages], is_copy=True)
         if not is_being_copied(resolved.conversation):
             await self._carry_choices(uow, resolved.conversation, source)
         return resolved.conversation

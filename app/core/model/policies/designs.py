@@ -128,6 +128,8 @@ SESSIONS: Final = Preset(
         output_reserve=0,
         levels=(),
         protect=("turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"),
+        pin_share=0.25,  # with state and anchors at their most it is the target: a full allotment still lets it be met
+        over_allotment="refuse",
     ),
     own_names={"max_tokens": ("context_window",), "compression_threshold": ("background_at", "sync_at")},
 )

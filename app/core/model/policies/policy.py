@@ -191,6 +191,9 @@ class CompactionPolicy(_Frozen):
     """Share of the budget for anchors; ``None`` = all the room there is, and what does not fit rejects."""
     pin_share: Annotated[float, Field(ge=0, le=1)] = 0.10
     """Share of the budget for messages that are pinned or protected (held system messages apart)."""
+    over_allotment: Literal["fold", "refuse"] = "fold"
+    """What becomes of a new protected message that no longer fits into ``pin_share``: it is folded like any other, or
+    refused with the numbers."""
     levels: tuple[Level, ...] = LEVELS
     """Which levels of detail are made and served; empty = neither digests nor markers are served."""
     segment_by: SegmentBy = SegmentBy()
