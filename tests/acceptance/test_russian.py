@@ -61,6 +61,7 @@ FRAME: Final = re.compile(r"</?[a-z_]+|\b[a-z_]+=(?=\")|(?<=role=)\"[a-z]+\"|\\u
 """Names of tags and of their attributes, roles of the API in them, escaped signs, and marks of secrets."""
 ENUMS: Final = frozenset(
     {
+        "event_type",
         "role",
         "type",
         "id",

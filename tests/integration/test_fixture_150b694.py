@@ -41,6 +41,8 @@ _REPAIRS: Final = "new fields: what was done to a summary, and which entries are
 _VERIFIED: Final = "a version says who wrote it, and what looked at it; a policy, whether a model is to"
 _CAP: Final = "a policy may name the most that a state weighs"
 _SPEAKERS: Final = "an anchor says whose words it quotes"
+_LABELS: Final = "a context says of each stored message its turn, its event type and whether it is held"
+_REFUSED: Final = "the sessions preset refuses what it has no room to hold for ever, and has more room for it"
 EXPLAINED: Final[Mapping[str, str]] = {
     "*.compactions.*.repairs": _REPAIRS,
     "*.states.*.repairs": _REPAIRS,
@@ -52,6 +54,12 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
+    "*.contexts.*.messages.*.turn": _LABELS,
+    "*.contexts.*.messages.*.event_type": _LABELS,
+    "*.contexts.*.messages.*.is_protected": _LABELS,
+    "*.conversation.policy.over_allotment": _REFUSED,
+    "*-sessions*.conversation.policy.pin_share": _REFUSED,
+    "sessions*.conversation.policy.pin_share": _REFUSED,
     "*.conversation.policy.state_cap": _CAP,
     "*.states.*.made_by": _VERIFIED,
     "*.states.*.verified": _VERIFIED,

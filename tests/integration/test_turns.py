@@ -13,6 +13,7 @@ import pytest
 
 from app.core.model.conversation import Usage
 from app.core.model.errors import (
+    ContextOverWindowError,
     ConversationMovedOnError,
     DependencyUnavailableError,
     IdempotencyKeyReusedError,
@@ -452,13 +453,23 @@ async def test_a_window_smaller_than_configured_gets_the_newest_half(begin: Unit
 
 
 @pytest.mark.case("13")
-@pytest.mark.parametrize("policy", [{}, {"on_failure": "keep_full"}])
-async def test_a_window_far_smaller_fails_after_three_halvings(
-    begin: UnitOfWorkFactory, tenant: UUID, policy: dict[str, Any]
-) -> None:
+async def test_a_policy_that_keeps_all_is_never_halved(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    model = Narrow(1_500)
+    service = Service(begin, tenant, chat=model)
+    conversation_id = await long_talk(service, on_failure="keep_full")
+    with pytest.raises(ContextOverWindowError, match="the policy leaves nothing out") as caught:
+        await chat(service, conversation_id, "And now?")
+
+    assert caught.value.extra["reason"] == "context_too_long"
+    assert caught.value.extra["message_id"]
+    assert len(model.asked) == 1
+
+
+@pytest.mark.case("13")
+async def test_a_window_far_smaller_fails_after_three_halvings(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     model = Narrow(300)
     service = Service(begin, tenant, chat=model)
-    conversation_id = await long_talk(service, **policy)
+    conversation_id = await long_talk(service)
     with pytest.raises(ModelFailedError) as caught:
         await chat(service, conversation_id, "And now?")
 

@@ -644,7 +644,10 @@ async def test_a_context(api: World) -> None:
     asks = [args[2] for name, args, _ in api.calls.made if name == "context_requests.answer"]
     assert [(ask.budget, ask.compact, ask.counts) for ask in asks] == [(500, "never", False), (500, "never", True)]
     body = got.json()
-    assert body["messages"][1] == {"role": "user", "content": "u", "parts": [], "seq": 9}
+    assert body["messages"][1] == {
+        **{"role": "user", "content": "u", "parts": [], "seq": 9},
+        **{"turn": 8, "event_type": None, "is_protected": False},
+    }
     assert body["sections"] == [
         {"kind": "digests", "level": "brief", "segment_id": "auth", "seqs": [1, 2], "tokens": 7},
         {"kind": "tail", "level": None, "segment_id": None, "seqs": [9], "tokens": 4},

@@ -150,7 +150,7 @@ def test_anthropic() -> None:
 def test_plain_has_one_entry_per_message() -> None:
     found = in_format(TALK, "plain")
     assert [(one["role"], one["content"]) for one in found.messages] == [(one.role, one.content) for one in TALK]
-    assert found.messages[0].keys() == {"role", "content", "parts", "seq"}
+    assert found.messages[0].keys() == {"role", "content", "parts", "seq", "turn", "event_type", "is_protected"}
 
 
 def test_calls_and_results_that_do_not_meet() -> None:

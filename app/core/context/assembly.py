@@ -78,6 +78,8 @@ class AssembledContext:
     """What the chat model is offered beside them; ``system`` counts it."""
     locale: str = "en"
     """The conversation's: what a format has to put in words is in its language."""
+    keeps_all: bool = False
+    """Whether the policy leaves nothing out: rather the turn fails."""
 
 
 def system_text(system_prompt: str, awareness: str) -> str:
@@ -208,6 +210,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         markers=(*find(draft.anchors), *find(draft.digests.element)),
         tools=material.tools,
         locale=material.conversation.locale,
+        keeps_all=material.policy.on_failure == "keep_full",
     )
 
 

@@ -10,7 +10,7 @@ import structlog
 
 from app.core.context.assembly import AssembledContext, recalled_seqs
 from app.core.context.brought import Brought
-from app.core.model.errors import BudgetTooSmallError, ModelFailedError
+from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, ModelFailedError
 from app.core.model.model_io import ChatRequest, Continuation, ToolSpec
 from app.core.model.records import Turn
 from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
@@ -53,7 +53,7 @@ class Asker:
 
         Raises:
             ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.
-            ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
+            ContextOverWindowError: Under ``keep_full`` the whole exceeds the window, or the real one.
         """
 
         async def say(request: ChatRequest) -> Answer:
@@ -113,6 +113,8 @@ class Asker:
             except ModelFailedError as error:
                 if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
                     raise
+                if context.keeps_all:
+                    raise _over_window(context) from error
                 self._halve(context, error)
             else:
                 return said.with_warnings(("context_halved",) if self._halvings else ())
@@ -151,3 +153,14 @@ class Asker:
         sent = context.gauge.breakdown
         self._room, self._refusal, self._halvings = (sent.total - sent.system) // 2, error, self._halvings + 1
         log.warning("context.halved", tokens=sent.total, room=self._room)
+
+
+def _over_window(context: AssembledContext) -> ContextOverWindowError:
+    """The provider's window is smaller than the configured one, and nothing may be left out."""
+    tokens = context.gauge.breakdown.total
+    return ContextOverWindowError(
+        f"the model's provider says that the context of {tokens} tokens is too long, and the policy leaves nothing out;"
+        " the message is stored: compact the conversation, set policy.context_window to what the model takes, or choose"
+        " on_failure: truncate",
+        extra={"tokens": tokens, "reason": TOO_LONG},
+    )

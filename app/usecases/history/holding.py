@@ -218,8 +218,8 @@ async def over_allotment(uow: UnitOfWork, resolved: Resolved, decided: Protectio
     size = size_of(first, estimator)
     return PinBudgetExceededError(
         f"message {first.seq} is one that stays word for word for ever (an objective, constraint, sign-in or goal) and"
-        f" has {size} tokens; {used} are held already: together more than the {limit} that policy.pin_share allows. Nothing"
-        " was stored. Say it shorter, unpin something, raise pin_share, or set policy.over_allotment to fold",
+        f" has {size} tokens; {used} are held already: together more than the {limit} that policy.pin_share allows."
+        " Nothing was stored. Say it shorter, unpin something, raise pin_share, or set policy.over_allotment to fold",
         extra={"protected_tokens": used, "size": size, "limit": limit, "seq": first.seq},
     )
 
