@@ -645,8 +645,13 @@ async def test_a_context(api: World) -> None:
     assert [(ask.budget, ask.compact, ask.counts) for ask in asks] == [(500, "never", False), (500, "never", True)]
     body = got.json()
     assert body["messages"][1] == {
-        **{"role": "user", "content": "u", "parts": [], "seq": 9},
-        **{"turn": 8, "event_type": None, "is_protected": False},
+        "role": "user",
+        "content": "u",
+        "parts": [],
+        "seq": 9,
+        "turn": 8,
+        "event_type": None,
+        "is_protected": False,
     }
     assert body["sections"] == [
         {"kind": "digests", "level": "brief", "segment_id": "auth", "seqs": [1, 2], "tokens": 7},
