@@ -20,7 +20,7 @@ from tests.gemini_server import Gemini
 SCRIPT: Final = Path(__file__).with_name("ui_client.mjs")
 PACKAGES: Final = ("ai@6.0.326", "@ai-sdk/react@3.0.326", "react@19.3.1")
 PATIENCE: Final = 300
-WORDS: Final = ("Hello back.", "Again.", "Better.", "Mended.", "Both of you.", "Fine.")
+WORDS: Final = ("Hello back.", "Again.", "Better.", "Mended.", "Both of you.", "Fine.", "Very fine.")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_the_chat_of_the_sdk(gemini_service: Service, start_talk: StartTalk, gem
     call = {"name": "weather", "args": {"city": "Graz"}}
     said = [{"name": "text", "text": text} for text in WORDS]
     gemini.script(
-        "chat", *said[:3], "error_400", said[3], slow, said[4], slow, {"name": "calls", "calls": [call]}, said[5]
+        "chat", *said[:3], "error_400", said[3], slow, said[4], slow, {"name": "calls", "calls": [call]}, *said[5:]
     )
     talks = [start_talk(gemini_service) for _ in range(3)]
     script = packages / SCRIPT.name
@@ -91,6 +91,10 @@ def test_the_chat_of_the_sdk(gemini_service: Service, start_talk: StartTalk, gem
     assert told["toolStored"] == ["user", "assistant", "tool", "assistant"]
     assert told["toolShown"] == [True, told["tool"][1]]
     assert told["output"] == {"sky": "Graz"}
+
+    assert told["toolAgain"] == [1, 2, True, told["tool"][1], WORDS[6]]
+    kept = told["toolKept"]
+    assert (kept["input"], kept["output"], kept["state"]) == (call["args"], {"sky": "Graz"}, "output-available")
 
     assert told["chunks"] > 100
     assert told["refused"] == []

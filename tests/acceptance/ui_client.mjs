@@ -117,10 +117,12 @@ const weather = {
   name: "weather",
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
 };
+let runs = 0;
 const asking = chat(tools, {
   transport: { body: { tools: [weather] } },
   sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
   onToolCall: ({ toolCall }) => {
+    runs += 1;
     asking.addToolOutput({ tool: toolCall.toolName, toolCallId: toolCall.toolCallId, output: { sky: toolCall.input.city } });
   },
 });
@@ -131,6 +133,13 @@ told.toolStored = (await stored(tools)).map((message) => message.role);
 const shown = (await history(tools)).at(-1);
 told.toolShown = [shown.id === asking.messages.at(-1).id, typesOf(shown)];
 told.output = shown.parts.find((part) => part.type === "dynamic-tool").output;
+
+// Its reply once more: the tool is not run again, and what it came to is still there.
+const tellsBefore = structuredClone(asking.messages);
+await asking.regenerate();
+const remade = asking.messages.at(-1);
+told.toolAgain = [runs, asking.messages.length, remade.id === tellsBefore.at(-1).id, typesOf(remade), wordsOf(remade)];
+told.toolKept = remade.parts.find((part) => part.type === "dynamic-tool");
 
 // The SDK's own judges: of each chunk, of each stream, of the history; and what they refuse.
 const schema = asSchema(uiMessageChunkSchema);

@@ -90,7 +90,13 @@ def tool_returned(part: Json) -> Json:
 
 
 def _tool(part: Json) -> Iterator[Json]:
-    is_ours = bool(part.get("providerExecuted"))
-    yield tool_called(part["toolCallId"], part["toolName"], part["input"], is_ours=is_ours)
+    """A call and its result. The frontend runs what comes whole as an input: what it ran before comes as a delta."""
+    call_id, name, is_ours = part["toolCallId"], part["toolName"], bool(part.get("providerExecuted"))
+    if is_ours or part["state"] == "input-available":
+        yield tool_called(call_id, name, part["input"], is_ours=is_ours)
+    else:
+        yield {"type": "tool-input-start", "toolCallId": call_id, "toolName": name, "dynamic": True}
+        arguments = to_json(part["input"]).decode()
+        yield {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": arguments}
     if part["state"] != "input-available":
         yield tool_returned(part)
