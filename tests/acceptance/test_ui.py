@@ -119,7 +119,7 @@ def test_a_message_its_repetition_and_the_history(offline: Service, start_talk: 
     gauges = of(first, "data-gauge")
     assert [(one["id"], one["transient"]) for one in gauges] == [("gauge", True)] * 2
     assert gauges[-1]["data"] == talk.get("/usage")
-    assert gauges[0]["data"]["tokens"] < gauges[-1]["data"]["tokens"]
+    assert gauges[0]["data"]["tokens"] <= gauges[-1]["data"]["tokens"]
 
     everything = {
         "id": "x",
@@ -211,6 +211,25 @@ def test_a_tool_of_the_service_and_what_a_failure_leaves(
     rest = talk.get("/messages", format="ui", order="desc", limit=100, after=newest["next_cursor"])["data"]
     assert [shown, *rest] == history(talk)[::-1]
 
+    weather = {"name": "weather", "args": {"city": "Graz", "days": 1}}
+    gemini.script("chat", {"name": "calls", "calls": [search]}, {"name": "calls", "calls": [search, weather]})
+    mixed = post(talk, user("And both?", tools=[WEATHER], recall=False))
+    steps = ["start-step", "tool-input-available", "tool-output-available"]
+    assert shape(mixed)[2:-2] == [*steps, "finish-step", *steps, "tool-input-available", "finish-step"]
+    shown = history(talk)[-1]
+    assert shown["id"] == mixed[0]["messageId"], "though the reply is the message that makes the calls"
+    assert [part["type"] for part in shown["parts"]] == [
+        "step-start",
+        "dynamic-tool",
+        "step-start",
+        *["dynamic-tool"] * 2,
+    ]
+    done = {**shown["parts"][-1], "state": "output-error", "errorText": "no sky"}
+    gemini.script("chat", {"name": "text", "text": "Never mind."})
+    last = post(talk, {"message": {**shown, "parts": [*shown["parts"][:-1], done]}})
+    assert (last[0], said(last)) == (mixed[0], "Never mind.")
+    assert history(talk)[-1]["parts"][4:] == [done, {"type": "step-start"}, {"type": "text", "text": "Never mind."}]
+
     gemini.script("chat", "error_400")
     asked = user("And when?")
     failed = post(talk, asked)
@@ -241,7 +260,7 @@ def test_a_compaction_is_told_and_stands_where_it_happened(
     assert applied["data"]["notification"]["level"] == "info"
     gauges = [one["data"]["tokens"] for one in of(chunks, "data-gauge")]
     assert len(gauges) == 3
-    assert gauges[1] < gauges[0]
+    assert gauges[1] < row["tokens_before"]
     shown = history(talk)
     assert shown[-1]["id"] == chunks[0]["messageId"]
     assert shown[-1]["parts"][0] == applied
@@ -266,7 +285,7 @@ def test_a_reload_in_the_middle_a_stop_and_two_at_once(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
     talk = start_talk(gemini_service)
-    gemini.script("chat", {**SLOW, "pace": 0.05})
+    gemini.script("chat", {**SLOW, "pace": 0.1})
     asked = user("Take your time.")
     with posting(talk, asked) as own:
         first = [next(own) for _ in range(5)]

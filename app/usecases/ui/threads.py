@@ -9,6 +9,7 @@ from uuid import UUID
 from app.core.model.conversation import Message
 from app.core.model.records import ERASURE, Page
 from app.core.model.segments import Segment
+from app.storage.repositories.cursor import encode
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import REACH, is_inside_answer
@@ -75,17 +76,14 @@ class ThreadService:
         """
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            found, cursor = await uow.messages.page(conversation_id, page)
-            messages = sorted(found, key=lambda message: message.seq)
-            if messages:
-                messages = await _whole(uow, messages, page)
-                cursor = _cursor(uow, messages, page, conversation.last_seq)
+            found, _ = await uow.messages.page(conversation_id, page)
+            messages = await _whole(uow, sorted(found, key=lambda message: message.seq), page)
             entries = await _entries(uow, conversation_id, messages)
             passages = await _passages(uow, conversation_id, [seq for entry in entries for seq in entry.recalled])
         return Thread(
             entries=tuple(entries if page.order == "asc" else reversed(entries)),
             passages=passages,
-            cursor=cursor,
+            cursor=_cursor(messages, page, conversation.last_seq),
             own_tools=self.own_tools,
         )
 
@@ -112,6 +110,8 @@ class ThreadService:
 
 async def _whole(uow: UnitOfWork, messages: list[Message], page: Page) -> list[Message]:
     """A page and the rest of the answer in which it ends."""
+    if not messages:
+        return []
     conversation_id, first, last = messages[0].conversation_id, messages[0].seq, messages[-1].seq
     if page.order == "asc":
         further = await uow.messages.span(conversation_id, last + 1, last + REACH)
@@ -122,11 +122,12 @@ async def _whole(uow: UnitOfWork, messages: list[Message], page: Page) -> list[M
     return [*(message for message in earlier if begin <= message.seq and end >= first), *messages]
 
 
-def _cursor(uow: UnitOfWork, messages: Sequence[Message], page: Page, last_seq: int) -> str | None:
+def _cursor(messages: Sequence[Message], page: Page, last_seq: int) -> str | None:
     """Where the next page begins; ``None`` at the end."""
-    if page.order == "asc":
-        return uow.messages.cursor_at(messages[-1].seq) if messages[-1].seq < last_seq else None
-    return uow.messages.cursor_at(messages[0].seq) if messages[0].seq > 1 else None
+    if not messages:
+        return None
+    seq, end = (messages[-1].seq, last_seq) if page.order == "asc" else (messages[0].seq, 1)
+    return None if seq == end else encode((seq,))
 
 
 async def _entries(uow: UnitOfWork, conversation_id: UUID, messages: Sequence[Message]) -> list[Entry]:
