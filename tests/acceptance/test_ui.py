@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -13,8 +14,8 @@ import pytest
 from pydantic import ValidationError
 from pydantic_ai.ui.vercel_ai import response_types
 
-from tests.acceptance.conftest import StartTalk
-from tests.acceptance.service import Service, until
+from tests.acceptance.conftest import StartService, StartTalk, gemini_settings
+from tests.acceptance.service import Service, running_service, until
 from tests.acceptance.talk import WINDOW, Json, Talk, good, refused, text_of
 from tests.acceptance.test_client_tools import PIXEL, WEATHER
 from tests.acceptance.test_recall import FACT, folded
@@ -69,8 +70,8 @@ def post(talk: Talk, body: Json, **headers: str) -> list[Json]:
 
 
 @contextmanager
-def resumed(talk: Talk) -> Iterator[Iterator[Json]]:
-    with talk.service.client() as http, http.stream("GET", talk.path("/ui/stream")) as response:
+def resumed(talk: Talk, service: Service | None = None) -> Iterator[Iterator[Json]]:
+    with (service or talk.service).client() as http, http.stream("GET", talk.path("/ui/stream")) as response:
         assert response.status_code == 200
         yield read_chunks(response)
 
@@ -309,6 +310,35 @@ def test_a_reload_in_the_middle_a_stop_and_two_at_once(
     assert SLOWLY.startswith(said(begun))
     until(lambda: history(talk)[-1]["metadata"]["status"] == "interrupted", what="the stored reply")
     assert history(talk)[-1]["id"] == begun[0]["messageId"]
+
+
+@pytest.mark.long
+@pytest.mark.processes
+def test_a_reload_that_another_process_answers(
+    start_service: StartService, start_talk: StartTalk, gemini: Gemini, gemini_server: Gemini, tmp_path: Path
+) -> None:
+    settings = gemini_settings(gemini_server)
+    one = start_service(worker=False, **settings)
+    (tmp_path / "other").mkdir()
+    urls = {"database_url": one.database_url, "redis_url": one.redis_url}
+    with running_service(tmp_path / "other", worker=False, settings=settings, **urls) as other:
+        talk = start_talk(one)
+        gemini.script("chat", {"name": "calls", "calls": [{"name": "weather", "args": {}}]}, {**SLOW, "pace": 0.4})
+        asked = post(talk, user("Is it fine?", tools=[WEATHER]))
+        (call,) = of(asked, "tool-input-available")
+        done = {"type": "dynamic-tool", "toolCallId": call["toolCallId"], "state": "output-available", "output": "Yes."}
+        results = {"message": {"id": asked[0]["messageId"], "role": "assistant", "parts": [done]}}
+        with posting(talk, results) as own:
+            first = [next(own) for _ in range(5)]
+            with resumed(talk, other) as elsewhere:
+                second = list(elsewhere)
+            first += own
+    assert said(first) == said(second) == SLOWLY
+    assert len(of(second, "text-delta")) > 1, "piece by piece"
+    assert first[0] == second[0] == asked[0]
+    assert [one["output"] for one in of(second, "tool-output-available")] == ["Yes."], "its message from the beginning"
+    assert of(first, "tool-output-available") == []
+    assert first[-1] == second[-1]
 
 
 def parts(*given: Json, role: str = "user") -> Json:
