@@ -175,6 +175,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "compactions.in_flight": (lambda unit: unit.compactions.in_flight(CONVERSATION), None),
     "compactions.page": (lambda unit: unit.compactions.page(ALL), ([], None)),
     "compactions.focused": (lambda unit: unit.compactions.focused(CONVERSATION), []),
+    "compactions.between": (lambda unit: unit.compactions.between(CONVERSATION, None, None), []),
     "compactions.take": (
         lambda unit: unit.compactions.take(COMPACTION, lease_token=uuid4(), ran_in="turn", owner="thief"),
         None,
@@ -209,6 +210,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
     "turns.newest": (lambda unit: unit.turns.newest(CONVERSATION), None),
     "turns.replied_by": (lambda unit: unit.turns.replied_by(CONVERSATION, [MESSAGE]), None),
+    "turns.between": (lambda unit: unit.turns.between(CONVERSATION, None, None), []),
     "turns.before": (lambda unit: unit.turns.before(CONVERSATION, LATER), None),
     "turns.forget_request": (lambda unit: unit.turns.forget_request(TURN), None),
     "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
