@@ -1,4 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
+// sha256 of openapi.json: 8990b4d89bd38ae2525f5d8cd498863c24b715fbe68deabf1a4c002604612b30
 
 export interface paths {
     "/conversations": {

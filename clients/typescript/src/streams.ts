@@ -63,7 +63,7 @@ export async function* follow<Item>(
 /** The events of a response, however its bytes are cut; silence for too long, and a page that is no stream, are failures. */
 export async function* readEvents(
   response: Response,
-  { timeout, signal }: Pick<Connection, "timeout" | "signal">,
+  { timeout, signal, limit = MOST_BUFFERED }: Pick<Connection, "timeout" | "signal"> & { limit?: number },
 ): AsyncGenerator<EventSourceMessage, void, undefined> {
   if (!response.headers.get("content-type")?.startsWith("text/event-stream") || response.body === null) {
     await response.body?.cancel();
@@ -78,7 +78,7 @@ export async function* readEvents(
   const parser = createParser({
     onEvent: (event) => events.push(event),
     onError: tooLong,
-    maxBufferSize: MOST_BUFFERED,
+    maxBufferSize: limit,
   });
   try {
     for (;;) {

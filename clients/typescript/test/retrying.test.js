@@ -76,7 +76,7 @@ test("a body that breaks off is asked for again", async () => {
 
 test("an answer that does not come counts as a broken connection, and its request is given up", async () => {
   const never = () => new Promise(() => {});
-  const { client, seen } = world([never, answer(200, { tokens: 3 })], { timeout: 20 });
+  const { client, seen } = world([never, answer(200, { tokens: 3 })], { timeout: 250 });
   assert.equal((await client.usage(ID)).tokens, 3);
   assert.ok(seen[0].signal.aborted && !seen[1].signal.aborted);
 });
