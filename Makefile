@@ -1,8 +1,11 @@
 # One command runs Throughline, one tests it; both set up what they need and are instant the second time.
 
+# What is tested with Node: each has a package-lock.json, and a script `test`.
+NODE_PACKAGES := clients/typescript
+
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo live test test-all test-processes coverage check format lock openapi docs clean check-python \
-	check-style check-format check-types check-layers check-openapi
+.PHONY: help setup run demo live test test-all test-processes test-web coverage check format lock openapi docs clean \
+	check-python check-style check-format check-types check-layers check-openapi $(NODE_PACKAGES:%=test-node-of-%)
 
 # Where the environment forbids it, every process would compile the whole service, and every run all tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -58,11 +61,25 @@ test-all: PROFILE := long
 test-all: $(FOR_TEST) ## Run every test: the long ones too, large examples, the service over processes
 	@$(PYTEST) $(ARGS)
 	@$(MAKE) --no-print-directory test-processes TESTS=tests/acceptance
+	@$(MAKE) --no-print-directory test-web
 
 test-processes: WORKERS := 2
 # LIMIT=600 leaves out, by name, what would begin after so many seconds.
 test-processes: $(FOR_TEST) ## Run the service over processes of its own, those that kill them first, and long tests on real servers
 	@$(PYTEST) $(or $(TESTS),tests) --transport process $(if $(LIMIT),--limit $(LIMIT)) $(ARGS)
+
+test-web: ## Test the TypeScript client with Node 20 or newer; without npm, or its registry, this is skipped, and said
+	@if ! command -v npm > /dev/null; then echo "make test-web: skipped, for there is no npm here."; \
+		elif ! $(MAKE) --no-print-directory $(NODE_PACKAGES:%=%/node_modules/.package-lock.json); then \
+			echo "make test-web: skipped, for the packages cannot be installed here: see above."; \
+		else $(MAKE) --no-print-directory $(NODE_PACKAGES:%=test-node-of-%); fi
+
+$(NODE_PACKAGES:%=test-node-of-%): test-node-of-%: %/node_modules/.package-lock.json
+	@cd $* && npm test --silent
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	@cd $* && npm ci --loglevel=error --no-audit --no-fund
+	@touch $@
 
 coverage: $(FOR_TEST) ## Run the tests and show which branches of the code they take
 	@$(PYTEST) -m "not long" --cov --cov-branch --cov-report=term:skip-covered $(ARGS)
@@ -100,8 +117,13 @@ lock: ## Make the lock files anew from pyproject.toml (needs uv)
 	@$(EXPORT) --only-group docs -o requirements-docs.lock
 	@rm uv.lock
 
-openapi: $(FOR_TEST) ## Write openapi.json from the code
+openapi: $(FOR_TEST) ## Write openapi.json from the code, and from that the types of the TypeScript client (with npm)
 	@$(BIN)/python -m app.http.openapi
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory clients/typescript/src/schema.d.ts; \
+		else echo "clients/typescript/src/schema.d.ts is not made anew, for there is no npm here."; fi
+
+clients/typescript/src/schema.d.ts: openapi.json clients/typescript/node_modules/.package-lock.json
+	@cd clients/typescript && npm run --silent schema
 
 # The tools of the site stand apart from those that run and test: build/docs has an environment of its own.
 docs: build/docs/.installed ## Build the pages of docs/ as a site into build/site; a link that leads nowhere is an error
@@ -113,6 +135,7 @@ build/docs/.installed: requirements-docs.lock | check-python
 	@touch $@
 
 clean: ## Remove the environment and the caches; the data stays
+	@rm -rf $(NODE_PACKAGES:%=%/node_modules) $(NODE_PACKAGES:%=%/dist)
 	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -not -path './.data/*' -prune -exec rm -rf {} +
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -227,7 +228,7 @@ class ChatEvent(Resource):
 
     type: str
     id: int | None = None
-    data: dict[str, Any] = Field(default_factory=dict)
+    data: Mapping[str, Any] = Field(default_factory=dict)
     result: ChatResult | None = None
 
     @property
@@ -357,7 +358,7 @@ class Event(Resource):
     type: str
     conversation_id: UUID
     occurred_at: datetime
-    data: dict[str, Any]
+    data: Mapping[str, Any]
     notification: dict[str, Any] | None = None
 
 

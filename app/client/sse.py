@@ -10,7 +10,8 @@ from httpx_sse import ServerSentEvent
 
 from .calls import EVENT_STREAM, Call
 from .errors import ApiError, ConnectionFailedError, error_of
-from .resources import ChatEvent, ChatResult, Event
+from .events import chat_event_of, event_of
+from .resources import ChatEvent, Event
 from .retrying import Retrying
 
 Item = TypeVar("Item", covariant=True)  # noqa: PLC0105 - read in one sentence with the class
@@ -72,7 +73,7 @@ class EventStream:
         if received.data:
             self._last = received.id or self._last
             self._patience.failures = 0
-            yield Event.model_validate_json(received.data)
+            yield event_of(received.data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
         """A service that stops ends its streams politely: it may be back in a moment."""
@@ -117,10 +118,10 @@ class ReplyStream:
             self._failure, self.has_ended = error_of(int(data.get("status") or 0), data), True
         elif type_ in ENDINGS:
             self.is_over = self.has_ended = True
-            yield ChatEvent(type=type_, id=number, result=ChatResult.model_validate(data))
+            yield chat_event_of(type_, number, data)
         elif (name := _name(type_, number, data)) not in self._seen:
             self._seen.add(name)
-            yield ChatEvent(type=type_, id=number, data=data)
+            yield chat_event_of(type_, number, data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
         """Over when the reply is there; else the turn goes on without us, and is asked for again."""
@@ -134,7 +135,7 @@ class ReplyStream:
         self._came += text
         if len(self._came) > len(self._given) and self._came.startswith(self._given):
             new, self._given = self._came[len(self._given) :], self._came
-            yield ChatEvent(type=DELTA, data={"text": new})
+            yield chat_event_of(DELTA, None, {"text": new})
 
 
 class FollowedReply(ReplyStream):

@@ -19,6 +19,7 @@ from app.http import schemas
 from app.http.chat_requests import ChatRequest
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
 from app.http.errors import problem_of, request_id_of, wish_of
+from app.http.event_schemas import stream_of
 from app.http.middleware import log_failure
 from app.http.presence import ClientGoneError, while_present
 from app.http.present import present_chat, present_interruption, present_notification
@@ -51,7 +52,7 @@ router = APIRouter(
     "",
     status_code=201,
     response_model=schemas.ChatResult,
-    responses={200: {"description": "With `Accept: text/event-stream`.", "content": {"text/event-stream": {}}}},
+    responses={200: stream_of("ChatStreamEvent", "With `Accept: text/event-stream`.")},
 )
 async def chat(
     conversation_id: UUID,

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app.http.errors import MEDIA_TYPE, Problem, ProblemField
+from app.http.event_schemas import UNIONS
 from app.http.openai.errors import is_openai_path
 from app.http.schemas import Event, Notification
 
@@ -49,5 +50,9 @@ def describe(app: FastAPI) -> dict[str, Any]:
         schema = model.model_json_schema(ref_template=SCHEMA_REF, mode="serialization")
         schema.pop("$defs", None)
         models[model.__name__] = schema
+    for name, union in UNIONS.items():
+        schema = union.json_schema(ref_template=SCHEMA_REF, mode="serialization")
+        models.update({model: found for model, found in schema.pop("$defs").items() if model not in models})
+        models[name] = schema
     document["components"]["schemas"] = dict(sorted(models.items()))
     return document

@@ -14,6 +14,7 @@ from app.core.model.errors import FieldError
 from app.core.model.notifications import Notification
 from app.core.model.records import Event
 from app.http.dependencies import Services, Shutdown, Tenant, bearer_key
+from app.http.event_schemas import stream_of
 from app.http.present import present_event
 from app.http.refusals import invalid_input
 from app.http.routing import TenantRoute
@@ -34,7 +35,7 @@ router = APIRouter(
 @router.get(
     "",
     response_class=Response,
-    responses={200: {"description": "Server-sent events, one `Event` each.", "content": {"text/event-stream": {}}}},
+    responses={200: stream_of("ConversationEvent", "Server-sent events, one `ConversationEvent` each.")},
 )
 async def follow_events(
     conversation_id: UUID,

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Body, Depends, Request, Response
 from app.http import schemas
 from app.http.chat import WishedLanguage, streamed, told
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
+from app.http.event_schemas import stream_of
 from app.http.requests import RegenerateRequest
 from app.http.routing import TenantRoute
 from app.http.telling import Teller
@@ -26,7 +27,7 @@ router = APIRouter(
     "/stream",
     response_class=Response,
     responses={
-        200: {"description": "The events of the turn, as `POST` streams them.", "content": {"text/event-stream": {}}},
+        200: stream_of("ChatStreamEvent", "The events of the turn, as `POST` streams them."),
         204: {"description": "No turn runs."},
     },
 )
@@ -49,7 +50,7 @@ async def follow_turn(
     "/regenerate",
     status_code=201,
     response_model=schemas.ChatResult,
-    responses={200: {"description": "With `Accept: text/event-stream`.", "content": {"text/event-stream": {}}}},
+    responses={200: stream_of("ChatStreamEvent", "With `Accept: text/event-stream`.")},
 )
 async def regenerate_reply(
     conversation_id: UUID,

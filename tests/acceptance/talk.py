@@ -15,6 +15,7 @@ import httpx
 import redis
 
 from app.core.text.token_counts import weigh
+from tests.acceptance.declared import check_event
 from tests.acceptance.service import Service, until
 
 Json = dict[str, Any]
@@ -41,17 +42,33 @@ END: Final = "[DONE]"
 
 
 def read_events(response: httpx.Response) -> Iterator[Sse]:
-    """Parse a stream; comments, the retry hint and the end of OpenAI's streams are left out."""
+    """Parse a stream, and insist that each event is a declared one.
+
+    Comments, the retry hint and the end of OpenAI's streams are left out.
+    """
     fields: dict[str, str] = {}
     for line in response.iter_lines():
         if not line:
             if fields.get("data", END) != END:
                 number = int(fields["id"]) if "id" in fields else None
-                yield Sse(type=fields.get("event", "message"), id=number, data=json.loads(fields["data"]))
+                event = Sse(type=fields.get("event", "message"), id=number, data=json.loads(fields["data"]))
+                check_declared(response.request.url.path, event)
+                yield event
             fields = {}
         elif not line.startswith(":"):
             name, _, value = line.partition(":")
             fields[name] = value.removeprefix(" ")
+
+
+def check_declared(path: str, event: Sse) -> None:
+    """Insist that an event of the stream at a path is one that the OpenAPI document declares for it; those of ``/v1`` are OpenAI's."""
+    if path.startswith("/v1/"):
+        return
+    if path.endswith("/events"):
+        check_event("ConversationEvent", event.data)
+    else:
+        number = {} if event.id is None else {"id": event.id}
+        check_event("ChatStreamEvent", {"type": event.type, **number, "data": event.data})
 
 
 class Talk:

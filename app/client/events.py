@@ -1,0 +1,266 @@
+"""The events of streams by their types; one of a type or form that is not known here stays an `Event` or a `ChatEvent`.
+
+``data`` is the JSON object as it came: a plain ``dict`` whose keys are named here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NotRequired, TypeVar, get_args
+
+from pydantic import ConfigDict, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from .resources import ChatEvent, ChatResult, Event, Resource
+
+Kind = TypeVar("Kind", Event, ChatEvent)
+
+KEPT: Final = ConfigDict(extra="allow")
+"""Of data: fields that a newer service adds stay."""
+
+
+@with_config(KEPT)
+class MessageCreatedData(TypedDict):
+    """A message that was stored; the first event of a chat's stream also has the ids of its turn and reply."""
+
+    message_id: str
+    seq: int
+    role: str
+    turn_id: NotRequired[str]
+    reply_id: NotRequired[str]
+
+
+@with_config(KEPT)
+class MessageErasedData(TypedDict):
+    """A message that was erased."""
+
+    message_id: str
+    seq: int
+
+
+@with_config(KEPT)
+class ReplyData(TypedDict):
+    """A reply, and the message that it answers."""
+
+    message_id: str
+    seq: int
+    in_reply_to: str
+
+
+@with_config(KEPT)
+class ReplyFailedData(TypedDict):
+    """A message that got no reply, and the code of the problem."""
+
+    message_id: str
+    turn_id: str
+    code: str
+
+
+@with_config(KEPT)
+class ContextThresholdData(TypedDict):
+    """A context that climbed a step, or (with a ``reason``) a message for whose protection there is no room."""
+
+    status: str
+    tokens: int
+    budget: int
+    utilization: float
+    reason: NotRequired[str]
+    message_id: NotRequired[str]
+    seq: NotRequired[int]
+    size: NotRequired[int]
+    protected_tokens: NotRequired[int]
+    limit: NotRequired[int]
+
+
+@with_config(KEPT)
+class CompactionData(TypedDict):
+    """A compaction as it stands by then; inside a turn with words for the user, where there are some."""
+
+    compaction_id: str
+    trigger: str
+    ran_in: str
+    status: str
+    reason: str | None
+    messages_covered: int
+    from_seq: int | None
+    to_seq: int | None
+    tokens_before: int | None
+    tokens_after: int | None
+    state_version: int | None
+    notification: NotRequired[dict[str, Any] | None]
+
+
+@with_config(KEPT)
+class RestoredData(TypedDict):
+    """The new version, and the one whose content it has."""
+
+    state_version: int
+    restored_from: int
+
+
+@with_config(KEPT)
+class SetAsideData(TypedDict):
+    """What was done with a conversation's texts when processes ended over it, and how many did."""
+
+    reason: str
+    crashes: int
+
+
+@with_config(KEPT)
+class ReplyDeltaData(TypedDict):
+    """A piece of the reply."""
+
+    text: str
+
+
+@with_config(KEPT)
+class ToolCalledData(TypedDict):
+    """A call of one of your tools, which waits for its result."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+CompactionType = Literal[
+    "compaction.queued", "compaction.started", "compaction.applied", "compaction.skipped", "compaction.failed"
+]
+
+
+class MessageCreatedEvent(Event):
+    """A message was stored."""
+
+    type: Literal["message.created"]
+    data: MessageCreatedData
+
+
+class MessageErasedEvent(Event):
+    """A message was erased."""
+
+    type: Literal["message.erased"]
+    data: MessageErasedData
+
+
+class ReplyEvent(Event):
+    """A reply was stored, or gave way to another try."""
+
+    type: Literal["reply.completed", "reply.interrupted", "message.superseded"]
+    data: ReplyData
+
+
+class ReplyFailedEvent(Event):
+    """A turn ended without a reply."""
+
+    type: Literal["reply.failed"]
+    data: ReplyFailedData
+
+
+class ContextThresholdEvent(Event):
+    """The context grew over a step."""
+
+    type: Literal["context.threshold"]
+    data: ContextThresholdData
+
+
+class CompactionEvent(Event):
+    """A compaction went on, or ended."""
+
+    type: CompactionType
+    data: CompactionData
+
+
+class ConversationRestoredEvent(Event):
+    """An earlier state came back as a new version."""
+
+    type: Literal["conversation.restored"]
+    data: RestoredData
+
+
+class ConversationSetAsideEvent(Event):
+    """A conversation was set aside because processes ended over it, or taken back."""
+
+    type: Literal["conversation.set_aside", "conversation.released"]
+    data: SetAsideData
+
+
+class ChatMessageCreated(ChatEvent):
+    """A message of the turn was stored; the first of them begins the stream."""
+
+    type: Literal["message.created"]
+    data: MessageCreatedData
+
+
+class ChatReplySuperseded(ChatEvent):
+    """The reply that is made again gave way."""
+
+    type: Literal["message.superseded"]
+    data: ReplyData
+
+
+class ChatCompaction(ChatEvent):
+    """A compaction inside the turn went on, or ended."""
+
+    type: CompactionType
+    data: CompactionData
+
+
+class ReplyDelta(ChatEvent):
+    """The reply goes on."""
+
+    type: Literal["reply.delta"]
+    data: ReplyDeltaData
+
+
+class ToolCalled(ChatEvent):
+    """A call of one of your tools, left open."""
+
+    type: Literal["tool.called"]
+    data: ToolCalledData
+
+
+class ReplyEnded(ChatEvent):
+    """The turn is over; nothing comes after it."""
+
+    type: Literal["reply.completed", "reply.interrupted"]
+    result: ChatResult
+
+
+def event_of(body: str) -> Event:
+    """An event of a conversation, as the class of its type."""
+    found: dict[str, Any] = json.loads(body)
+    return _read(_EVENTS.get(str(found.get("type")), Event), Event, found)
+
+
+def chat_event_of(type_: str, number: int | None, data: Mapping[str, Any]) -> ChatEvent:
+    """An event of a chat's stream, as the class of its type."""
+    if type_ in types_of(ReplyEnded):
+        return ReplyEnded.model_validate({"type": type_, "id": number, "result": data})
+    return _read(_CHAT_EVENTS.get(type_, ChatEvent), ChatEvent, {"type": type_, "id": number, "data": data})
+
+
+def _read(kind: type[Kind], plain: type[Kind], found: Mapping[str, Any]) -> Kind:
+    try:
+        return kind.model_validate(found)
+    except ValidationError:  # of another version of the service
+        return plain.model_validate(found)
+
+
+def types_of(kind: type[Resource]) -> tuple[str, ...]:
+    """The types of event that a class stands for."""
+    return get_args(kind.model_fields["type"].annotation)
+
+
+_EVENTS: Final[Mapping[str, type[Event]]] = {
+    name: kind
+    for kind in (
+        *(MessageCreatedEvent, MessageErasedEvent, ReplyEvent, ReplyFailedEvent, ContextThresholdEvent),
+        *(CompactionEvent, ConversationRestoredEvent, ConversationSetAsideEvent),
+    )
+    for name in types_of(kind)
+}
+_CHAT_EVENTS: Final[Mapping[str, type[ChatEvent]]] = {
+    name: kind
+    for kind in (ChatMessageCreated, ChatReplySuperseded, ChatCompaction, ReplyDelta, ToolCalled)
+    for name in types_of(kind)
+}

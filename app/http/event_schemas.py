@@ -1,0 +1,263 @@
+"""What streams bring, as the contract names it: the events of a conversation, and those of a chat.
+
+Streams are written from the services' values; the acceptance tests hold each event that comes against these models.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from pydantic import Field, TypeAdapter
+
+from app.core.model.conversation import Role
+from app.core.model.gauge import GaugeStatus
+from app.core.model.records import CompactionStatus, RanIn, WorkKind
+from app.http.errors import Problem
+from app.http.schemas import ChatResult, Moment, Notification, Output, ToolCall
+
+
+class MessageCreatedData(Output):
+    """A message that was stored."""
+
+    message_id: UUID
+    seq: int
+    role: Role
+    turn_id: UUID | None = Field(default=None, description="Only of the first event of a chat's stream.")
+    reply_id: UUID | None = Field(default=None, description="Likewise: the id that the reply is going to have.")
+
+
+class MessageErasedData(Output):
+    """A message that was erased."""
+
+    message_id: UUID
+    seq: int
+
+
+class ReplyData(Output):
+    """A reply, and the message that it answers."""
+
+    message_id: UUID
+    seq: int
+    in_reply_to: UUID
+
+
+class ReplyFailedData(Output):
+    """A message that got no reply."""
+
+    message_id: UUID
+    turn_id: UUID
+    code: str = Field(description="Of the problem.")
+
+
+class ContextThresholdData(Output):
+    """A context that climbed a step, or a message for whose protection there is no room."""
+
+    status: GaugeStatus
+    tokens: int
+    budget: int
+    utilization: float
+    reason: Literal["over_allotment"] | None = Field(default=None, description="With the fields below; else absent.")
+    message_id: UUID | None = None
+    seq: int | None = None
+    size: int | None = Field(default=None, description="Tokens of the message.")
+    protected_tokens: int | None = None
+    limit: int | None = Field(default=None, description="Tokens that may be protected.")
+
+
+class CompactionData(Output):
+    """A compaction, as it stands by then."""
+
+    compaction_id: UUID
+    trigger: str
+    ran_in: RanIn
+    status: CompactionStatus
+    reason: str | None
+    messages_covered: int
+    from_seq: int | None
+    to_seq: int | None
+    tokens_before: int | None
+    tokens_after: int | None
+    state_version: int | None
+
+
+class RestoredData(Output):
+    """The new version, and the one whose content it has."""
+
+    state_version: int
+    restored_from: int
+
+
+class SetAsideData(Output):
+    """What was done with a conversation's texts when processes ended over it, and how many did."""
+
+    reason: WorkKind
+    crashes: int
+
+
+CompactionType = Literal[
+    "compaction.queued", "compaction.started", "compaction.applied", "compaction.skipped", "compaction.failed"
+]
+
+
+class Happened(Output):
+    """What every event of a conversation has beside its `type` and `data`; `id` is a number, in decimal."""
+
+    id: str
+    conversation_id: UUID
+    occurred_at: Moment
+    notification: Notification | None
+
+
+class MessageCreatedEvent(Happened):
+    """A message was stored."""
+
+    type: Literal["message.created"]
+    data: MessageCreatedData
+
+
+class MessageErasedEvent(Happened):
+    """A message was erased."""
+
+    type: Literal["message.erased"]
+    data: MessageErasedData
+
+
+class ReplyEvent(Happened):
+    """A reply was stored, or gave way to another try."""
+
+    type: Literal["reply.completed", "reply.interrupted", "message.superseded"]
+    data: ReplyData
+
+
+class ReplyFailedEvent(Happened):
+    """A turn ended without a reply."""
+
+    type: Literal["reply.failed"]
+    data: ReplyFailedData
+
+
+class ContextThresholdEvent(Happened):
+    """The context grew over a step."""
+
+    type: Literal["context.threshold"]
+    data: ContextThresholdData
+
+
+class CompactionEvent(Happened):
+    """A compaction went on, or ended; `compaction.failed` also for a refused summary."""
+
+    type: CompactionType
+    data: CompactionData
+
+
+class ConversationRestoredEvent(Happened):
+    """An earlier state came back as a new version."""
+
+    type: Literal["conversation.restored"]
+    data: RestoredData
+
+
+class ConversationSetAsideEvent(Happened):
+    """A conversation was set aside because processes ended over it, or taken back."""
+
+    type: Literal["conversation.set_aside", "conversation.released"]
+    data: SetAsideData
+
+
+class StreamEvent(Output):
+    """`type`, `id` and `data` are what stands after `event:`, `id:` and `data:`."""
+
+    type: str
+    id: int | None = Field(default=None, description="The conversation's own event number; absent: it has none.")
+    data: Any
+
+
+class ChatMessageCreated(StreamEvent):
+    """A message of the turn was stored; the first of them begins the stream."""
+
+    type: Literal["message.created"]
+    data: MessageCreatedData
+
+
+class ChatReplySuperseded(StreamEvent):
+    """The reply that is made again gave way."""
+
+    type: Literal["message.superseded"]
+    data: ReplyData
+
+
+class ChatCompactionData(CompactionData):
+    """A compaction inside the turn."""
+
+    notification: Notification | None = Field(default=None, description="Words for the user, where there are some.")
+
+
+class ChatCompaction(StreamEvent):
+    """A compaction inside the turn went on, or ended."""
+
+    type: CompactionType
+    data: ChatCompactionData
+
+
+class ReplyDeltaData(Output):
+    """A piece of the reply."""
+
+    text: str
+
+
+class ReplyDelta(StreamEvent):
+    """The reply goes on."""
+
+    type: Literal["reply.delta"]
+    data: ReplyDeltaData
+
+
+class ToolCalled(StreamEvent):
+    """A call of one of the client's tools, left open; one for each, before the end."""
+
+    type: Literal["tool.called"]
+    data: ToolCall
+
+
+class ReplyEnded(StreamEvent):
+    """The turn is over."""
+
+    type: Literal["reply.completed", "reply.interrupted"]
+    data: ChatResult
+
+
+class ReplyFailed(StreamEvent):
+    """The turn failed; nothing comes after it."""
+
+    type: Literal["reply.failed"]
+    data: Problem
+
+
+ConversationEvent = Annotated[
+    MessageCreatedEvent
+    | MessageErasedEvent
+    | ReplyEvent
+    | ReplyFailedEvent
+    | ContextThresholdEvent
+    | CompactionEvent
+    | ConversationRestoredEvent
+    | ConversationSetAsideEvent,
+    Field(discriminator="type", description="One event of a conversation."),
+]
+ChatStreamEvent = Annotated[
+    ChatMessageCreated | ChatReplySuperseded | ChatCompaction | ReplyDelta | ToolCalled | ReplyEnded | ReplyFailed,
+    Field(discriminator="type", description="One event of a turn: what stands after `event:`, `id:` and `data:`."),
+]
+
+UNIONS: Final[dict[str, TypeAdapter[Any]]] = {
+    "ChatStreamEvent": TypeAdapter(ChatStreamEvent),
+    "ConversationEvent": TypeAdapter(ConversationEvent),
+}
+"""By their names in the OpenAPI document."""
+
+
+def stream_of(name: str, description: str) -> dict[str, Any]:
+    """How a route describes its stream: each event of it is one of that union."""
+    schema = {"$ref": f"#/components/schemas/{name}"}
+    return {"description": description, "content": {"text/event-stream": {"schema": schema}}}

@@ -1,0 +1,109 @@
+/** What can go wrong: one class per kind of problem, with everything that the service said of it. */
+
+/** Base of everything that this client throws by itself. */
+export class ThroughlineError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** The service could not be reached, or did not answer in time, however often it was tried. */
+export class ConnectionFailedError extends ThroughlineError {}
+
+/** The members of a problem (RFC 9457); some codes carry further ones (`message_id`, `minimum` …). */
+export interface ProblemMembers {
+  status?: number;
+  code?: string;
+  detail?: string;
+  retryable?: boolean;
+  request_id?: string;
+  errors?: { field: string; message: string }[];
+  [member: string]: unknown;
+}
+
+/** The service refused, or failed. */
+export class ApiError extends ThroughlineError {
+  /** Stable: what to branch on. */
+  readonly code: string;
+  readonly detail: string;
+  readonly retryable: boolean;
+  readonly requestId: string | undefined;
+  /** Of input: `field` and `message` of each. */
+  readonly errors: { field: string; message: string }[];
+
+  /** `retryAfter`: milliseconds after which to try again, if the service said so. */
+  constructor(
+    readonly status: number,
+    readonly problem: ProblemMembers,
+    readonly retryAfter?: number,
+  ) {
+    const code = problem.code ?? `http_${status}`;
+    const detail = problem.detail ?? "";
+    const errors = problem.errors ?? [];
+    const fields = errors.filter((one) => !detail.includes(one.message)).map((one) => `${one.field}: ${one.message}`);
+    super([`${status} ${code}`, detail, fields.join("; ")].filter(Boolean).join(": "));
+    this.code = code;
+    this.detail = detail;
+    this.errors = errors;
+    this.retryable = problem.retryable ?? RETRIED.has(status);
+    this.requestId = problem.request_id;
+  }
+}
+
+/** 400: unreadable. */
+export class BadRequestError extends ApiError {}
+/** 401: no valid key. */
+export class UnauthenticatedError extends ApiError {}
+/** 403: the key lacks the scope. */
+export class ForbiddenError extends ApiError {}
+/** 404: unknown, or another tenant's. */
+export class NotFoundError extends ApiError {}
+/** 409: it collides with something that goes on; `code` says with what. */
+export class ConflictError extends ApiError {}
+/** 412: another state version than the one that was named. */
+export class PreconditionFailedError extends ApiError {}
+/** 413: more than is taken. */
+export class TooLargeError extends ApiError {}
+/** 422: out of contract; `errors` names the fields. */
+export class InvalidInputError extends ApiError {}
+/** 429: too much for now. */
+export class RateLimitedError extends ApiError {}
+/** 502: the model failed; in a turn `problem.message_id` is the stored message. */
+export class ModelFailedError extends ApiError {}
+/** 503: something the service stands on is away. */
+export class UnavailableError extends ApiError {}
+/** Any other 5xx. */
+export class ServerError extends ApiError {}
+
+export const RETRIED: ReadonlySet<number> = new Set([429, 503]);
+const CLASSES: Readonly<Record<number, typeof ApiError>> = {
+  400: BadRequestError,
+  401: UnauthenticatedError,
+  403: ForbiddenError,
+  404: NotFoundError,
+  409: ConflictError,
+  412: PreconditionFailedError,
+  413: TooLargeError,
+  422: InvalidInputError,
+  429: RateLimitedError,
+  502: ModelFailedError,
+  503: UnavailableError,
+};
+
+/** The error for a problem. */
+export function errorOf(status: number, problem: ProblemMembers, retryAfter?: number): ApiError {
+  const kind = CLASSES[status] ?? (status >= 500 ? ServerError : ApiError);
+  return new kind(status, problem, retryAfter);
+}
+
+/** The problem in a body; something else that stands there (a proxy's page) becomes its detail. */
+export function problemIn(body: string): ProblemMembers {
+  try {
+    const found: unknown = JSON.parse(body);
+    if (typeof found === "object" && found !== null && !Array.isArray(found)) return found as ProblemMembers;
+  } catch {
+    // not JSON
+  }
+  return { detail: body.slice(0, 300) };
+}
