@@ -87,6 +87,7 @@ class CompactionData(TypedDict):
     to_seq: int | None
     tokens_before: int | None
     tokens_after: int | None
+    duration_ms: NotRequired[int | None]
     state_version: int | None
     notification: NotRequired[dict[str, Any] | None]
 

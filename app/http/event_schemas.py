@@ -78,6 +78,7 @@ class CompactionData(Output):
     to_seq: int | None
     tokens_before: int | None
     tokens_after: int | None
+    duration_ms: int | None = None
     state_version: int | None
 
 

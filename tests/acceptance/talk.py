@@ -61,7 +61,7 @@ def read_events(response: httpx.Response) -> Iterator[Sse]:
 
 
 def check_declared(path: str, event: Sse) -> None:
-    """Insist that an event of the stream at a path is one that the OpenAPI document declares for it; those of ``/v1`` are OpenAI's."""
+    """Insist that an event is one that the OpenAPI document declares for the stream at a path; ``/v1`` is OpenAI's."""
     if path.startswith("/v1/"):
         return
     if path.endswith("/events"):

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: a0628058563e1d7ce795e2b8b95db5c0b4769c16ea89e11c4aea04262753f2d9
+// sha256 of openapi.json: 7ecd76de26856cbcaa0e400bc0c2eddc03a702d7a3c4018edc0a16e403494401
 
 export interface paths {
     "/conversations": {
@@ -1414,6 +1414,11 @@ export interface components {
             tokens_before: number | null;
             /** Tokens After */
             tokens_after: number | null;
+            /**
+             * Duration Ms
+             * @default null
+             */
+            duration_ms?: number | null;
             /** State Version */
             state_version: number | null;
             /**
@@ -1895,6 +1900,11 @@ export interface components {
             tokens_before: number | null;
             /** Tokens After */
             tokens_after: number | null;
+            /**
+             * Duration Ms
+             * @default null
+             */
+            duration_ms?: number | null;
             /** State Version */
             state_version: number | null;
         };
