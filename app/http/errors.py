@@ -156,7 +156,7 @@ def error_response(connection: HTTPConnection, error: Exception, headers: Mappin
     status = openai_status(known, status_of(known))
     merged = {**_headers_of(error, status), **(headers or {})}
     return Response(
-        to_json({"error": openai_error(known, status)}),
+        to_json({"error": openai_error(known, status, asked=connection.scope.get("path_params"))}),
         status_code=status,
         headers=merged,
         media_type="application/json",

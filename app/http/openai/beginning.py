@@ -95,7 +95,7 @@ def response_of(id_: str) -> UUID:
     """The response that a request goes on from. Raises ``PreviousResponseNotFoundError`` for what is no id of one."""
     found = uuid_of(id_, "resp")
     if found is None:
-        raise _no_such_response()
+        raise PreviousResponseNotFoundError(f"there is no response {id_[:100]!r}")
     return found
 
 
@@ -112,7 +112,3 @@ async def _read(services: Container, tenant_id: UUID, body: ResponseRequest) -> 
         return ()
     turn_id = response_of(body.previous_response_id)
     return tuple(await services.openai.compaction.of_response(tenant_id, turn_id))
-
-
-def _no_such_response() -> PreviousResponseNotFoundError:
-    return PreviousResponseNotFoundError("there is no such response, or it was not stored")

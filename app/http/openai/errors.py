@@ -28,6 +28,8 @@ _CODES: Final[Mapping[str, str]] = {
 }
 """Codes for which that API has a word of its own."""
 _STEP: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}|[0-9]{1,6}", re.ASCII)
+_NAMED: Final = 100
+"""Characters of an id that are told back."""
 _FORMS: Final = frozenset({"text", "list"})
 """Which form of a field is meant, where it has two: no step of its own."""
 _TYPES: Final[Mapping[int, str]] = {
@@ -69,12 +71,24 @@ def _param(field: str) -> str:
     return redact(".".join(step for step in steps if step not in _FORMS)) or redact(field)
 
 
-def openai_error(error: DomainError, status: int) -> dict[str, Any]:
-    """The inner object of an error with that (translated) status; no secret that came in is told back."""
+def _missing(asked: Mapping[str, Any]) -> str:
+    """The innermost thing that the path names: that is what there is not, or what it belongs to."""
+    told = [f"{name.removesuffix('_id')} {str(value)[:_NAMED]!r}" for name, value in asked.items()]
+    return f"There is no {' with '.join(reversed(told))}."
+
+
+def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The inner object of an error; no secret that came in is told back.
+
+    Args:
+        error: What went wrong.
+        status: The (translated) status.
+        asked: What the path names, which a 404 names too.
+    """
     kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
     first = error.errors[0] if error.errors else None
     return {
-        "message": redact(error.detail),
+        "message": redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else error.detail),
         "type": kind,
         "param": _param(first.field) if first and first.field else None,
         "code": _CODES.get(error.stable_code, error.stable_code),

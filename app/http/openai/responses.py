@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import repeat
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -30,6 +31,7 @@ from app.http.refusals import RequestTimeoutError
 from app.usecases.compaction.commands import FOCUS_MAX
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
+from app.usecases.openai.answering import Prompt
 from app.usecases.openai.sealed import Compacted
 
 Order = Annotated[Literal["asc", "desc"], Query()]
@@ -189,7 +191,10 @@ async def _compacted(
         before = await compaction.of_response(tenant, response_of(body.previous_response_id))
     drafts = [*before, *await drafts_of(services, tenant, body.items)]
     done = await compaction.compact(tenant, drafts, body.instructions, patience=seconds_left)
-    return done.compacted, done.usage
+    if done.usage.input_tokens:
+        return done.compacted, done.usage
+    read = await services.openai.stateless.count(Prompt(messages=tuple(drafts)))
+    return done.compacted, replace(done.usage, input_tokens=read)  # no model counted what was read: estimated
 
 
 async def _conversation(services: Container, tenant: UUID, body: Requested) -> UUID | None:

@@ -75,7 +75,7 @@ class ArrayCompaction:
             try:
                 turn = await uow.turns.get(turn_id)
             except NotFoundError:
-                raise PreviousResponseNotFoundError("there is no such response") from None
+                raise PreviousResponseNotFoundError(f"there is no response 'resp_{turn_id.hex}'") from None
             if turn.reply_id is None:
                 raise PreviousResponseNotFoundError("the response has no output")
             reply = await uow.messages.get(turn.conversation_id, turn.reply_id)

@@ -46,7 +46,7 @@ async def found_by(uow: UnitOfWork, tenant_id: UUID, name: Name) -> Conversation
         if found is not None and _is_theirs(found, name.user):
             return found
         if name.is_ours or found is not None:
-            raise NotFoundError("No such conversation.")
+            raise NotFoundError(f"There is no conversation {name.text!r}.")
     return await _get(uow, derived_id(tenant_id, name))
 
 

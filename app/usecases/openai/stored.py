@@ -292,7 +292,7 @@ class StoredAnswers:
             async with self._shell.uow(tenant_id) as uow:
                 return await uow.turns.get(turn_id)
         except NotFoundError:
-            raise PreviousResponseNotFoundError("there is no such response") from None
+            raise PreviousResponseNotFoundError(f"there is no response 'resp_{turn_id.hex}'") from None
         except TimeoutError:
             raise TurnInProgressError("the response is still being made", retry_after=RETRY_AFTER) from None
 
