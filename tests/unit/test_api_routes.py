@@ -113,7 +113,7 @@ WRITES = [
     ("POST", f"{ONE}/segments"),
     ("POST", "/tokens/count"),
 ]
-ADMIN = [("GET", "/compactions"), ("POST", f"/compactions/{COMPACTION}/retry")]
+ADMIN = [("GET", "/audit"), ("GET", "/compactions"), ("POST", f"/compactions/{COMPACTION}/retry")]
 POSTS = [path for method, path in WRITES + ADMIN if method == "POST"]
 BODIES: dict[str, Any] = {
     f"{ONE}/messages": HELLO,
