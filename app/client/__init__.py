@@ -28,6 +28,7 @@ from .errors import (
 )
 from .resources import (
     Anchor,
+    AuditEntry,
     ChatEvent,
     ChatResult,
     Compaction,
@@ -37,6 +38,7 @@ from .resources import (
     Event,
     Examination,
     Gauge,
+    KeyLimits,
     Marker,
     Message,
     Preset,
@@ -54,6 +56,7 @@ __all__ = [
     "ApiError",
     "AsyncContextCompressor",
     "AsyncThroughline",
+    "AuditEntry",
     "BadRequestError",
     "ChatEvent",
     "ChatResult",
@@ -69,6 +72,7 @@ __all__ = [
     "ForbiddenError",
     "Gauge",
     "InvalidInputError",
+    "KeyLimits",
     "Marker",
     "Message",
     "ModelFailedError",

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import structlog
 from redis.asyncio import Redis
 
-from app.core.model.allowances import MINUTE, SlidingCount
+from app.core.model.allowances import STEP, STEPS, SlidingCount
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.redis_client import redis_client
 from app.providers.circuit import Circuit
@@ -33,24 +33,28 @@ MOST_NAMES: Final = 20_000
 # Time is the server's own: the clocks of processes may disagree. Nothing is counted where one limit is reached.
 _HIT: Final = """
 local time = redis.call('TIME')
-local now = (time[1] + time[2] / 1000000) / tonumber(ARGV[1])
-local window, part = math.floor(now), now % 1
+local now = time[1] + time[2] / 1000000
+local step, first = math.floor(now / ARGV[1]), math.floor(now / ARGV[1]) - ARGV[2]
 local found, room = {}, 1
 for i, key in ipairs(KEYS) do
-  local row = redis.call('HMGET', key, 'window', 'current', 'previous')
-  local known, current, previous = tonumber(row[1] or -1), tonumber(row[2] or 0), tonumber(row[3] or 0)
-  if known == window - 1 then previous, current = current, 0 elseif known ~= window then previous, current = 0, 0 end
-  if previous * (1 - part) + current + 1 > tonumber(ARGV[i + 2]) then room = 0 end
-  found[2 * i - 1], found[2 * i] = current, previous
+  local row, kept, sum = redis.call('HGETALL', key), {}, 0
+  for j = 1, #row, 2 do
+    if tonumber(row[j]) < first then
+      redis.call('HDEL', key, row[j])
+    else
+      kept[#kept + 1], kept[#kept + 2], sum = row[j], row[j + 1], sum + row[j + 1]
+    end
+  end
+  if sum + 1 > tonumber(ARGV[i + 3]) then room = 0 end
+  found[i] = kept
 end
-if room == 1 and ARGV[2] == '1' then
-  for i, key in ipairs(KEYS) do
-    found[2 * i - 1] = found[2 * i - 1] + 1
-    redis.call('HSET', key, 'window', window, 'current', found[2 * i - 1], 'previous', found[2 * i])
-    redis.call('EXPIRE', key, 2 * ARGV[1])
+if room == 1 and ARGV[3] == '1' then
+  for _, key in ipairs(KEYS) do
+    redis.call('HINCRBY', key, step, 1)
+    redis.call('EXPIRE', key, ARGV[1] * (ARGV[2] + 2))
   end
 end
-return {room, window, tostring(part), unpack(found)}
+return {room, tostring(now), found}
 """
 _TAKE: Final = """
 local time = redis.call('TIME')
@@ -80,15 +84,14 @@ class LocalCounters:
 
     async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
         """Count one in each, if there is room in all."""
-        window, seconds = divmod(self._clock(), MINUTE)
-        part, now = seconds / MINUTE, int(window)
-        found = [self._counts.get(name, SlidingCount(now)).at(now) for name, _ in limits]
-        room = all(count.used(part) + 1 <= limit for count, (_, limit) in zip(found, limits, strict=True))
+        now = self._clock()
+        found = [self._counts.get(name, SlidingCount()).at(now) for name, _ in limits]
+        room = all(count.used < limit for count, (_, limit) in zip(found, limits, strict=True))
         if room and counts:
-            found = [SlidingCount(now, count.current + 1, count.previous) for count in found]
+            found = [count.plus(now) for count in found]
             self._counts.update(zip((name for name, _ in limits), found, strict=True))
             self._forget(now)
-        return Hit(room=room, part=part, counts=tuple(found))
+        return Hit(room=room, now=now, counts=tuple(found))
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
         """A place in each, if there is one in all; else the number of the first that is full."""
@@ -126,9 +129,9 @@ class LocalCounters:
         """Those that are taken in this process."""
         return list(self._places.values())
 
-    def _forget(self, window: int) -> None:
+    def _forget(self, now: float) -> None:
         if len(self._counts) > MOST_NAMES:
-            self._counts = {name: count for name, count in self._counts.items() if count.window >= window - 1}
+            self._counts = {name: count for name, count in self._counts.items() if count.at(now).steps}
 
 
 class RedisCounters:
@@ -138,6 +141,7 @@ class RedisCounters:
         url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
         pause_seconds: For how long it is left alone after a failure.
         place_seconds: How long a place lasts whose process was killed.
+        call_seconds: How long a caller waits for it at most.
     """
 
     def __init__(
@@ -146,11 +150,13 @@ class RedisCounters:
         *,
         pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds,
         place_seconds: float = PLACE_SECONDS,
+        call_seconds: float = CALL_SECONDS,
     ) -> None:
         self._redis: Redis = redis_client(url, retries=0)
         self._circuit = Circuit(pause_seconds)
         self._local = LocalCounters()
         self._seconds = place_seconds
+        self._call_seconds = call_seconds
         self._hit = self._redis.register_script(_HIT)
         self._take = self._redis.register_script(_TAKE)
         self._gone: list[Place] = []
@@ -161,13 +167,12 @@ class RedisCounters:
         """Count one in each, if there is room in all; ``counts=False`` only looks."""
         own = await self._local.hit(limits, counts=counts)
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
-        found = await self._asked(lambda: self._hit(keys=keys, args=[MINUTE, int(counts), *most]))
+        found = await self._asked(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
         if found is None:
             return own
-        room, window, part, *numbers = found
-        pairs = zip(numbers[::2], numbers[1::2], strict=True)
-        told = tuple(SlidingCount(int(window), int(current), int(previous)) for current, previous in pairs)
-        return Hit(room=bool(room), part=float(part), counts=told)
+        room, now, told = bool(found[0]), float(found[1]), [_count(row) for row in found[2]]
+        is_counted = room and counts
+        return Hit(room=room, now=now, counts=tuple(count.plus(now) if is_counted else count for count in told))
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
         """A place in each, if there is one in all; else the number of the first that is full."""
@@ -222,7 +227,7 @@ class RedisCounters:
         if not self._circuit.allows():
             return None
         try:
-            async with asyncio.timeout(CALL_SECONDS):
+            async with asyncio.timeout(self._call_seconds):
                 found = await ask()
         except Exception as error:  # noqa: BLE001 - a count must never fail its caller
             self._circuit.failed()
@@ -269,3 +274,8 @@ class RedisCounters:
                     return await pipeline.execute()
 
             await self._asked(ask)
+
+
+def _count(row: Sequence[bytes]) -> SlidingCount:
+    """Of the fields of a hash, in any order."""
+    return SlidingCount(tuple(sorted((int(step), int(count)) for step, count in zip(row[::2], row[1::2], strict=True))))

@@ -31,8 +31,8 @@ class Hit:
 
     room: bool
     """Whether there was room in all; where not, nothing was counted."""
-    part: float
-    """Of the present window, how much is over (0 to 1)."""
+    now: float
+    """By the clock that counts: seconds since 1970."""
     counts: tuple[SlidingCount, ...]
     """Each count as it stands now, in the order that was asked."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 MINUTE: Final = 60
 """Seconds of the window in which requests are counted."""
+STEP: Final = 5
+STEPS: Final = MINUTE // STEP
+"""Whole ones in a minute; one more is only in part within it, and counts."""
 HOUR: Final = timedelta(hours=1)
 """The window in which calls, tokens and money are counted."""
 
@@ -92,45 +94,35 @@ def tightest(standings: Iterable[Standing]) -> Standing | None:
 
 @dataclass(frozen=True, slots=True)
 class SlidingCount:
-    """Requests of this window and of the one before, which counts by the part of it that is not over yet."""
+    """How often something happened of late, by steps of ``STEP`` seconds, numbered since 1970.
 
-    window: int
-    """Its number since 1970."""
-    current: int = 0
-    previous: int = 0
+    A step counts until all of it is a minute ago, so that no minute, wherever it begins, has more than a limit allows.
+    """
 
-    def at(self, window: int) -> SlidingCount:
-        """The same count in a later window."""
-        if window == self.window:
-            return self
-        return SlidingCount(window, previous=self.current if window == self.window + 1 else 0)
+    steps: tuple[tuple[int, int], ...] = ()
+    """The number of each step, and how often; in order."""
 
-    def used(self, part: float) -> float:
-        """Requests of the last minute, where this part (0 to 1) of the present window is over."""
-        return self.previous * (1 - part) + self.current
+    def at(self, now: float) -> SlidingCount:
+        """Without the steps that count no more."""
+        first = int(now // STEP) - STEPS
+        return SlidingCount(tuple(one for one in self.steps if one[0] >= first))
 
-    def wait(self, part: float, limit: int) -> float:
-        """Seconds until one more fits; 0 = now. A limit of 0 never has room: a whole window."""
-        if limit <= 0:
-            return MINUTE
-        if self.used(part) + 1 <= limit:
-            return 0.0
-        if self.current + 1 <= limit:  # what is left of the window before is in the way
-            return max(1 - (limit - 1 - self.current) / self.previous - part, 0.0) * MINUTE
-        return (1 - part + max(1 - (limit - 1) / self.current, 0.0)) * MINUTE
+    def plus(self, now: float) -> SlidingCount:
+        """Once more, now."""
+        step, kept = int(now // STEP), self.at(now).steps
+        if kept and kept[-1][0] == step:
+            return SlidingCount((*kept[:-1], (step, kept[-1][1] + 1)))
+        return SlidingCount((*kept, (step, 1)))
 
-    def standing(self, part: float, limit: int, whose: Whose) -> Standing:
-        """How the limit stands."""
-        used = self.used(part)
-        resets = (2 - part if self.current else 1 - part) * MINUTE if used else 0.0
-        return Standing(
-            name="requests_per_minute",
-            whose=whose,
-            limit=limit,
-            used=min(math.ceil(used), limit),
-            resets_in=resets,
-            wait=self.wait(part, limit),
-        )
+    @property
+    def used(self) -> int:
+        """How often, all steps together."""
+        return sum(count for _, count in self.steps)
+
+    def standing(self, now: float, limit: int, whose: Whose) -> Standing:
+        """How a limit of requests a minute stands."""
+        amounts = [((step + STEPS + 1) * STEP - now, count) for step, count in self.at(now).steps]
+        return _standing("requests_per_minute", amounts, limit, whose, window=MINUTE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,18 +168,22 @@ def hourly(
 
 
 def _hourly(name: str, spent: Sequence[tuple[datetime, float]], limit: float, whose: Whose, now: datetime) -> Standing:
-    """A minute leaves the window an hour after its end."""
-    used: float = sum(amount for _, amount in spent)
-    ends = [(_seconds(minute + HOUR + timedelta(minutes=1) - now), amount) for minute, amount in spent if amount]
-    left, wait = used, 0.0
-    for leaves_in, amount in ends:
+    """A minute counts until all of it is an hour ago."""
+    ends = [((minute + HOUR + timedelta(minutes=1) - now).total_seconds(), amount) for minute, amount in spent]
+    return _standing(name, ends, limit, whose, window=HOUR.total_seconds())
+
+
+def _standing(
+    name: str, amounts: Sequence[tuple[float, float]], limit: float, whose: Whose, *, window: float
+) -> Standing:
+    """How a limit stands, of amounts that each leave the window in so many seconds, the oldest first."""
+    used = left = sum(amount for _, amount in amounts)
+    wait = 0.0
+    for leaves_in, amount in amounts:
         if left < limit:
             break
-        left, wait = left - amount, leaves_in
-    if used >= limit and not ends:
-        wait = HOUR.total_seconds()
-    return Standing(name=name, whose=whose, limit=limit, used=used, resets_in=ends[-1][0] if ends else 0.0, wait=wait)
-
-
-def _seconds(span: timedelta) -> float:
-    return max(span.total_seconds(), 0.0)
+        left, wait = left - amount, max(leaves_in, 0.0)
+    resets = max((leaves_in for leaves_in, amount in amounts if amount), default=0.0)
+    if not limit:  # there never is room
+        wait = window
+    return Standing(name=name, whose=whose, limit=limit, used=used, resets_in=max(resets, 0.0), wait=wait)

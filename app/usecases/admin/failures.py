@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from app.core.model.allowances import MINUTE, SlidingCount
+from app.core.model.allowances import SlidingCount
 from app.core.model.errors import RateLimitedError
 
 MOST_ADDRESSES: Final = 10_000
@@ -37,9 +37,9 @@ class FailedKeys:
         """Before a key is looked up. Raises ``RateLimitedError``."""
         if not self._most or address is None or digest in self._good:
             return
-        count = self._failed.get(_network(address))
-        window, part = self._now()
-        if count is None or not (wait := count.at(window).wait(part, self._most)):
+        count, now = self._failed.get(_network(address)), self._monotonic()
+        wait = count.standing(now, self._most, "key").wait if count else 0.0
+        if not wait:
             return
         raise RateLimitedError(
             "too many requests with keys that are not valid came from this address: wait, and check the key",
@@ -51,9 +51,8 @@ class FailedKeys:
         """A key was unknown, revoked or expired."""
         if address is None:
             return
-        name, (window, _) = _network(address), self._now()
-        count = self._failed.pop(name, SlidingCount(window)).at(window)
-        self._failed[name] = SlidingCount(window, count.current + 1, count.previous)
+        name = _network(address)
+        self._failed[name] = self._failed.pop(name, SlidingCount()).plus(self._monotonic())
         if len(self._failed) > MOST_ADDRESSES:
             self._failed.popitem(last=False)
 
@@ -67,10 +66,6 @@ class FailedKeys:
     def forget(self, digest: bytes) -> None:
         """A key that was good is so no more."""
         self._good.pop(digest, None)
-
-    def _now(self) -> tuple[int, float]:
-        window, seconds = divmod(self._monotonic(), MINUTE)
-        return int(window), seconds / MINUTE
 
 
 def _network(address: str) -> str:

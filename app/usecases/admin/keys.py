@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.model.allowances import Limits
+from app.core.model.allowances import TENANT_ONLY, Limits
 from app.core.model.errors import (
     DependencyUnavailableError,
     FieldError,
@@ -217,9 +217,11 @@ def given_limits(words: Collection[str]) -> dict[str, Any]:
         name, _, value = word.partition("=")
         given[name] = None if value == "none" else value
         try:
+            if name in TENANT_ONLY:
+                raise ValueError(name)  # noqa: TRY301 - told below
             given[name] = getattr(Limits.model_validate({name: given[name]}), name)
         except (ValueError, AttributeError):
-            names = ", ".join(Limits.model_fields)
+            names = ", ".join(name for name in Limits.model_fields if name not in TENANT_ONLY)
             message = f"{word!r} is no limit: write NAME=NUMBER or NAME=none, NAME being one of {names}"
             raise InvalidInputError(message, errors=[FieldError(field="limits", message=message)]) from None
     return given
