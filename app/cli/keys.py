@@ -26,7 +26,7 @@ from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, give
 T = TypeVar("T")
 
 COLUMNS = ("id", "tenant", "name", "key", "scopes", "made", "used", "expires", "revoked")
-WIDE = 170  # columns: an id that is cut short cannot be copied
+WIDE = 200  # columns: an id that is cut short cannot be copied
 
 
 class ScopeName(StrEnum):

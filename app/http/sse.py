@@ -21,7 +21,7 @@ from app.core.model.timings import DEFAULT_TIMINGS
 from app.http.errors import error_response
 from app.http.presence import cancel, gone
 from app.http.shutdown import Stopping
-from app.http.streams import give_place_back, stream_over, take_place
+from app.http.streams import count_stream, stream_over
 
 Step = TypeVar("Step")
 
@@ -119,17 +119,11 @@ class EventStream(Response, Generic[Step]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until one of the ends comes: the client's, the process's, the source's, or that of the key's right."""
         try:
-            place = await take_place(scope)
+            await count_stream(scope)
         except RateLimitedError as error:
             await self._steps.aclose()
             await error_response(HTTPConnection(scope), error)(scope, receive, send)
             return
-        try:
-            await self._send_until_over(scope, receive, send)
-        finally:
-            give_place_back(scope, place)
-
-    async def _send_until_over(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.create_task(self._send_all(send))
         leaving = asyncio.create_task(gone(receive))
         ending = asyncio.create_task(self._stopping.wait(self._grace))

@@ -11,20 +11,13 @@ import asyncio
 from starlette.types import Scope
 
 from app.bootstrap import Container
-from app.usecases.ports import Place
 
 
-async def take_place(scope: Scope) -> Place | None:
-    """Count a stream, unless it is a reply's. Raises ``RateLimitedError``."""
-    limits = _container(scope)
-    return await limits.limits.take("open_streams") if limits and scope.get("method") in {"GET", None} else None
-
-
-def give_place_back(scope: Scope, place: Place | None) -> None:
-    """The stream is closed."""
+async def count_stream(scope: Scope) -> None:
+    """Count a stream until its request ends, unless it is a reply's. Raises ``RateLimitedError``."""
     container = _container(scope)
-    if container:
-        container.limits.give_back(place)
+    if container and scope["method"] == "GET":
+        await container.limits.hold("open_streams")
 
 
 async def stream_over(scope: Scope) -> None:

@@ -99,7 +99,7 @@ def guarded(
     execute_sql(servers.database_url, f"CREATE DATABASE guarded TEMPLATE {database_template}")
     database_url, redis_url = with_database(servers.database_url, "guarded"), own_redis(servers)
     keys = in_a_thread(Settings(_env_file=None, database_url=database_url, redis_url=redis_url))
-    settings = {"THROUGHLINE_AUTH_REQUIRED": "1"}
+    settings = {"THROUGHLINE_AUTH_REQUIRED": "1", "THROUGHLINE_FAILED_KEYS_PER_MINUTE": "0"}
     run = running_service if uses_processes(request.node) else local_service
     with run(folder, database_url=database_url, redis_url=redis_url, worker=False, settings=settings) as service:
         yield Guarded(service=service, keys=keys)

@@ -93,8 +93,7 @@ async def respond_over_socket(socket: WebSocket) -> None:
         principal.require("write")
         asking = Asking(principal)
         asking.begin()
-        place = await services.limits.take("open_streams")
-        asking.at_end.append(lambda: services.limits.give_back(place))
+        await services.limits.hold("open_streams")
         await socket.accept()
         with structlog.contextvars.bound_contextvars(request_id=str(uuid7())):
             log.info("socket.opened", tenant_id=str(principal.tenant_id))

@@ -28,7 +28,7 @@ from app.core.model.allowances import (
 from app.core.model.errors import DependencyUnavailableError, RateLimitedError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import Counters, Place
-from app.usecases.shared.asking import Principal, asker
+from app.usecases.shared.asking import Principal, asker, asking
 from app.usecases.shared.shell import Shell
 
 PURPOSES: Final[tuple[Purpose, ...]] = ("chat", "compaction", "verification")
@@ -104,6 +104,12 @@ class LimitService:
             return taken
         bound, most = limited[taken]
         raise _over(Standing(name=kind, whose=bound.whose, limit=most, used=most, resets_in=TRY_AGAIN, wait=TRY_AGAIN))
+
+    async def hold(self, kind: Kind) -> None:
+        """A place until the present request ends. Raises ``RateLimitedError``."""
+        place, present = await self.take(kind), asking()
+        if place is not None and present is not None:
+            present.at_end.append(lambda: self.give_back(place))
 
     def give_back(self, place: Place | None) -> None:
         """Let others have it."""

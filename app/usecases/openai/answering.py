@@ -18,7 +18,7 @@ from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.reply import REPLY_CUT_OFF, Answer, answer
 from app.usecases.chat.spending import noted
 from app.usecases.history.appending import MessageDraft
-from app.usecases.shared.asking import asking
+from app.usecases.shared.asking import asker
 from app.usecases.shared.shell import Shell
 
 TOO_LONG: Final = "context_too_long"
@@ -125,14 +125,11 @@ class StatelessAnswers:
         )
 
     async def _admit(self, *, metered: bool) -> None:
-        present = asking()
-        if present is None:
-            return
-        if metered:
-            async with self._shell.uow(present.principal.tenant_id) as uow:
+        principal = asker()
+        if principal is not None and metered:
+            async with self._shell.uow(principal.tenant_id) as uow:
                 await self._limits.check_chat(uow)
-        place = await self._limits.take("running_turns")
-        present.at_end.append(lambda: self._limits.give_back(place))
+        await self._limits.hold("running_turns")
 
     async def count(self, prompt: Prompt) -> int:
         """Tokens of what a request brings, as estimated."""
