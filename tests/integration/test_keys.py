@@ -63,7 +63,7 @@ def filled(path: str, ids: dict[str, str]) -> str:
 
 
 async def asked(client: httpx.AsyncClient, method: str, path: str, ids: dict[str, str]) -> tuple[int, Any]:
-    body = {} if method in {"POST", "PATCH"} else None
+    body: dict[str, Any] | None = {} if method in {"POST", "PATCH"} else None
     response = await client.request(
         method, filled(path, ids), json=BODIES.get(path, body) if body is not None else None, params=QUERIES.get(path)
     )
@@ -136,7 +136,7 @@ async def ids_of(client: httpx.AsyncClient, engine: AsyncEngine, conversation: s
 
 async def rows(engine: AsyncEngine, conversation: str) -> list[Any]:
     async with engine.connect() as connection:
-        found = []
+        found: list[Any] = []
         for table, column in (("conversations", "id"), ("messages", "conversation_id"), ("turns", "conversation_id")):
             statement = text(f"SELECT to_jsonb(r)::text FROM {table} r WHERE {column} = :id ORDER BY 1")  # noqa: S608
             found += (await connection.execute(statement, {"id": conversation})).scalars().all()

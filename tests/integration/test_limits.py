@@ -56,7 +56,7 @@ def holding() -> tuple[ScriptedChatModel, asyncio.Event, asyncio.Event]:
 
 async def test_requests_are_counted_for_the_key_and_for_its_tenant(begin: UnitOfWorkFactory) -> None:
     now = 1_000_000.0
-    limits = {"tenant_limits": {"requests_per_minute": 5}, "key_limits": {"requests_per_minute": 3}}
+    limits: dict[str, Any] = {"tenant_limits": {"requests_per_minute": 5}, "key_limits": {"requests_per_minute": 3}}
     async with keyed(begin, counters=LocalCounters(lambda: now), **limits) as api:
         names = [str(uuid4()), str(uuid4())]
         (_, mine), (_, sisters), (_, others) = [await api.key(names[number]) for number in (0, 0, 1)]
@@ -236,7 +236,9 @@ class TestFairShares:
             _, secret = await api.key(str(uuid4()))
             async with api.client(secret) as client:
                 turns = [await begun(client) for _ in range(2)]
-                tasks = [asyncio.create_task(client.post(f"/conversations/{one}/chat", json=CHAT)) for one in turns]
+                tasks: list[asyncio.Task[Any]] = [
+                    asyncio.create_task(client.post(f"/conversations/{one}/chat", json=CHAT)) for one in turns
+                ]
                 tasks.append(asyncio.create_task(client.post("/v1/chat/completions", json=PROMPT)))
                 reading, writing = asyncio.Event(), asyncio.Event()
                 tasks.append(asyncio.create_task(slow_body(api, secret, reading, go_on)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,6 +96,7 @@ def test_failures_are_bounded_in_memory_and_by_network(monkeypatch: pytest.Monke
     failed.check(None, b"new")
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("settings", "open_"),
     [
@@ -103,7 +106,7 @@ def test_failures_are_bounded_in_memory_and_by_network(monkeypatch: pytest.Monke
         ({"host": "127.0.0.1", "metrics_open": False, "docs_open": False}, False),
     ],
 )
-async def test_pages_without_a_key_are_closed_beyond_loopback(settings: dict[str, object], open_: bool) -> None:  # noqa: FBT001
+async def test_pages_without_a_key_are_closed_beyond_loopback(settings: dict[str, Any], open_: bool) -> None:  # noqa: FBT001
     async with world(**settings).client(key=None) as client:
         found = {
             path: (await client.get(path)).status_code for path in ("/metrics", "/docs", "/openapi.json", "/healthz")
