@@ -118,7 +118,9 @@ def scope(state: ORMExecuteState) -> None:
         own = {"user_id": user} if user is not None and _is_conversation(state) else {}
         state.statement = state.statement.values(tenant_id=tenant_id, **own)  # type: ignore[attr-defined]
     else:
-        state.statement = state.statement.options(criteria(tenant_id) if user is None else user_criteria(tenant_id, user))
+        state.statement = state.statement.options(
+            criteria(tenant_id) if user is None else user_criteria(tenant_id, user)
+        )
 
 
 def _is_conversation(state: ORMExecuteState) -> bool:
