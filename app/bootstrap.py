@@ -8,13 +8,16 @@ import random
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
 from pydantic import SecretStr
 
+from app.core.model.allowances import Limits
 from app.core.model.errors import DependencyUnavailableError
 from app.infrastructure.clock import SystemClock
+from app.infrastructure.counters import LocalCounters, RedisCounters
 from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.ids import new_id
 from app.infrastructure.job_queue import CeleryJobQueue
@@ -24,9 +27,12 @@ from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
 from app.providers.callables import load_tools
 from app.providers.registry import ModelRegistry
 from app.settings import OFFLINE_MODEL, Settings
-from app.storage.database import make_engine, ping
+from app.storage.database import TENANT_CONNECTIONS, make_engine, ping
+from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
+from app.usecases.admin.audit import AuditService
 from app.usecases.admin.keys import KeyService
+from app.usecases.admin.limiting import LimitService
 from app.usecases.admin.measuring import Measuring
 from app.usecases.admin.stats import StatsService
 from app.usecases.chat.chat import ChatService
@@ -54,7 +60,7 @@ from app.usecases.history.releasing import ReleaseService
 from app.usecases.history.states import StateService
 from app.usecases.openai.forking import ForkService
 from app.usecases.openai.services import OpenAIServices, openai_services
-from app.usecases.ports import Clock, EventBus, JobQueue, Models, TurnStreams
+from app.usecases.ports import Clock, Counters, EventBus, JobQueue, Models, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService
 from app.usecases.shared.outbox import Outbox
@@ -78,6 +84,7 @@ class Parts:
     models: Models
     clock: Clock
     streams: TurnStreams = field(default_factory=LocalTurnStreams)
+    counters: Counters = field(default_factory=LocalCounters)
     database_ok: Callable[[], Awaitable[bool]]
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """What lets go of connections, in order."""
@@ -108,6 +115,8 @@ class Container:
     context_requests: ContextRequests
     feed: EventFeed
     keys: KeyService
+    limits: LimitService
+    audit: AuditService
     sweeper: Sweeper
     outbox: Outbox
     work: WorkBook
@@ -146,6 +155,8 @@ class Container:
         await self.chat.close(self.settings.timings.shutdown_seconds)
         await self.outbox.drain()
         await self.work.drain()
+        await self.keys.drain()
+        await self.limits.close()
         for close in self.parts.closing:
             await close()
 
@@ -189,7 +200,9 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         verifies=settings.verify != "off",
     )
     conversations = ConversationService(shell)
-    spending = SpendGuard(settings.tenant_calls_per_hour)
+    unlimited = anonymous_allowed(settings)
+    spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
+    limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)
     compaction = CompactionService(shell, spending)
     aside = max(settings.worker_concurrency // 2, 1)
     detailing = DetailService(shell, spending, slots=aside)
@@ -202,7 +215,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     toolbox = Toolbox(shell, lookups=lookups, further=further)
     loop = ToolLoop(shell, context=context, inline=inline, toolbox=toolbox)
     runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), loop=loop)
-    chat, erasure = ChatService(shell, inline, runner), ErasureService(shell)
+    chat, erasure = ChatService(shell, inline, runner, limits), ErasureService(shell)
     return Container(
         settings=settings,
         owner=owner,
@@ -224,7 +237,9 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         context=context,
         context_requests=ContextRequests(shell, context, InlineCompaction(shell, compaction, ran_in="request")),
         feed=EventFeed(parts.uow, parts.bus, parts.clock, timings),
-        keys=KeyService(shell, anonymous_allowed=anonymous_allowed(settings)),
+        keys=KeyService(shell, anonymous_allowed=unlimited, failures_per_minute=settings.failed_keys_per_minute),
+        limits=limits,
+        audit=AuditService(shell),
         sweeper=Sweeper(
             parts.uow,
             parts.queue,
@@ -236,6 +251,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             detailing,
             verification,
             timings=timings,
+            audit_age=timedelta(days=settings.audit_days) if settings.audit_days else None,
         ),
         outbox=shell.outbox,
         work=shell.work,
@@ -248,6 +264,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             queue=parts.queue,
             sealer=AesSealer(_secret(settings.sealing_key)),
             spending=spending,
+            limits=limits,
             chat=chat,
             conversations=conversations,
             erasure=erasure,
@@ -261,6 +278,11 @@ def anonymous_allowed(settings: Settings) -> bool:
     if settings.auth_required is not None:
         return not settings.auth_required and is_loopback(settings.host)
     return settings.embedded and is_loopback(settings.host)
+
+
+def is_open(settings: Settings, *, opened: bool | None) -> bool:
+    """Whether a page without a key is answered: where the operator says so, else where only this machine can ask."""
+    return is_loopback(settings.host) if opened is None else opened
 
 
 def is_loopback(host: str) -> bool:
@@ -280,15 +302,17 @@ def _parts(settings: Settings) -> Parts:
     bus = RedisEventBus(redis_url, pause_seconds=timings.broker_pause_seconds)
     streams = RedisTurnStreams(redis_url, pause_seconds=timings.broker_pause_seconds)
     queue = CeleryJobQueue(redis_url, pause_seconds=timings.broker_pause_seconds)
+    counters = RedisCounters(redis_url, pause_seconds=timings.broker_pause_seconds)
     return Parts(
-        uow=unit_of_work_factory(engine, timings),
+        uow=unit_of_work_factory(engine, timings, ConnectionShares(TENANT_CONNECTIONS)),
         bus=bus,
         queue=queue,
         models=models,
         clock=SystemClock(),
         streams=streams,
+        counters=counters,
         database_ok=partial(ping, engine),
-        closing=(queue.close, bus.close, streams.close, models.close, engine.dispose),
+        closing=(queue.close, bus.close, streams.close, counters.close, models.close, engine.dispose),
     )
 
 

@@ -15,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -26,6 +27,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.presets import DEFAULT_PRESET, preset_named
@@ -160,6 +162,18 @@ class Settings(BaseSettings):
     """Of conversations that name none."""
     presets: Annotated[dict[str, dict[str, Any]], BeforeValidator(_empty_where_absent)] = {}
     """By preset, fields of its policy or numbers under its design's own names; a conversation's own come first."""
+    tenant_limits: Limits = TENANT_LIMITS
+    """What a tenant may ask for; those that are not named keep their defaults."""
+    key_limits: Limits = KEY_LIMITS
+    """What a key may ask for that has no limits of its own."""
+    failed_keys_per_minute: int = Field(default=60, ge=0)
+    """Requests with keys that are not valid, from one address; 0 = any number."""
+    audit_days: int = Field(default=400, ge=0, le=36_500)
+    """For how long it is kept who did what; 0 = for ever."""
+    metrics_open: bool | None = None
+    """Whether ``/metrics`` is answered; unset: where the server listens on loopback."""
+    docs_open: bool | None = None
+    """Whether ``/docs`` and ``/openapi.json`` are; likewise."""
     runner: Annotated[Runner, BeforeValidator(_empty_where_absent)] = Runner()
     tools: Annotated[tuple[str, ...], NoDecode] = ()
     """Further tools of the chat model: Python callables, each as ``package.module:function``."""
@@ -201,6 +215,13 @@ class Settings(BaseSettings):
     def _split_lists(cls, value: Any) -> Any:
         """Accept ``a,b`` from the environment beside a YAML list."""
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("tenant_limits", "key_limits", mode="before")
+    @classmethod
+    def _over_defaults(cls, value: Any, info: ValidationInfo) -> Any:
+        """Limits that are not named keep their defaults; ``null`` is none."""
+        defaults = TENANT_LIMITS if info.field_name == "tenant_limits" else KEY_LIMITS
+        return {**defaults.model_dump(), **value} if isinstance(value, dict) else value
 
     @field_validator("log_level", mode="before")
     @classmethod

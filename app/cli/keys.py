@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, TypeVar
 from uuid import UUID
@@ -20,12 +21,12 @@ from app.core.model.records import Scope
 from app.devserver import EmbeddedServers
 from app.devserver.preflight import CannotStartError, check_database, migrate, read_settings
 from app.settings import Settings
-from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService
+from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, given_limits
 
 T = TypeVar("T")
 
-COLUMNS = ("id", "tenant", "name", "key", "scopes", "made", "revoked")
-WIDE = 140  # columns: an id that is cut short cannot be copied
+COLUMNS = ("id", "tenant", "name", "key", "scopes", "made", "used", "expires", "revoked")
+WIDE = 200  # columns: an id that is cut short cannot be copied
 
 
 class ScopeName(StrEnum):
@@ -36,18 +37,42 @@ class ScopeName(StrEnum):
     ADMIN = "admin"
 
 
-keys = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(help="A limit of its own, as NAME=NUMBER or NAME=none: docs/limits.md. Repeat for several."),
+]
+Days = Annotated[float | None, typer.Option(min=0.0001, max=36_500, help="Days from now after which it ends.")]
+
+keys = typer.Typer(help="Create, list, change and revoke API keys.", no_args_is_help=True)
 
 
 @keys.command()
 def create(
     name: Annotated[str, typer.Argument(help="What the key is for.")] = "default",
     tenant: Annotated[str, typer.Option(help="Whose key; made when there is no such tenant.")] = DEFAULT_TENANT,
-    scope: Annotated[list[ScopeName] | None, typer.Option(help="Repeat for several; all when left out.")] = None,
+    scope: Annotated[
+        list[ScopeName] | None,
+        typer.Option(help="Repeat for several; all when left out, with --user all but admin."),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="An end user: the key sees and makes only conversations with this user_id.")
+    ] = None,
+    limit: Limit = None,
+    expires_in_days: Days = None,
 ) -> None:
     """Create a key and print it: it is shown only now."""
-    scopes: frozenset[Scope] = frozenset(item.value for item in scope) if scope else ALL_SCOPES
-    key, secret = _with_keys(lambda service: service.create(tenant, name, scopes))
+    every = ALL_SCOPES - ({"admin"} if user is not None else set())
+    scopes: frozenset[Scope] = frozenset(item.value for item in scope) if scope else every
+    key, secret = _with_keys(
+        lambda service: service.create(
+            tenant,
+            name,
+            scopes,
+            user_id=user,
+            limits=given_limits(limit or ()),
+            expires_at=_moment(expires_in_days),
+        )
+    )
     typer.echo(secret)
     typer.echo(
         told("keys.created", id=str(key.id), tenant=repr(tenant), scopes=", ".join(sorted(key.scopes))), err=True
@@ -59,11 +84,28 @@ def list_keys() -> None:
     """List the keys, without their secrets."""
     table = Table(*(told(f"keys.{one}") for one in COLUMNS), box=None)
     for key in _with_keys(lambda service: service.all(), wants_database=True):
-        revoked = f"{key.revoked_at:%Y-%m-%d}" if key.revoked_at else ""
-        scopes = " ".join(sorted(key.scopes))
-        cells = (str(key.id), str(key.tenant_id), key.name, f"{key.prefix}…", scopes, f"{key.created_at:%Y-%m-%d}")
-        table.add_row(*cells, revoked)
+        own = [] if key.user_id is None else [f"user:{key.user_id}"]
+        scopes = " ".join([*sorted(key.scopes), *own])
+        cells = (str(key.id), str(key.tenant_id), key.name, f"{key.prefix}…", scopes)
+        table.add_row(*cells, *map(_day, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)))
     Console(width=WIDE).print(table)
+
+
+@keys.command()
+def change(
+    key_id: Annotated[UUID, typer.Argument(help="The key's id, from `throughline keys list`.")],
+    limit: Limit = None,
+    expires_in_days: Days = None,
+) -> None:
+    """Set limits of a key, or when it ends; what is not named stays as it is."""
+    key = _with_keys(
+        lambda service: service.change(
+            key_id, limits=given_limits(limit) if limit else None, expires_at=_moment(expires_in_days)
+        ),
+        wants_database=True,
+    )
+    limits = ", ".join(f"{name}={'none' if value is None else value}" for name, value in sorted(key.limits.items()))
+    typer.echo(told("keys.changed", limits=limits or "–", expires=_day(key.expires_at) or "–"))
 
 
 @keys.command()
@@ -71,6 +113,14 @@ def revoke(key_id: Annotated[UUID, typer.Argument(help="The key's id, from `thro
     """Make a key stop working at once."""
     _with_keys(lambda service: service.revoke(key_id), wants_database=True)
     typer.echo(told("keys.revoked_now"))
+
+
+def _moment(days: float | None) -> datetime | None:
+    return None if days is None else datetime.now(UTC) + timedelta(days=days)
+
+
+def _day(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d}" if moment else ""
 
 
 def _with_keys(work: Callable[[KeyService], Awaitable[T]], *, wants_database: bool = False) -> T:

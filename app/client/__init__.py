@@ -44,6 +44,7 @@ from .events import (
 )
 from .resources import (
     Anchor,
+    AuditEntry,
     ChatEvent,
     ChatResult,
     Compaction,
@@ -53,6 +54,7 @@ from .resources import (
     Event,
     Examination,
     Gauge,
+    KeyLimits,
     Marker,
     Message,
     Preset,
@@ -70,6 +72,7 @@ __all__ = [
     "ApiError",
     "AsyncContextCompressor",
     "AsyncThroughline",
+    "AuditEntry",
     "BadRequestError",
     "ChatCompaction",
     "ChatEvent",
@@ -92,6 +95,7 @@ __all__ = [
     "ForbiddenError",
     "Gauge",
     "InvalidInputError",
+    "KeyLimits",
     "Marker",
     "Message",
     "MessageCreatedEvent",

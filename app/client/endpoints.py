@@ -420,6 +420,16 @@ def count_tokens(
     return post("/tokens/count", one(res.TokenCount), body, key=idempotency_key)
 
 
+def limits() -> Call[res.KeyLimits]:
+    """The limits of the key and of its tenant, and how much of each is left."""
+    return get("/limits", one(res.KeyLimits))
+
+
+def audit(*, order: Order | None = None, page_size: int | None = None) -> ListCall[res.AuditEntry]:
+    """Who did what; needs the scope ``admin``."""
+    return _list("/audit", res.Page[res.AuditEntry], order=order, limit=page_size)
+
+
 def health() -> Call[Any]:
     """Whether the process answers."""
     return get("/healthz", any_json)

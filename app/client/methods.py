@@ -165,5 +165,7 @@ class Methods:
     export_markdown = Method(endpoints.export_markdown)
     presets = Method(endpoints.presets)
     count_tokens = Method(endpoints.count_tokens)
+    limits = Method(endpoints.limits)
+    audit = Each(endpoints.audit)
     health = Method(endpoints.health)
     readiness = Method(endpoints.readiness)

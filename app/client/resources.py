@@ -382,3 +382,36 @@ class TokenCount(Resource):
     """Tokens by the service's estimator."""
 
     tokens: int
+
+
+class LimitStanding(Resource):
+    """How one limit stands; times in seconds."""
+
+    name: str
+    of: str
+    limit: float
+    used: float
+    remaining: float
+    resets_in: float
+    retry_after: float
+
+
+class KeyLimits(Resource):
+    """What a key may ask for."""
+
+    key_id: UUID | None
+    user_id: str | None
+    stream_seconds: float | None
+    limits: list[LimitStanding]
+
+
+class AuditEntry(Resource):
+    """Who did what."""
+
+    id: UUID
+    occurred_at: datetime
+    actor: str
+    key_id: UUID | None
+    action: str
+    object_id: str | None
+    data: dict[str, Any]

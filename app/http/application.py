@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from app.bootstrap import anonymous_allowed
+from app.bootstrap import anonymous_allowed, is_open
 from app.http import (
     anchors,
     chat,
@@ -24,6 +24,7 @@ from app.http import (
     examination,
     export,
     health,
+    limits,
     messages,
     pins,
     presets,
@@ -44,6 +45,7 @@ from app.http.openai import responses as openai_responses
 from app.http.openai import socket as openai_socket
 from app.http.openai.inputs import CONVERSATION_HEADERS, USER_HEADERS
 from app.http.openai.sending import HEADER
+from app.http.rates import HEADERS as RATE_HEADERS
 from app.http.shutdown import Stopping
 from app.http.ui import routes as ui
 from app.settings import Settings
@@ -69,6 +71,8 @@ ROUTERS: Final = (
     presets.router,
     stats.router,
     tokens.router,
+    limits.router,
+    limits.operations,
     health.router,
     openai_models.router,
     openai_chat.router,
@@ -76,7 +80,7 @@ ROUTERS: Final = (
     openai_conversations.router,
     openai_socket.router,
 )
-EXPOSED: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", HEADER)
+EXPOSED: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", *RATE_HEADERS, HEADER)
 STAINLESS: Final = (
     "arch",
     "helper-method",
@@ -109,11 +113,14 @@ Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
     """The application, with everything but a container."""
+    shows_docs = is_open(settings, opened=settings.docs_open)
     app = FastAPI(
         title=description.TITLE,
         version=description.VERSION,
         description=description.TEXT,
         redoc_url=None,
+        docs_url="/docs" if shows_docs else None,
+        openapi_url="/openapi.json" if shows_docs else None,
         redirect_slashes=False,
         lifespan=lifespan,
         middleware=middleware(settings),

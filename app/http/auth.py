@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fastapi import Request
+from starlette.requests import HTTPConnection
 
 from app.bootstrap import Container
 from app.core.model.errors import UnauthenticatedError
 from app.core.model.records import Scope
 from app.usecases.admin.keys import PREFIX
+from app.usecases.shared.asking import Asking, Principal
 
 
 async def authorize(request: Request, scope: Scope, *, placeholders: bool = False) -> None:
@@ -19,13 +21,26 @@ async def authorize(request: Request, scope: Scope, *, placeholders: bool = Fals
     Raises:
         UnauthenticatedError: There is no valid key.
         ForbiddenError: The key lacks the scope.
+        RateLimitedError: The key or its tenant asked too often, or its address failed too often.
     """
     container: Container = request.app.state.container
-    principal = await container.keys.authenticate(
-        given_key(container, request.headers.get("authorization"), placeholders=placeholders)
-    )
+    key = given_key(container, request.headers.get("authorization"), placeholders=placeholders)
+    principal = await container.keys.authenticate(key, address_of(request))
+    await begin(request, container, principal)
     principal.require(scope)
-    request.state.principal = principal
+
+
+async def begin(connection: HTTPConnection, container: Container, principal: Principal) -> None:
+    """Let the request be the principal's until it ends, and count it. Raises ``RateLimitedError``."""
+    connection.state.principal = principal
+    connection.state.asking = Asking(principal)
+    connection.state.asking.begin()
+    connection.state.standing = await container.limits.admit(principal)
+
+
+def address_of(connection: HTTPConnection) -> str | None:
+    """Where a request came from, as far as the server knows: behind a proxy that it trusts, what that says."""
+    return connection.client.host if connection.client else None
 
 
 def given_key(container: Container, header: str | None, *, placeholders: bool) -> str | None:

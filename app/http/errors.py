@@ -23,6 +23,7 @@ from app.core.model.errors import DomainError, FieldError, NotFoundError
 from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
+from app.http.rates import refused_headers
 from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
 
 STATUS: Final[Mapping[str, int]] = {
@@ -254,4 +255,4 @@ def _headers_of(error: Exception, status: int) -> dict[str, str]:
         return {}
     if error.retry_after is None and status not in WAIT_STATUSES:
         return {}
-    return {"Retry-After": str(max(1, math.ceil(error.retry_after or 1)))}
+    return {"Retry-After": str(max(1, math.ceil(error.retry_after or 1))), **refused_headers(error)}

@@ -52,6 +52,7 @@ async def export_conversation(
 ) -> StreamingResponse:
     """The full history as a file; a compaction never shows in Markdown."""
     view = await services.export.conversation(tenant, conversation_id)
+    await services.limits.hold("open_streams")  # its client may be slow
     if as_ == "markdown":
         return _file(_markdown(services.export, tenant, view), view, "md", "text/markdown; charset=utf-8")
     return _file(_json(services.export, tenant, view), view, "json", "application/json")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
-from app.core.model.errors import DependencyUnavailableError
+from app.bootstrap import is_open
+from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.http import schemas
 from app.http.dependencies import Services
 from app.http.routing import StrictRoute
@@ -28,7 +29,12 @@ async def healthz() -> schemas.Health:
     },
 )
 async def metrics(services: Services) -> PlainTextResponse:
-    """What happened since this process started, in all processes: sums over all tenants, no ids and no text."""
+    """What happened since this process started, in all processes: sums over all tenants, no ids and no text.
+
+    Beyond loopback only where the operator opened it (`THROUGHLINE_METRICS_OPEN`).
+    """
+    if not is_open(services.settings, opened=services.settings.metrics_open):
+        raise NotFoundError("The metrics are not open here: an operator opens them with THROUGHLINE_METRICS_OPEN.")
     return PlainTextResponse(await services.measuring.text(), media_type=CONTENT_TYPE)
 
 

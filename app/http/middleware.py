@@ -22,6 +22,7 @@ from uuid_utils import uuid7
 from app.core.text.patterns import compiled
 from app.http.errors import error_response
 from app.http.presence import ClientGoneError
+from app.http.rates import rate_headers
 from app.http.refusals import BodyTooLargeError, RequestTimeoutError, UnreadableError, UnsupportedMediaTypeError
 
 REQUEST_ID: Final = compiled(r"[\x21-\x7e]{1,128}")
@@ -38,7 +39,10 @@ class ResponseBrokenError(Exception):
 
 
 class RequestContext:
-    """Gives the request an id, binds it to the log, and writes one line at the end: ids and numbers only."""
+    """Gives the request an id, binds it to the log, and writes one line at the end: ids and numbers only.
+
+    Where the request counts against a limit, the response says how much is left; with it ends what it held.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -56,7 +60,10 @@ class RequestContext:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                for name, value in rate_headers(scope["state"].get("standing")).items():
+                    headers.setdefault(name, value)
             await send(message)
 
         began = time.perf_counter()
@@ -64,6 +71,9 @@ class RequestContext:
             try:
                 await self._app(scope, receive, with_id)
             finally:
+                asking = scope["state"].get("asking")
+                if asking is not None:
+                    asking.end()
                 _log_line(scope, status, time.perf_counter() - began)
 
 

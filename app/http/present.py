@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from app.core.context import assembly
 from app.core.context.formats import Format, in_format
 from app.core.model import conversation, gauge, records, state
+from app.core.model.allowances import Standing
 from app.core.model.anchors import Anchor
 from app.core.model.notifications import Notification
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker, Segment
@@ -20,6 +21,7 @@ from app.usecases.context.recalling import segment_of
 from app.usecases.context.requests import ContextView
 from app.usecases.history.conversations import ConversationView, PresetView
 from app.usecases.segments.expansion import Expanded, Listed, deeper_markers
+from app.usecases.shared.asking import Principal
 from app.usecases.shared.compaction_views import CompactionView
 from app.usecases.verification.examining import Examination
 
@@ -284,6 +286,34 @@ def present_preset(view: PresetView) -> schemas.Preset:
         is_default=view.is_default,
         policy=view.policy.model_dump(mode="json"),
     )
+
+
+def present_limits(
+    principal: Principal, standings: Sequence[Standing], stream_seconds: float | None
+) -> schemas.KeyLimits:
+    """The limits of a key."""
+    return schemas.KeyLimits(
+        key_id=principal.key_id,
+        user_id=principal.user_id,
+        stream_seconds=stream_seconds,
+        limits=[
+            schemas.LimitStanding(
+                name=one.name,
+                of=one.whose,
+                limit=one.limit,
+                used=one.used,
+                remaining=one.remaining,
+                resets_in=round(one.resets_in, 1),
+                retry_after=round(one.wait, 1),
+            )
+            for one in standings
+        ],
+    )
+
+
+def present_audit_entry(entry: records.AuditEntry) -> schemas.AuditEntry:
+    """Who did what."""
+    return schemas.AuditEntry.model_validate(entry)
 
 
 def _summary(view: ConversationView) -> dict[str, Any]:

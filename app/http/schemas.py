@@ -12,7 +12,7 @@ from app.core.model.anchors import AnchorStatus, AnchorType, Proposer, Speaker
 from app.core.model.conversation import MessageStatus, ProtectedReason, Role
 from app.core.model.gauge import GaugeStatus
 from app.core.model.model_io import FinishReason
-from app.core.model.records import CompactionStatus, RanIn
+from app.core.model.records import Actor, CompactionStatus, RanIn
 from app.core.model.repairs import RepairReason
 from app.core.model.segments import LevelName
 from app.core.model.state import MadeBy, Origin, Verified
@@ -478,6 +478,39 @@ class TokenCount(Output):
     """Tokens by the script-aware estimator."""
 
     tokens: int
+
+
+class LimitStanding(Output):
+    """How one limit stands; money in US dollars."""
+
+    name: str = Field(examples=["requests_per_minute"])
+    of: Literal["tenant", "key"]
+    limit: float
+    used: float
+    remaining: float
+    resets_in: float = Field(description="Seconds until all of it is there again, if nothing more is asked for.")
+    retry_after: float = Field(description="Seconds until there is room again; 0 while there is.")
+
+
+class KeyLimits(Output):
+    """What a key may ask for; without a key, where none is asked for, nothing is limited."""
+
+    key_id: UUID | None
+    user_id: str | None = Field(description="The end user whose conversations alone the key sees.")
+    stream_seconds: float | None = Field(description="How long a stream lasts.")
+    limits: list[LimitStanding]
+
+
+class AuditEntry(Output):
+    """Who did what: ids and numbers."""
+
+    id: UUID
+    occurred_at: Moment
+    actor: Actor = Field(description="`key`; `open`: a request where no key is asked for; `cli`: the command line.")
+    key_id: UUID | None
+    action: str = Field(examples=["conversation.deleted"])
+    object_id: str | None
+    data: dict[str, Any]
 
 
 class Health(Output):

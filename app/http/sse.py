@@ -12,12 +12,16 @@ from typing import Any, Final, Generic, TypeVar
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic_core import to_json
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from app.core.model.errors import RateLimitedError
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.http.errors import error_response
 from app.http.presence import cancel, gone
 from app.http.shutdown import Stopping
+from app.http.streams import count_stream, stream_over
 
 Step = TypeVar("Step")
 
@@ -112,12 +116,19 @@ class EventStream(Response, Generic[Step]):
         self._preamble = preamble
         self._on_disconnect = on_disconnect
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
-        """Send until one of the three ends comes."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until one of the ends comes: the client's, the process's, the source's, or that of the key's right."""
+        try:
+            await count_stream(scope)
+        except RateLimitedError as error:
+            await self._steps.aclose()
+            await error_response(HTTPConnection(scope), error)(scope, receive, send)
+            return
         sending = asyncio.create_task(self._send_all(send))
         leaving = asyncio.create_task(gone(receive))
         ending = asyncio.create_task(self._stopping.wait(self._grace))
-        tasks = (sending, leaving, ending)
+        over = asyncio.create_task(stream_over(scope))
+        tasks = (sending, leaving, ending, over)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             left = leaving.done() and not sending.done()

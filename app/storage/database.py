@@ -21,6 +21,7 @@ CONNECT_SECONDS = 5.0
 # For a server that accepts and never answers; longer than statement_timeout, so that a living one speaks first.
 COMMAND_SECONDS = 35.0
 POOL_SECONDS = 10.0
+TENANT_CONNECTIONS = 10  # of the fifteen of a pool: what one tenant may hold at once
 # Under the idle limits of common proxies and firewalls.
 RECYCLE_SECONDS = 1_500
 PING_SECONDS = 2.0

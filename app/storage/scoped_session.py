@@ -5,27 +5,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import Executable, Result
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
 from app.storage.database_errors import DATABASE_ERRORS, translated
-from app.storage.tenancy import TENANT, ScopedSession
+from app.storage.shares import ConnectionShares
+from app.storage.tenancy import END_USER, TENANT, ScopedSession, end_user
+
+_holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
+"""The session that took the last share in this task: a second one within it must not wait for the first."""
 
 
 class TenantSession:
     """One transaction at a time, of one tenant, or of all (``None``)."""
 
-    def __init__(self, engine: AsyncEngine, tenant_id: UUID | None) -> None:
+    def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, shares: ConnectionShares | None = None) -> None:
         self.tenant_id = tenant_id
+        self.end_user = end_user.get() if tenant_id is not None else None
+        """Whose conversations alone it sees; ``None`` = all of the tenant."""
+        self._shares = shares
+        self._holds_share = False
         self._session = AsyncSession(
-            engine, sync_session_class=ScopedSession, info={TENANT: tenant_id}, expire_on_commit=False
+            engine,
+            sync_session_class=ScopedSession,
+            info={TENANT: tenant_id, END_USER: self.end_user},
+            expire_on_commit=False,
         )
 
     async def execute(self, statement: Executable, rows: Sequence[dict[str, Any]] | None = None) -> Result[Any]:
         """Run it; with ``rows``, once for each of them in one round trip."""
+        await self._take_share()
         with translated():
             return await self._session.execute(statement, rows)
 
@@ -43,11 +56,13 @@ class TenantSession:
 
     async def one_moment(self) -> None:
         """Begin the transaction so that every statement of it sees the same moment."""
+        await self._take_share()
         with translated():
             await self._session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
     async def at_once(self) -> None:
         """Make each statement its own transaction, of one round trip; before the first one."""
+        await self._take_share()
         with translated():
             await self._session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
 
@@ -55,6 +70,7 @@ class TenantSession:
         """Make it so."""
         with translated():
             await self._session.commit()
+        self._give_share_back()
 
     async def close(self) -> None:
         """Roll back, give the connection back; also when the caller is cancelled, and whatever the server says."""
@@ -62,5 +78,24 @@ class TenantSession:
 
     async def _close(self) -> None:
         # A connection that cannot even roll back is thrown away by the pool; the block's own outcome stands.
-        with suppress(*DATABASE_ERRORS):
-            await self._session.close()
+        try:
+            with suppress(*DATABASE_ERRORS):
+                await self._session.close()
+        finally:
+            self._give_share_back()
+
+    async def _take_share(self) -> None:
+        """Before a connection is taken; who holds one already in the same task waits for no second share."""
+        if self._shares is None or self.tenant_id is None or self._holds_share:
+            return
+        holder = _holder.get()
+        if holder is not None and holder._holds_share:  # noqa: SLF001 - another session of the same task
+            return
+        await self._shares.take(self.tenant_id)
+        self._holds_share = True
+        _holder.set(self)
+
+    def _give_share_back(self) -> None:
+        if self._holds_share and self._shares is not None and self.tenant_id is not None:
+            self._holds_share = False
+            self._shares.give_back(self.tenant_id)

@@ -102,7 +102,10 @@ class ApiKeyRow(TenantScoped, table=True):
     prefix: str
     secret_hash: bytes = Field(sa_type=LargeBinary)
     scopes: list[str] = Field(sa_type=TEXTS)
+    limits: dict[str, Any] = Field(sa_type=JSON, sa_column_kwargs=_by_default("'{}'::jsonb"))
     created_at: datetime = Field(sa_type=MOMENT)
+    expires_at: datetime | None = Field(sa_type=MOMENT)
+    last_used_at: datetime | None = Field(sa_type=MOMENT)
     revoked_at: datetime | None = Field(sa_type=MOMENT)
 
 
@@ -610,3 +613,31 @@ class CrashRow(TenantScoped, table=True):
     count: int
     kind: str
     set_aside_at: datetime | None = Field(sa_type=MOMENT)
+
+
+class AuditRow(TenantScoped, table=True):
+    """Who did what; it outlives what was done it to."""
+
+    __tablename__ = "audit"
+    __table_args__ = (_of_tenant(), Index("ix_audit_occurred_at", "occurred_at"))
+
+    id: UUID = Field(primary_key=True)
+    key_id: UUID | None
+    actor: str
+    action: str
+    object_id: str | None
+    data: dict[str, Any] = Field(sa_type=JSON)
+    occurred_at: datetime = Field(sa_type=MOMENT)
+
+
+class ChatSpendingRow(TenantScoped, table=True):
+    """What the chat model was asked for and used, by key and minute."""
+
+    __tablename__ = "chat_spending"
+    __table_args__ = (_of_tenant(),)
+
+    minute: datetime = Field(sa_type=MOMENT, primary_key=True)
+    key_id: UUID = Field(primary_key=True)
+    calls: int = Field(sa_type=BIG)
+    tokens: int = Field(sa_type=BIG)
+    cost_usd: float

@@ -7,18 +7,25 @@ tables instead of mapped classes), and objects handed to the session instead of 
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BindParameter, bindparam, event
+from sqlalchemy import BindParameter, bindparam, event, select
 from sqlalchemy.orm import ORMExecuteState, Session, UOWTransaction, with_loader_criteria
 from sqlalchemy.orm.interfaces import CriteriaOption
 from sqlalchemy.sql.visitors import InternalTraversal
 
-from app.storage.tables import TenantScoped
+from app.storage.tables import ConversationRow, TenantScoped
 
 TENANT = "tenant_id"
+END_USER = "end_user"
+end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
+"""The end user whose conversations alone the present request may see; ``None`` = all of the tenant.
+
+Sessions that are opened in the request, and in the tasks that it starts, are his.
+"""
 
 
 class UnscopedStatementError(RuntimeError):
@@ -56,10 +63,42 @@ class TenantCriteria(CriteriaOption):
             condition.get_global_criteria(attributes)
 
 
+class UserCriteria(TenantCriteria):
+    """The tenant's condition, and that of one end user: his conversations, and what belongs to them."""
+
+    __slots__ = ("user",)
+    _traverse_internals = [  # noqa: RUF012 -- so the base class has it
+        ("tenant", InternalTraversal.dp_clauseelement),
+        ("user", InternalTraversal.dp_clauseelement),
+    ]
+
+    def __init__(self, tenant_id: UUID, user: str) -> None:
+        super().__init__(tenant_id)
+        self.user: BindParameter[str] = bindparam("user_of_session", user)
+        conversations = ConversationRow.__table__  # type: ignore[attr-defined]
+        own = conversations.c.user_id == self.user
+        his = select(conversations.c.id).where(conversations.c.tenant_id == self.tenant, own).scalar_subquery()
+        belonging = [table for table in TenantScoped.__subclasses__() if "conversation_id" in table.model_fields]
+        self.conditions = (
+            *self.conditions,
+            with_loader_criteria(ConversationRow, own, include_aliases=True),
+            *(
+                with_loader_criteria(table, table.__table__.c.conversation_id.in_(his), include_aliases=True)  # type: ignore[attr-defined]
+                for table in belonging
+            ),
+        )
+
+
 @lru_cache(maxsize=1_024)
 def criteria(tenant_id: UUID) -> TenantCriteria:
     """The tenant's condition."""
     return TenantCriteria(tenant_id)
+
+
+@lru_cache(maxsize=256)
+def user_criteria(tenant_id: UUID, user: str) -> UserCriteria:
+    """The condition of one of its end users."""
+    return UserCriteria(tenant_id, user)
 
 
 @event.listens_for(ScopedSession, "do_orm_execute")
@@ -74,10 +113,19 @@ def scope(state: ORMExecuteState) -> None:
     tenant_id: UUID | None = state.session.info[TENANT]
     if tenant_id is None:
         return
+    user: str | None = state.session.info.get(END_USER)
     if state.is_insert:
-        state.statement = state.statement.values(tenant_id=tenant_id)  # type: ignore[attr-defined]
+        own = {"user_id": user} if user is not None and _is_conversation(state) else {}
+        state.statement = state.statement.values(tenant_id=tenant_id, **own)  # type: ignore[attr-defined]
     else:
-        state.statement = state.statement.options(criteria(tenant_id))
+        state.statement = state.statement.options(
+            criteria(tenant_id) if user is None else user_criteria(tenant_id, user)
+        )
+
+
+def _is_conversation(state: ORMExecuteState) -> bool:
+    mapper = state.bind_mapper
+    return mapper is not None and mapper.class_ is ConversationRow
 
 
 @event.listens_for(ScopedSession, "before_flush")

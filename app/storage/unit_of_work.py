@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.repositories.anchors import AnchorRepository
+from app.storage.repositories.audit import AuditRepository
 from app.storage.repositories.compactions import CompactionRepository
 from app.storage.repositories.conversations import ConversationRepository
 from app.storage.repositories.detail_calls import DetailCallRepository
@@ -20,12 +21,14 @@ from app.storage.repositories.idempotency import IdempotencyRepository
 from app.storage.repositories.keys import KeyRepository
 from app.storage.repositories.messages import MessageRepository
 from app.storage.repositories.segments import SegmentRepository
+from app.storage.repositories.spending import SpendingRepository
 from app.storage.repositories.states import StateRepository
 from app.storage.repositories.statistics import StatisticsRepository
 from app.storage.repositories.turns import TurnRepository
 from app.storage.repositories.verifications import VerificationRepository
 from app.storage.repositories.works import WorkRepository
 from app.storage.scoped_session import TenantSession
+from app.storage.shares import ConnectionShares
 
 
 class UnitOfWork:
@@ -35,8 +38,14 @@ class UnitOfWork:
     ``committed_events``, for publishing.
     """
 
-    def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, timings: Timings = DEFAULT_TIMINGS) -> None:
-        self.session = TenantSession(engine, tenant_id)
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        tenant_id: UUID | None,
+        timings: Timings = DEFAULT_TIMINGS,
+        shares: ConnectionShares | None = None,
+    ) -> None:
+        self.session = TenantSession(engine, tenant_id, shares)
         self._added: list[Event] = []
         self._committed: tuple[Event, ...] = ()
         self.conversations = ConversationRepository(self.session)
@@ -54,6 +63,8 @@ class UnitOfWork:
         self.idempotency = IdempotencyRepository(self.session)
         self.keys = KeyRepository(self.session)
         self.works = WorkRepository(self.session)
+        self.audit = AuditRepository(self.session)
+        self.spending = SpendingRepository(self.session)
 
     @property
     def committed_events(self) -> Sequence[Event]:
@@ -79,10 +90,12 @@ UnitOfWorkFactory = Callable[[UUID | None], UnitOfWork]
 """The argument is the tenant; ``None`` = all tenants, for the sweeper, key look-ups and the worker's first read."""
 
 
-def unit_of_work_factory(engine: AsyncEngine, timings: Timings = DEFAULT_TIMINGS) -> UnitOfWorkFactory:
-    """Units of work over one engine."""
+def unit_of_work_factory(
+    engine: AsyncEngine, timings: Timings = DEFAULT_TIMINGS, shares: ConnectionShares | None = None
+) -> UnitOfWorkFactory:
+    """Units of work over one engine; without ``shares`` a tenant may take all of its connections."""
 
     def begin(tenant_id: UUID | None) -> UnitOfWork:
-        return UnitOfWork(engine, tenant_id, timings)
+        return UnitOfWork(engine, tenant_id, timings, shares)
 
     return begin

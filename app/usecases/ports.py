@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from app.core.model.allowances import SlidingCount
 from app.core.model.instruments import Instrument
 from app.core.model.model_io import (
     ChatRequest,
@@ -21,6 +23,45 @@ from app.core.model.model_io import (
 from app.core.model.records import (
     Event,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """What was counted."""
+
+    room: bool
+    """Whether there was room in all; where not, nothing was counted."""
+    now: float
+    """By the clock that counts: seconds since 1970."""
+    counts: tuple[SlidingCount, ...]
+    """Each count as it stands now, in the order that was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place that is taken under some names, until it is given back."""
+
+    id: UUID
+    names: tuple[str, ...]
+
+
+class Counters(Protocol):
+    """Counts over all processes; without their server, each process's own. They never fail and hardly wait."""
+
+    async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
+        """Count one under each name, if there is room in all; ``counts=False`` only looks."""
+
+    async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
+        """A place under each name, if there is one under all; else the number of the first that is full."""
+
+    def give_back(self, place: Place) -> None:
+        """Let others have it; a second time changes nothing."""
+
+    async def taken(self, names: Sequence[str]) -> list[int]:
+        """How many places are taken under each name."""
+
+    async def close(self) -> None:
+        """Give every place back."""
 
 
 class Clock(Protocol):

@@ -32,8 +32,24 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
     assert (again.exit_code, again.stderr.strip()) == (2, "no such key, or it is revoked already")
 
 
+def test_a_key_has_an_end_limits_and_a_user_of_its_own(database_url: str) -> None:
+    limits = ("--limit", "running_turns=2", "--limit", "open_streams=none")
+    made = keys(database_url, "create", "phone", "--user", "alice", "--expires-in-days", "30", *limits)
+    assert "scopes read, write" in made.stderr, "a user is no administrator"
+    id_ = made.stderr.split()[1]
+    assert "read write user:alice" in keys(database_url, "list").stdout
+    changed = keys(database_url, "change", id_, "--limit", "requests_per_minute=7")
+    assert "open_streams=none, requests_per_minute=7, running_turns=2" in changed.stdout
+
+
 @pytest.mark.parametrize(
-    ("arguments", "named"), [(["create", "--scope", "everything"], "everything"), (["revoke", "not-an-id"], "UUID")]
+    ("arguments", "named"),
+    [
+        (["create", "--scope", "everything"], "everything"),
+        (["create", "--limit", "turns=3"], "'turns=3' is no limit: write NAME=NUMBER"),
+        (["create", "--user", "alice", "--scope", "admin"], "cannot have the scope admin"),
+        (["revoke", "not-an-id"], "UUID"),
+    ],
 )
 def test_a_mistake_is_named(database_url: str, arguments: list[str], named: str) -> None:
     done = keys(database_url, *arguments)

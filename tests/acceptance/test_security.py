@@ -102,7 +102,7 @@ def guarded(
     execute_sql(servers.database_url, f"CREATE DATABASE guarded TEMPLATE {database_template}")
     database_url, redis_url = with_database(servers.database_url, "guarded"), own_redis(servers)
     keys = in_a_thread(Settings(_env_file=None, database_url=database_url, redis_url=redis_url))
-    settings = {"THROUGHLINE_AUTH_REQUIRED": "1"}
+    settings = {"THROUGHLINE_AUTH_REQUIRED": "1", "THROUGHLINE_FAILED_KEYS_PER_MINUTE": "0"}
     run = running_service if uses_processes(request.node) else local_service
     with run(folder, database_url=database_url, redis_url=redis_url, worker=False, settings=settings) as service:
         yield Guarded(service=service, keys=keys)
@@ -191,6 +191,11 @@ def openai_call(client: httpx.Client, method: str, path: str, ids: dict[str, str
     return client.request(method, path.format(**ids), json=OPENAI_BODY if method == "post" else None)
 
 
+def without_ids(response: httpx.Response) -> str:
+    """What is said, whatever id was asked for."""
+    return re.sub(r"[0-9a-f]{32}", "<id>", response.text)
+
+
 def openai_refused(response: httpx.Response, status: int, *codes: str) -> Any:
     error = response.json()["error"]
     assert response.status_code == status, response.text
@@ -210,7 +215,7 @@ def test_another_tenants_object_is_the_same_404_there(
         foreign = openai_call(bob, method, path, openai_ids)
         unknown = openai_call(bob, method, path, unknown_ids)
     openai_refused(foreign, 404, "not_found")
-    assert foreign.json() == unknown.json()
+    assert without_ids(foreign) == without_ids(unknown)
     assert foreign.headers.keys() == unknown.headers.keys()
     assert (alices.get(), alices.history(), alices.compactions()) == before
     if method == "get":
@@ -245,7 +250,8 @@ def test_no_field_leads_to_another_tenant(
     with guarded.client("bob") as bob:
         foreign = bob.post(path, content=text, headers={"Content-Type": "application/json"})
         unknown = re.sub(r"_[0-9a-f]{32}", f"_{uuid4().hex}", text)
-        assert foreign.json() == bob.post(path, content=unknown, headers={"Content-Type": "application/json"}).json()
+        nobodys = bob.post(path, content=unknown, headers={"Content-Type": "application/json"})
+        assert without_ids(foreign) == without_ids(nobodys)
     assert foreign.status_code == (400 if name == "compacted" else 404), foreign.text
     assert (alices.get(), alices.history(), alices.compactions()) == before
 
@@ -342,6 +348,7 @@ def test_without_a_valid_key_nothing_is_told(guarded: Guarded, ids: dict[str, st
 @pytest.mark.parametrize(("method", "path"), GUARDED_ROUTES, ids=lambda value: value)
 def test_a_key_does_only_what_its_scopes_say(guarded: Guarded, ids: dict[str, str], method: str, path: str) -> None:
     needed = "admin" if path.startswith("/compactions") and path != "/compactions/{compaction_id}" else None
+    needed = "admin" if path == "/audit" else needed
     needed = needed or ("read" if method == "get" else "write")
     with guarded.client("reader") as reader, guarded.client("writer") as writer:
         for client, allowed in ((reader, {"read"}), (writer, {"read", "write"})):

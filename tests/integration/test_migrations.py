@@ -36,6 +36,8 @@ TABLES = {
     "verifications",
     "works",
     "crashes",
+    "audit",
+    "chat_spending",
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default

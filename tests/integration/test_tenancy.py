@@ -22,7 +22,17 @@ from sqlmodel import col
 from app.core.model.anchors import Ranking, Transition
 from app.core.model.conversation import Sums, Usage
 from app.core.model.errors import DomainError, NotFoundError
-from app.core.model.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page, Verification, Work
+from app.core.model.records import (
+    ApiKey,
+    Attempt,
+    AuditEntry,
+    DetailCall,
+    FoldRequest,
+    IdempotencyRecord,
+    Page,
+    Verification,
+    Work,
+)
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
 from app.core.model.statistics import Measured
@@ -50,7 +60,7 @@ from tests.integration.rows import (
 )
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
-EXPANSION, DETAIL_CALL, WORK, VERIFICATION, STRAY = (UUID(int=number) for number in (11, 12, 13, 14, 91))
+EXPANSION, DETAIL_CALL, WORK, VERIFICATION, AUDITED, STRAY = (UUID(int=number) for number in (11, 12, 13, 14, 15, 91))
 LATER = UUID(int=2**128 - 1)
 QUOTE = {"from_seq": 1, "to_seq": 1}
 AGES = timedelta(days=40_000)
@@ -238,6 +248,14 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "keys.all": (lambda unit: unit.keys.all(), []),
     "keys.revoke": (lambda unit: unit.keys.revoke(KEY, START), False),
     "keys.any": (lambda unit: unit.keys.any(), False),
+    "keys.get": (lambda unit: unit.keys.get(KEY), NOT_FOUND),
+    "keys.usable": (lambda unit: unit.keys.usable([KEY]), frozenset()),
+    "keys.change": (lambda unit: unit.keys.change(KEY, limits={"running_turns": 1}), None),
+    "keys.note_use": (lambda unit: unit.keys.note_use([KEY]), None),
+    "audit.page": (lambda unit: unit.audit.page(ALL), ([], None)),
+    "audit.forget_older_than": (lambda unit: unit.audit.forget_older_than(timedelta()), 0),
+    "spending.of": (lambda unit: unit.spending.of("chat"), []),
+    "spending.forget_old": (lambda unit: unit.spending.forget_old(), 0),
     "keys.tenant_by_name": (lambda unit: unit.keys.tenant_by_name("a"), None),
 }
 # These carry a tenant of their own; what they do with a foreign one is tested by name below.
@@ -248,6 +266,8 @@ WITH_A_TENANT = {
     "keys.add",
     "keys.add_tenant",
     "keys.sealing_secret",
+    "audit.add",
+    "spending.add_chat",
     "works.begin",
     "works.bury",
     "works.count_crash",
@@ -314,6 +334,8 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         await unit.events.add(CONVERSATION, name, {}, START)
         await unit.idempotency.claim(idempotent(name))
         await unit.keys.add(key(tenant_id, name))
+        await unit.audit.add(audited(tenant_id, name))
+        await unit.spending.add_chat(tenant_id, KEY, Usage())
         await unit.commit()
     async with begin(tenant_id) as unit:
         await unit.works.begin(work(tenant_id), seconds=99)
@@ -350,6 +372,19 @@ def key(tenant_id: UUID, name: str) -> ApiKey:
         secret_hash=name.encode() * 32,
         scopes=frozenset({"read"}),
         created_at=START,
+    )
+
+
+def audited(tenant_id: UUID, name: str) -> AuditEntry:
+    return AuditEntry(
+        id=AUDITED,
+        tenant_id=tenant_id,
+        key_id=KEY,
+        actor="key",
+        action=name,
+        object_id=None,
+        data={},
+        occurred_at=START,
     )
 
 
@@ -431,6 +466,7 @@ FINDS_NOTHING = {
     "turns.replied_by",
     "verifications.wanting",
     "works.abandoned",
+    "spending.forget_old",
     "keys.by_hash",
 }
 
@@ -448,6 +484,8 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.keys.add(key(owner, "c")),
         lambda unit: unit.keys.add_tenant(owner, "c"),
         lambda unit: unit.keys.sealing_secret(owner, b"stolen"),
+        lambda unit: unit.audit.add(audited(owner, "stolen")),
+        lambda unit: unit.spending.add_chat(owner, KEY, Usage()),
     ]
     before = await dumps(engine, owner)
     for call in calls:

@@ -23,13 +23,16 @@ from app.core.model.gauge import Breakdown, Gauge
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Attempt, Compaction, EntryCounts, Event, Scope, Turn
 from app.http.shutdown import Stopping
+from app.infrastructure.counters import LocalCounters
 from app.main import create_app
 from app.settings import Settings
 from app.usecases.admin.keys import Principal
+from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.usecases.history.conversations import ConversationService, ConversationView, PresetView
 from app.usecases.shared.compaction_views import CompactionView
 from app.usecases.shared.resolve import Resolver
+from app.usecases.shared.shell import Shell
 
 TENANT = UUID("0193e000-0000-7000-8000-000000000001")
 CONVERSATION = UUID("0193e000-0000-7000-8000-000000000002")
@@ -167,7 +170,7 @@ class Keys:
     def anonymous_allowed(self) -> bool:
         return self.is_open
 
-    async def authenticate(self, key: str | None) -> Principal:
+    async def authenticate(self, key: str | None, address: str | None = None) -> Principal:
         if key is None and self.is_open:
             return Principal(tenant_id=TENANT, scopes=KEYS["admin"])
         if key is None or key not in KEYS:
@@ -262,6 +265,10 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         manual=calls.service("manual", compact=compacted, get=compacted, page=([compacted], None), retry=compacted),
         context=calls.service("context", count_tokens=42),
         context_requests=calls.service("context_requests", answer=None),
+        limits=LimitService(
+            cast(Shell, SimpleNamespace()), LocalCounters(), tenant=settings.tenant_limits, key=settings.key_limits
+        ),
+        audit=calls.service("audit", page=([], None)),
         sweeper=calls.service("sweeper", run=asyncio.Event().wait),
         measuring=calls.service("measuring", run=asyncio.Event().wait, text="# none\n"),
         redis_ok=calls._method("redis_ok", default=True),

@@ -115,7 +115,7 @@ WRITES = [
     ("POST", f"{ONE}/segments"),
     ("POST", "/tokens/count"),
 ]
-ADMIN = [("GET", "/compactions"), ("POST", f"/compactions/{COMPACTION}/retry")]
+ADMIN = [("GET", "/audit"), ("GET", "/compactions"), ("POST", f"/compactions/{COMPACTION}/retry")]
 POSTS = [path for method, path in WRITES + ADMIN if method == "POST"]
 LENIENT = {f"{ONE}/ui"}
 """Applications add fields of their own to what the AI SDK sends."""

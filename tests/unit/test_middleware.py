@@ -183,7 +183,8 @@ async def test_cors_lets_the_browser_read_our_headers(api: World) -> None:
     async with api.client() as client:
         response = await client.get(PATH, headers={"Origin": "http://localhost:3000"})
     exposed = {name.strip() for name in response.headers["access-control-expose-headers"].split(",")}
-    assert exposed == {"X-Request-Id", "ETag", "Location", "Retry-After", "X-Throughline"}
+    rates = {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
+    assert exposed == {"X-Request-Id", "ETag", "Location", "Retry-After", "X-Throughline"} | rates
 
 
 async def test_preflight(api: World) -> None:

@@ -231,7 +231,7 @@ class SummarizerFailedError(DomainError):
 
 
 class RateLimitedError(DomainError):
-    """Too much was asked within the hour (429); ``retry_after`` says when the window frees. Nothing changed."""
+    """A limit is reached (429); ``retry_after`` says when there is room again. Nothing changed."""
 
     code = "rate_limited"
     title = "Rate limited"
@@ -259,6 +259,13 @@ class DependencyUnavailableError(DomainError):
     code = "dependency_unavailable"
     title = "A dependency is away"
     retryable = True
+
+
+class BusyError(DependencyUnavailableError):
+    """The tenant has all the connections that it may have at once, and too many wait (429). Nothing changed."""
+
+    code = "rate_limited"
+    title = "Rate limited"
 
 
 class TurnLostError(DomainError):

@@ -17,6 +17,7 @@ WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compa
 TurnStatus = Literal["running", "completed", "interrupted", "failed"]
 VerificationStatus = Literal["queued", "running", "done", "failed", "stale", "skipped"]
 Scope = Literal["read", "write", "admin"]
+Actor = Literal["key", "open", "cli"]
 Fold = Literal["to_target", "all"]
 
 ERASURE = "erasure"
@@ -219,8 +220,35 @@ class ApiKey:
     secret_hash: bytes
     """SHA-256 of the whole key."""
     scopes: frozenset[Scope]
+    user_id: str | None = None
+    """The end user whose conversations alone it sees and makes; ``None`` = all of the tenant."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Its own limits, in place of those of the settings: fields of ``allowances.Limits``."""
     created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    """To the minute or so."""
     revoked_at: datetime | None = None
+
+    def is_usable(self, at: datetime) -> bool:
+        """Neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Who did what: ids and numbers, no text and no address."""
+
+    id: UUID
+    tenant_id: UUID
+    key_id: UUID | None
+    """``None``: the command line, or a request without a key where none is asked for."""
+    actor: Actor
+    action: str
+    """A noun and what became of it: ``conversation.deleted``."""
+    object_id: str | None
+    data: Mapping[str, Any]
+    occurred_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from uuid_utils import uuid7
 
 from app.bootstrap import Container
 from app.core.model.errors import DomainError
-from app.http.auth import given_key
+from app.http.auth import address_of, given_key
 from app.http.errors import status_of, validation_refusal
 from app.http.middleware import log_failure
 from app.http.openai.answers import Answering, response_events
@@ -37,9 +37,10 @@ from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected
 from app.http.shutdown import Stopping
 from app.http.strict_json import parse
 from app.usecases.history.appending import MessageDraft
+from app.usecases.shared.asking import Asking, Principal
 
 LIFE: Final = 3_600.0
-"""Seconds that a connection lasts at most; a revoked key is shut out then."""
+"""Seconds that a connection lasts at most; one with a key may have a shorter life, and ends with its key."""
 REMEMBERED: Final = 8
 """Responses that a connection remembers."""
 REMEMBERED_MESSAGES: Final = 2_000
@@ -85,29 +86,35 @@ async def respond_over_socket(socket: WebSocket) -> None:
     if not _is_expected(socket, services):
         await socket.close(REFUSED)
         return
+    asking: Asking | None = None
     try:
-        principal = await services.keys.authenticate(
-            given_key(services, socket.headers.get("authorization"), placeholders=True)
-        )
+        key = given_key(services, socket.headers.get("authorization"), placeholders=True)
+        principal = await services.keys.authenticate(key, address_of(socket))
         principal.require("write")
+        asking = Asking(principal)
+        asking.begin()
+        await services.limits.hold("open_streams")
+        await socket.accept()
+        with structlog.contextvars.bound_contextvars(request_id=str(uuid7())):
+            log.info("socket.opened", tenant_id=str(principal.tenant_id))
+            await _served(socket, services, principal)
+            log.info("socket.closed", tenant_id=str(principal.tenant_id))
     except DomainError:
         await socket.close(REFUSED)
-        return
-    await socket.accept()
-    with structlog.contextvars.bound_contextvars(request_id=str(uuid7())):
-        log.info("socket.opened", tenant_id=str(principal.tenant_id))
-        await _served(socket, services, principal.tenant_id)
-        log.info("socket.closed", tenant_id=str(principal.tenant_id))
+    finally:
+        if asking is not None:
+            asking.end()
 
 
-async def _served(socket: WebSocket, services: Container, tenant_id: UUID) -> None:
-    """Answer until the client leaves, the process ends, or the connection is too old."""
+async def _served(socket: WebSocket, services: Container, principal: Principal) -> None:
+    """Answer until the client leaves, the process ends, or the connection or its key is too old."""
     stopping: Stopping = socket.app.state.stopping
     requests: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
     reading = asyncio.create_task(_read(socket, requests))
-    answering = asyncio.create_task(_answer(socket, services, tenant_id, requests))
+    answering = asyncio.create_task(_answer(socket, services, principal, requests))
     ending = asyncio.create_task(stopping.wait(0))
-    tasks = (reading, answering, ending)
+    over = asyncio.create_task(services.limits.stream_over(principal))
+    tasks = (reading, answering, ending, over)
     try:
         await asyncio.wait(tasks, timeout=LIFE, return_when=asyncio.FIRST_COMPLETED)
         left = reading.done()
@@ -131,11 +138,16 @@ async def _read(socket: WebSocket, requests: asyncio.Queue[str | None]) -> None:
             requests.put_nowait(None)
 
 
-async def _answer(socket: WebSocket, services: Container, tenant_id: UUID, requests: asyncio.Queue[str | None]) -> None:
-    memory = Memory()
+async def _answer(
+    socket: WebSocket, services: Container, principal: Principal, requests: asyncio.Queue[str | None]
+) -> None:
+    memory, tenant_id = Memory(), principal.tenant_id
     while (text := await requests.get()) is not None:
         previous: str | None = None
+        asking = Asking(principal)
+        asking.begin()
         try:
+            await services.limits.admit(principal)
             body = _request(text, services.settings.max_body_bytes)
             previous = body.previous_response_id
             await _respond(socket, services, tenant_id, memory, body, text.encode())
@@ -148,6 +160,8 @@ async def _answer(socket: WebSocket, services: Container, tenant_id: UUID, reque
             log_failure(error)
             memory.let_go(previous)
             await _send(socket, _told(unexpected()))
+        finally:
+            asking.end()
 
 
 def _request(text: str, limit: int) -> ResponseRequest:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
+from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import exists, func, select, update
+from sqlalchemy import exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError
-from app.core.model.records import ApiKey
+from app.core.model.records import ApiKey, Scope
 from app.storage.repositories.base import Repository
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import columns, value, without
 from app.storage.tables import ApiKeyRow, TenantRow
 
 _USABLE = col(ApiKeyRow.revoked_at).is_(None)
+USER = "user:"
+"""Before the end user whose conversations alone a key sees, among its scopes."""
 
 
 class KeyRepository(Repository):
@@ -55,12 +60,39 @@ class KeyRepository(Repository):
     async def add(self, key: ApiKey) -> None:
         """Insert. Raises ``NotFoundError`` when there is no such tenant."""
         self._check_tenant(key.tenant_id)
-        await self._session.execute(insert(ApiKeyRow).values(**columns(key, scopes=sorted(key.scopes))))
+        values = without(columns(key, scopes=_stored_scopes(key), limits=dict(key.limits)), "user_id")
+        await self._session.execute(insert(ApiKeyRow).values(**values))
 
     async def by_hash(self, secret_hash: bytes) -> ApiKey | None:
         """The key with that hash, unless revoked."""
         row = await self._session.first(select(ApiKeyRow).where(col(ApiKeyRow.secret_hash) == secret_hash, _USABLE))
         return None if row is None else _key(row)
+
+    async def get(self, key_id: UUID) -> ApiKey:
+        """One key, whatever became of it. Raises ``NotFoundError``."""
+        row = await self._session.first(select(ApiKeyRow).where(col(ApiKeyRow.id) == key_id))
+        if row is None:
+            raise NotFoundError("No such key.")
+        return _key(row)
+
+    async def usable(self, key_ids: Collection[UUID]) -> frozenset[UUID]:
+        """Those that are neither revoked nor expired."""
+        expires = col(ApiKeyRow.expires_at)
+        lives = or_(expires.is_(None), expires > now())
+        found = select(col(ApiKeyRow.id)).where(col(ApiKeyRow.id).in_(key_ids), _USABLE, lives)
+        return frozenset(await self._session.all(found))
+
+    async def change(self, key_id: UUID, **changes: Any) -> ApiKey | None:
+        """Set ``limits`` or ``expires_at`` of a key that is not revoked; ``None`` where there is none."""
+        statement = update(ApiKeyRow).where(col(ApiKeyRow.id) == key_id, _USABLE).values(**changes)
+        row = await self._session.first(statement.returning(ApiKeyRow))
+        return None if row is None else _key(row)
+
+    async def note_use(self, key_ids: Collection[UUID]) -> None:
+        """Set when they were last used: now."""
+        await self._session.at_once()
+        statement = update(ApiKeyRow).where(col(ApiKeyRow.id).in_(key_ids)).values(last_used_at=now())
+        await self._session.execute(statement)
 
     async def all(self) -> list[ApiKey]:
         """Every key (of the tenant, if the unit of work has one), oldest first."""
@@ -77,5 +109,12 @@ class KeyRepository(Repository):
         return bool(await self._session.first(select(exists(select(col(ApiKeyRow.id)).where(_USABLE)))))
 
 
+def _stored_scopes(key: ApiKey) -> list[str]:
+    own = [] if key.user_id is None else [USER + key.user_id]
+    return sorted([*key.scopes, *own])
+
+
 def _key(row: ApiKeyRow) -> ApiKey:
-    return value(ApiKey, row, scopes=frozenset(row.scopes))
+    users = [word.removeprefix(USER) for word in row.scopes if word.startswith(USER)]
+    scopes = frozenset(scope for scope in get_args(Scope) if scope in row.scopes)
+    return value(ApiKey, row, scopes=scopes, user_id=users[0] if users else None)

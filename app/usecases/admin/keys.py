@@ -2,65 +2,104 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
-from app.core.model.errors import ForbiddenError, NotFoundError, UnauthenticatedError
+from app.core.model.allowances import TENANT_ONLY, Limits
+from app.core.model.errors import (
+    DependencyUnavailableError,
+    FieldError,
+    InvalidInputError,
+    NotFoundError,
+    UnauthenticatedError,
+)
 from app.core.model.records import ApiKey, Scope
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.admin.failures import FailedKeys
+from app.usecases.shared.asking import Principal, audit
 from app.usecases.shared.shell import Shell
+
+__all__ = ["ALL_SCOPES", "DEFAULT_TENANT", "KeyService", "Principal"]
 
 DEFAULT_TENANT = "default"
 PREFIX = "tl_"
 SHOWN = 11  # characters of a key that lists show: the prefix and eight of the secret
 ALL_SCOPES: frozenset[Scope] = frozenset({"read", "write", "admin"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
-    """Who asks: a tenant, and what the key may do there."""
-
-    tenant_id: UUID
-    scopes: frozenset[Scope]
-
-    def require(self, scope: Scope) -> None:
-        """Raises ``ForbiddenError`` when the key lacks the scope."""
-        if scope not in self.scopes:
-            raise ForbiddenError(f"this key lacks the scope {scope!r}: use one that has it")
+USED_STEP: Final = timedelta(minutes=1)
+"""A key's last use is written at most this often."""
+LONGEST_USER: Final = 255
 
 
 class KeyService:
     """Knows keys by their hash only."""
 
-    def __init__(self, shell: Shell, *, anonymous_allowed: bool) -> None:
+    def __init__(self, shell: Shell, *, anonymous_allowed: bool, failures_per_minute: int = 0) -> None:
         self._shell = shell
         self._anonymous_allowed = anonymous_allowed
         self._default_tenant: UUID | None = None
+        self._failures = FailedKeys(failures_per_minute, shell.clock.monotonic)
+        self._used: set[UUID] = set()
+        self._noting: asyncio.Task[None] | None = None
 
     @property
     def anonymous_allowed(self) -> bool:
         """Whether a request without a key is the default tenant's."""
         return self._anonymous_allowed
 
-    async def authenticate(self, key: str | None) -> Principal:
-        """The principal of a key; without one, the default tenant where that is allowed (loopback, embedded)."""
+    async def authenticate(self, key: str | None, address: str | None = None) -> Principal:
+        """The principal of a key; without one, the default tenant where that is allowed (loopback, embedded).
+
+        Raises:
+            UnauthenticatedError: The key is unknown, revoked or expired, or there is none.
+            RateLimitedError: Too many keys from this address were so.
+        """
         if not key:
             if self._anonymous_allowed:
                 return Principal(tenant_id=await self._default(), scopes=ALL_SCOPES)
             raise UnauthenticatedError("send a key: Authorization: Bearer <key>")
-        digest = hash_of(key)
+        digest, now = hash_of(key), self._shell.clock.now()
+        self._failures.check(address, digest)
         async with self._shell.uow(None) as uow:
             found = await uow.keys.by_hash(digest)
-        if found is None or not hmac.compare_digest(found.secret_hash, digest):
-            raise UnauthenticatedError("this key is unknown or revoked")
-        return Principal(tenant_id=found.tenant_id, scopes=found.scopes)
+        if found is None or not hmac.compare_digest(found.secret_hash, digest) or not found.is_usable(now):
+            self._failures.forget(digest)
+            self._failures.failed(address)
+            raise UnauthenticatedError("this key is unknown, expired or revoked")
+        self._failures.succeeded(digest)
+        self._note_use(found, now)
+        return Principal(
+            tenant_id=found.tenant_id,
+            scopes=found.scopes,
+            key_id=found.id,
+            user_id=found.user_id,
+            limits=tuple(found.limits.items()),
+        )
 
-    async def create(self, tenant: str, name: str, scopes: Collection[Scope]) -> tuple[ApiKey, str]:
-        """A new key of a tenant, which is made when there is none of that name; the secret is shown only now."""
+    async def create(
+        self,
+        tenant: str,
+        name: str,
+        scopes: Collection[Scope],
+        *,
+        user_id: str | None = None,
+        limits: Mapping[str, Any] | None = None,
+        expires_at: datetime | None = None,
+    ) -> tuple[ApiKey, str]:
+        """A new key of a tenant, which is made when there is none of that name; the secret is shown only now.
+
+        Raises:
+            InvalidInputError: A key of one end user cannot be an administrator's; the user or the expiry cannot be one.
+        """
+        now = self._shell.clock.now()
+        _refuse_unfit(scopes, user_id)
+        _refuse_past(expires_at, now)
         secret = PREFIX + secrets.token_urlsafe(32)
         async with self._shell.uow(None) as uow:
             key = ApiKey(
@@ -70,11 +109,35 @@ class KeyService:
                 prefix=secret[:SHOWN],
                 secret_hash=hash_of(secret),
                 scopes=frozenset(scopes),
-                created_at=self._shell.clock.now(),
+                user_id=user_id,
+                limits=dict(limits or {}),
+                created_at=now,
+                expires_at=expires_at,
             )
             await uow.keys.add(key)
+            await audit(uow, self._shell, key.tenant_id, "key.created", key.id)
             await uow.commit()
         return key, secret
+
+    async def change(
+        self, key_id: UUID, *, limits: Mapping[str, Any] | None = None, expires_at: datetime | None = None
+    ) -> ApiKey:
+        """Set limits (``None`` as a value: none; those that are not named stay as they are) or the expiry.
+
+        Raises ``NotFoundError`` for a key that is revoked or never was, and ``InvalidInputError``.
+        """
+        _refuse_past(expires_at, self._shell.clock.now())
+        async with self._shell.uow(None) as uow:
+            found = await uow.keys.get(key_id)
+            changes: dict[str, Any] = {} if expires_at is None else {"expires_at": expires_at}
+            if limits is not None:
+                changes["limits"] = {**found.limits, **limits}
+            changed = await uow.keys.change(key_id, **changes) if changes else found
+            if changed is None:
+                raise NotFoundError("no such key, or it is revoked")
+            await audit(uow, self._shell, found.tenant_id, "key.changed", key_id)
+            await uow.commit()
+        return changed
 
     async def all(self) -> list[ApiKey]:
         """Every key, without its secret."""
@@ -86,6 +149,7 @@ class KeyService:
         async with self._shell.uow(None) as uow:
             if not await uow.keys.revoke(key_id, self._shell.clock.now()):
                 raise NotFoundError("no such key, or it is revoked already")
+            await audit(uow, self._shell, (await uow.keys.get(key_id)).tenant_id, "key.revoked", key_id)
             await uow.commit()
 
     async def any(self) -> bool:
@@ -93,9 +157,31 @@ class KeyService:
         async with self._shell.uow(None) as uow:
             return await uow.keys.any()
 
+    async def drain(self) -> None:
+        """Wait until every use is noted, at the end of the process."""
+        if self._noting is not None:
+            await asyncio.wait([self._noting], timeout=self._shell.timings.heartbeat_seconds)
+            self._noting.cancel()
+
     async def ready(self) -> None:
         """Make the default tenant, so that the development mode has one."""
         await self._default()
+
+    def _note_use(self, key: ApiKey, now: datetime) -> None:
+        """Soon, and nobody waits for it; a use that cannot be noted is noted with the next."""
+        if key.last_used_at is not None and now - key.last_used_at < USED_STEP:
+            return
+        self._used.add(key.id)
+        if self._noting is None or self._noting.done():
+            self._noting = asyncio.create_task(self._note())
+
+    async def _note(self) -> None:
+        while self._used:
+            used = frozenset(self._used)
+            self._used.clear()
+            with suppress(DependencyUnavailableError):
+                async with self._shell.uow(None) as uow:
+                    await uow.keys.note_use(used)
 
     async def _default(self) -> UUID:
         if self._default_tenant is None:
@@ -118,3 +204,42 @@ class KeyService:
 def hash_of(key: str) -> bytes:
     """SHA-256: keys are 256 random bits, so a slow hash would protect nothing."""
     return hashlib.sha256(key.encode(errors="replace")).digest()
+
+
+def given_limits(words: Collection[str]) -> dict[str, Any]:
+    """Limits as the command line has them: ``name=number``, or ``name=none`` for none.
+
+    Raises:
+        InvalidInputError: Naming what cannot be a limit.
+    """
+    given: dict[str, Any] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        given[name] = None if value == "none" else value
+        try:
+            if name in TENANT_ONLY:
+                raise ValueError(name)  # noqa: TRY301 - told below
+            given[name] = getattr(Limits.model_validate({name: given[name]}), name)
+        except (ValueError, AttributeError):
+            names = ", ".join(name for name in Limits.model_fields if name not in TENANT_ONLY)
+            message = f"{word!r} is no limit: write NAME=NUMBER or NAME=none, NAME being one of {names}"
+            raise InvalidInputError(message, errors=[FieldError(field="limits", message=message)]) from None
+    return given
+
+
+def _refuse_unfit(scopes: Collection[Scope], user_id: str | None) -> None:
+    if user_id is None:
+        return
+    if not user_id.strip() or len(user_id) > LONGEST_USER or not user_id.isprintable():
+        raise _wrong("user_id", f"an end user is named by at most {LONGEST_USER} printable characters")
+    if "admin" in scopes:
+        raise _wrong("scopes", "a key of one end user cannot have the scope admin: choose read and write")
+
+
+def _refuse_past(expires_at: datetime | None, now: datetime) -> None:
+    if expires_at is not None and expires_at <= now:
+        raise _wrong("expires_at", "a key must expire later than now: to end one, revoke it")
+
+
+def _wrong(field: str, message: str) -> InvalidInputError:
+    return InvalidInputError(message, errors=[FieldError(field=field, message=message)])

@@ -13,8 +13,10 @@ from app.core.context.brought import Brought
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, ModelFailedError
 from app.core.model.model_io import ChatRequest, Continuation, ToolSpec
 from app.core.model.records import Turn
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
 from app.usecases.chat.reply import Answer, answer
+from app.usecases.chat.spending import noted
 from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
 from app.usecases.ports import Models
@@ -32,6 +34,7 @@ class Asker:
     """Asks the chat model of one turn, step by step; what it learns of the provider's window holds for the turn."""
 
     models: Models
+    uow: UnitOfWorkFactory
     context: ContextService
     live: LiveContexts
     turn: Turn
@@ -57,7 +60,9 @@ class Asker:
         """
 
         async def say(request: ChatRequest) -> Answer:
-            return await answer(self.models.chat(self.model), request, stop=stop, on_text=on_text)
+            model = self.models.chat(self.model)
+            saying = answer(model, request, stop=stop, on_text=on_text)
+            return await noted(self.uow, saying, metered=model.profile.metered)
 
         look = await self.live.look(self.turn, self.model, self.asked.passages, self.brought)
         if look is None:

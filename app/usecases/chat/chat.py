@@ -12,6 +12,7 @@ from app.core.model.conversation import Conversation
 from app.core.model.errors import TurnInProgressError
 from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.mirroring import Mirrors
 from app.usecases.chat.opening import opening_of
@@ -24,6 +25,7 @@ from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, 
 from app.usecases.compaction.due import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
+from app.usecases.ports import Place
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.shell import Shell
 
@@ -36,8 +38,9 @@ LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
 class ChatService:
     """Starts turns; each runs in a task of its own, whatever becomes of its client."""
 
-    def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner) -> None:
+    def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner, limits: LimitService) -> None:
         self._shell = shell
+        self._limits = limits
         self._inline = inline
         self._runner = runner
         self._mirrors = Mirrors(shell)
@@ -47,22 +50,33 @@ class ChatService:
     async def start(
         self, tenant_id: UUID, conversation_id: UUID, given: ChatInput, *, idem: Idem | None = None
     ) -> TurnHandle:
-        """Store the message and start the turn. Every 4xx is raised here, before anything is stored."""
+        """Store the message and start the turn. Every 4xx is raised here, before anything is stored.
+
+        Raises ``RateLimitedError`` where whoever asks has as many turns, or has spent as much, as it may.
+        """
         if given.model is not None:
             await self._shell.models.prepare(given.model)
         shell = self._shell
-        async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, self._shell.clock.now())
-            if before is not None:
-                first = await self._first(uow, before)
-                if first is not None:
-                    return first
-            conversation = await uow.conversations.lock(conversation_id)
-            started = await self._begin(uow, conversation, given, before)
-            await record(uow, idem, ref_of(started.turn))
-            await uow.commit()
-        created = [event for event in uow.committed_events if event.type == "message.created"]
-        handle = self._spawn(_with_events(started, created), uow.committed_events)
+        place: Place | None = None
+        try:
+            async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
+                before = await done_before(uow, idem, self._shell.clock.now())
+                if before is not None:
+                    first = await self._first(uow, before)
+                    if first is not None:
+                        return first
+                place = await self._limits.take("running_turns")
+                if shell.models.chat(given.model).profile.metered:
+                    await self._limits.check_chat(uow)
+                conversation = await uow.conversations.lock(conversation_id)
+                started = await self._begin(uow, conversation, given, before)
+                await record(uow, idem, ref_of(started.turn))
+                await uow.commit()
+            created = [event for event in uow.committed_events if event.type == "message.created"]
+            handle = self._spawn(_with_events(started, created), uow.committed_events, place)
+        except BaseException:
+            self._limits.give_back(place)
+            raise
         await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
         return handle
 
@@ -179,7 +193,7 @@ class ChatService:
         """A running turn; one of this process whose task is about to begin is followed like any other's."""
         return self._handles.get(turn.id) or self._mirrors.follow(turn)
 
-    def _spawn(self, started: Started, events: Sequence[Event]) -> TurnHandle:
+    def _spawn(self, started: Started, events: Sequence[Event], place: Place | None) -> TurnHandle:
         turn = started.turn
         handle = self._handles[turn.id] = TurnHandle(monotonic=self._shell.clock.monotonic)
         created = [event for event in events if event.type == "message.created"]
@@ -190,6 +204,7 @@ class ChatService:
         handle.emit_all([event for event in events if event.type == SUPERSEDED])
         running = self._begin_task(self._runner.run(started, handle))
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
+        running.add_done_callback(lambda _: self._limits.give_back(place))
         self._begin_task(relay(turn, handle, self._shell.streams, self._shell.clock))
         return handle
 

@@ -108,6 +108,7 @@ class ToolLoop:
         """
         asker = Asker(
             models=self._shell.models,
+            uow=self._shell.uow,
             context=self._context,
             live=LiveContexts(self._shell),
             turn=scope.turn,

@@ -27,6 +27,7 @@ from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import UNLIMITED
 from app.usecases.compaction.run import CompactionService
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard, limited
+from app.usecases.shared.asking import audit
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.lease import Lease
@@ -122,6 +123,7 @@ class ManualCompaction:
             if queued is None:
                 raise _in_progress()
             await self._check_spending(uow, resolved)
+            await audit(uow, shell, tenant_id, "compaction.retried", queued.id, retry_of=str(failed.id))
             await record(uow, idem, {"compaction_id": str(queued.id)}, status=202)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events, [queued.id])

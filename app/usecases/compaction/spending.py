@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from app.core.model.allowances import Limits, Purpose, has_hourly, hourly
 from app.core.model.errors import RateLimitedError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
@@ -29,13 +30,21 @@ class SpendGuard:
 
     Args:
         tenant_calls_per_hour: for all conversations of a tenant together; a conversation's own is its policy's.
+        limits: what a tenant may spend in an hour on compactions, and on verifications.
     """
 
-    def __init__(self, tenant_calls_per_hour: int) -> None:
+    def __init__(self, tenant_calls_per_hour: int, limits: Limits | None = None) -> None:
         self._tenant_calls = tenant_calls_per_hour
+        self._limits = limits or Limits()
 
     async def wait(
-        self, uow: UnitOfWork, resolved: Resolved, *, metered: bool, spares: bool = False
+        self,
+        uow: UnitOfWork,
+        resolved: Resolved,
+        *,
+        metered: bool,
+        spares: bool = False,
+        purpose: Purpose = "compaction",
     ) -> timedelta | None:
         """How long until a model may be called; ``None`` = now, as always for a model that costs nothing.
 
@@ -55,8 +64,17 @@ class SpendGuard:
         part = SPARED if spares else 1
         own = await _wait(of_conversation, math.ceil(resolved.policy.calls_per_hour / part))
         tenants = await _wait(of_tenant, math.ceil(self._tenant_calls / part))
-        waits = [wait for wait in (own, tenants) if wait is not None]
+        spent = await self._wait_for_purpose(uow, purpose, part)
+        waits = [wait for wait in (own, tenants, spent) if wait is not None]
         return max(waits, default=None)
+
+    async def _wait_for_purpose(self, uow: UnitOfWork, purpose: Purpose, part: int) -> timedelta | None:
+        """For calls, tokens and money of the tenant, on this purpose alone."""
+        if not has_hourly(self._limits, purpose):
+            return None
+        spent, now = await uow.spending.of(purpose), datetime.now(UTC)
+        seconds = max(one.wait for one in hourly(purpose, spent, self._limits, "tenant", now, part=part))
+        return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
         """Refuse a manual call that may not spend now.

@@ -70,6 +70,7 @@ class Sweeper:
         detailing: has L1s written; without it nobody is asked to.
         verifying: has states verified; likewise.
         timings: how often it sweeps, and how long what waits is left to others.
+        audit_age: how long it is kept who did what; ``None`` = for ever.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Sweeper:
         detailing: Aside | None = None,
         verifying: Aside | None = None,
         timings: Timings = DEFAULT_TIMINGS,
+        audit_age: timedelta | None = None,
     ) -> None:
         self._uow = uow
         self._queue = queue
@@ -93,6 +95,7 @@ class Sweeper:
         self._owner = owner
         self._rng = rng
         self._timings = timings
+        self._audit_age = audit_age
         self._resend_after = timedelta(seconds=timings.resend_seconds)
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
@@ -261,10 +264,12 @@ class Sweeper:
             return
         async with self._uow(None) as uow:
             forgotten = await uow.idempotency.forget_older_than(IDEMPOTENCY_AGE)
+            audited = await uow.audit.forget_older_than(self._audit_age) if self._audit_age else 0
+            await uow.spending.forget_old()
             await uow.commit()
         self._housekeeping_at = self._clock.monotonic() + HOUSEKEEPING_SECONDS
-        if forgotten:
-            _log.info("sweeper.housekeeping", idempotency_keys=forgotten)
+        if forgotten or audited:
+            _log.info("sweeper.housekeeping", idempotency_keys=forgotten, audit=audited)
 
     async def _send(self, compaction_id: UUID) -> bool:
         return self._noted(taken=await self._queue.send(compaction_id))

@@ -8,7 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Quiet
-from app.core.model.errors import FieldError, InvalidInputError, PolicyInvalidError, StateVersionMismatchError
+from app.core.model.errors import (
+    FieldError,
+    ForbiddenError,
+    InvalidInputError,
+    PolicyInvalidError,
+    StateVersionMismatchError,
+)
 from app.core.model.gauge import Gauge
 from app.core.model.json_merge import merge_patch
 from app.core.model.limits import MERGED_BYTES, json_bytes
@@ -29,6 +35,7 @@ from app.usecases.history.holding import (
     goals_stated,
     laid_out_again,
 )
+from app.usecases.shared.asking import audit, own_user
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import STREAMS, Shell
@@ -94,13 +101,14 @@ class ConversationService:
             PolicyInvalidError: Its policy can never be met, or names a model that cannot be built.
             ModelNotAllowedError: Its policy names a model that the operator does not allow.
             ConflictError: There is one with the given id already.
+            ForbiddenError: The key is of another end user.
         """
         now = self._shell.clock.now()
         conversation = Conversation(
             id=given.id or self._shell.new_id(),
             tenant_id=tenant_id,
             title=given.title,
-            user_id=given.user_id,
+            user_id=_user_of(given),
             locale=given.locale,
             system_prompt=given.system_prompt,
             preset=given.preset or self._shell.resolver.default_preset,
@@ -145,6 +153,7 @@ class ConversationService:
         async with self._shell.uow(tenant_id) as uow:
             turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
             await uow.conversations.delete(conversation_id)
+            await audit(uow, self._shell, tenant_id, "conversation.deleted", conversation_id)
             await uow.commit()
         await self._shell.streams.forget(turns)
         await self._shell.bus.hint(conversation_id, "deleted")
@@ -174,6 +183,8 @@ class ConversationService:
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
             resolved = self._shell.resolver(stored)
             jobs = await self._claim_if_due(uow, resolved) if POLICY & values.keys() else []
+            if POLICY & values.keys():
+                await audit(uow, self._shell, tenant_id, "policy.changed", conversation_id)
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events, jobs)
         return self.view(resolved.conversation)
@@ -273,3 +284,11 @@ def check_version(conversation: Conversation, expected: int | None) -> None:
             f"the state is version {conversation.state_version}, not {expected}: read it again",
             extra={"state_version": conversation.state_version},
         )
+
+
+def _user_of(given: NewConversation) -> str | None:
+    """Whose conversation it becomes. Raises ``ForbiddenError``."""
+    own = own_user()
+    if own is not None and given.user_id not in {None, own}:
+        raise ForbiddenError("this key is of one end user: leave user_id out, or name that one")
+    return own or given.user_id

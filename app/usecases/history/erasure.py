@@ -34,6 +34,7 @@ from app.usecases.compaction.claiming import claim_queued, new_compaction, refre
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
 from app.usecases.history.forgetting import concerned, forget, in_doubt
+from app.usecases.shared.asking import audit
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.shell import STREAMS, Shell
 
@@ -75,6 +76,8 @@ class ErasureService:
                 return
             job = await self._erase(uow, conversation, message)
             turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
+            data = {"conversation_id": str(conversation_id)}
+            await audit(uow, shell, tenant_id, "message.erased", message_id, **data)
             await uow.commit()
         await shell.streams.forget(turns)
         await shell.outbox.deliver(uow.committed_events, [job] if job else [])

@@ -12,6 +12,7 @@ from app.core.model.records import Page
 from app.core.model.state import StateVersion
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.history.conversations import ConversationService, ConversationView
+from app.usecases.shared.asking import audit
 from app.usecases.shared.shell import Shell
 
 PAGE: Final = 500
@@ -28,8 +29,12 @@ class ExportService:
         self._conversations = conversations
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
-        """The conversation itself. Raises ``NotFoundError``."""
-        return await self._conversations.get(tenant_id, conversation_id)
+        """The conversation itself; it is on record who reads it out. Raises ``NotFoundError``."""
+        found = await self._conversations.get(tenant_id, conversation_id)
+        async with self._shell.uow(tenant_id) as uow:
+            await audit(uow, self._shell, tenant_id, "conversation.exported", conversation_id)
+            await uow.commit()
+        return found
 
     async def messages(self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int) -> AsyncIterator[Message]:
         """Every message up to that ``seq``, in order."""

@@ -7,6 +7,7 @@ from uuid import UUID
 import structlog
 
 from app.usecases.history.conversations import ConversationService, ConversationView
+from app.usecases.shared.asking import audit
 from app.usecases.shared.shell import Shell
 
 log = structlog.get_logger(__name__)
@@ -32,6 +33,7 @@ class ReleaseService:
             if crashes is not None and crashes.set_aside_at is not None:
                 data = {"reason": crashes.kind, "crashes": crashes.count}
                 await uow.events.add(conversation_id, "conversation.released", data, shell.clock.now())
+                await audit(uow, shell, tenant_id, "conversation.released", conversation_id, **data)
                 log.warning("conversation.released", conversation_id=str(conversation_id), **data)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events)

@@ -15,6 +15,7 @@ from app.core.model.state_difference import StateDifference, difference
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.conversations import ConversationService, ConversationView, check_version
+from app.usecases.shared.asking import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.shell import Shell
@@ -69,6 +70,7 @@ class StateService:
             stored = await refresh_sizes(uow, self._shell.resolver(restored))
             data = {"state_version": stored.state_version, "restored_from": state_version}
             await uow.events.add(conversation_id, "conversation.restored", data, now)
+            await audit(uow, self._shell, tenant_id, "state.restored", conversation_id, **data)
             await record(uow, idem, {"conversation_id": str(conversation_id)}, status=200)
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)

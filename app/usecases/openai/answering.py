@@ -14,8 +14,11 @@ from app.core.context.tools import tools_tokens
 from app.core.model.errors import DomainError, FieldError, InvalidInputError, ModelFailedError, TooLargeError
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.text.token_counts import weigh
+from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.reply import REPLY_CUT_OFF, Answer, answer
+from app.usecases.chat.spending import noted
 from app.usecases.history.appending import MessageDraft
+from app.usecases.shared.asking import asker
 from app.usecases.shared.shell import Shell
 
 TOO_LONG: Final = "context_too_long"
@@ -89,13 +92,17 @@ Happening = Piece | Boundary | Called | Noted | Ended | Failed
 class StatelessAnswers:
     """Asks a model for an answer to a given array."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, limits: LimitService) -> None:
         self._shell = shell
+        self._limits = limits
 
     async def prepare(self, prompt: Prompt) -> ChatRequest:
         """What the model is going to be asked. Everything that refuses a request is raised here.
 
+        The answer counts as a running turn until the request that asked has ended.
+
         Raises:
+            RateLimitedError: Whoever asks has as many turns, or has spent as much, as it may.
             ModelNotAllowedError: The operator does not allow the model.
             InvalidInputError: The model cannot take the settings or tools; there is nothing to answer.
             TooLargeError: It is more than the model's window holds, and nothing may be left out.
@@ -108,6 +115,7 @@ class StatelessAnswers:
             messages = await asyncio.to_thread(_fitting, prompt, profile)
         else:
             messages = _fitting(prompt, profile)
+        await self._admit(metered=profile.metered)
         return ChatRequest(
             messages=messages,
             tools=prompt.brought.offered,
@@ -115,6 +123,13 @@ class StatelessAnswers:
             settings=prompt.brought.settings,
             is_kept=False,
         )
+
+    async def _admit(self, *, metered: bool) -> None:
+        principal = asker()
+        if principal is not None and metered:
+            async with self._shell.uow(principal.tenant_id) as uow:
+                await self._limits.check_chat(uow)
+        await self._limits.hold("running_turns")
 
     async def count(self, prompt: Prompt) -> int:
         """Tokens of what a request brings, as estimated."""
@@ -124,22 +139,22 @@ class StatelessAnswers:
         """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
         stop = asyncio.Event()
-        asking = asyncio.create_task(
-            answer(self._shell.models.chat(model), request, stop=stop, on_text=pieces.put_nowait)
-        )
-        asking.add_done_callback(lambda _: pieces.put_nowait(None))
+        chosen = self._shell.models.chat(model)
+        saying = answer(chosen, request, stop=stop, on_text=pieces.put_nowait)
+        answering = asyncio.create_task(noted(self._shell.uow, saying, metered=chosen.profile.metered))
+        answering.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:
                 yield Piece(piece)
-            for happening in self._end(asking):
+            for happening in self._end(answering):
                 yield happening
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
 
-    def _end(self, asking: asyncio.Task[Answer]) -> list[Happening]:
+    def _end(self, answering: asyncio.Task[Answer]) -> list[Happening]:
         try:
-            said = asking.result()
+            said = answering.result()
         except ModelFailedError as error:
             return [Failed(_failure(error))]
         calls = tuple(replace(call, id=f"call_{self._shell.new_id().hex}") for call in said.calls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat import ChatService
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.conversations import ConversationService
@@ -38,6 +39,7 @@ def openai_services(
     queue: JobQueue,
     sealer: Sealer,
     spending: SpendGuard,
+    limits: LimitService,
     chat: ChatService,
     conversations: ConversationService,
     erasure: ErasureService,
@@ -45,7 +47,7 @@ def openai_services(
     """Wire them."""
     forks = ForkService(shell, queue)
     return OpenAIServices(
-        stateless=StatelessAnswers(shell),
+        stateless=StatelessAnswers(shell, limits),
         stored=StoredAnswers(shell, chat=chat, conversations=conversations, forks=forks),
         responses=StoredResponses(shell, chat=chat, erasure=erasure),
         compaction=ArrayCompaction(shell, spending),

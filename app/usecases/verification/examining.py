@@ -25,6 +25,7 @@ from app.core.validation.damage import Damage, Made, Mended, damages, mended, so
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.history.conversations import check_version
+from app.usecases.shared.asking import audit
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version
 from app.usecases.verification.rewriting import write_entries
@@ -83,6 +84,8 @@ class ExaminationService:
             if mend and await uow.compactions.in_flight(conversation_id):
                 raise CompactionInProgressError("a compaction is in flight: wait for it", retry_after=_RETRY_AFTER)
             examination = await self._examined(uow, present, mend=mend)
+            if mend:
+                await audit(uow, shell, tenant_id, "state.mended", conversation_id)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events)
         return examination

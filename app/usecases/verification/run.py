@@ -218,7 +218,7 @@ class VerificationService:
         """How long compactions, or the spend guard, come first."""
         if await uow.compactions.in_flight(resolved.conversation.id):
             return AGAIN
-        return await self._spending.wait(uow, resolved, metered=True, spares=True)
+        return await self._spending.wait(uow, resolved, metered=True, spares=True, purpose="verification")
 
     async def _begun(
         self,

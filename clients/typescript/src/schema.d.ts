@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 7ecd76de26856cbcaa0e400bc0c2eddc03a702d7a3c4018edc0a16e403494401
+// sha256 of openapi.json: 918da1befcebf53b1935273f8917cf92c40c6601d692fd5fcda7b287754473cb
 
 export interface paths {
     "/conversations": {
@@ -718,6 +718,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Limits
+         * @description The limits of the key and of its tenant, and how much of each is left.
+         */
+        get: operations["get_limits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Audit
+         * @description Who did what, in the order in which it happened.
+         */
+        get: operations["list_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -748,6 +788,8 @@ export interface paths {
         /**
          * Metrics
          * @description What happened since this process started, in all processes: sums over all tenants, no ids and no text.
+         *
+         *     Beyond loopback only where the operator opened it (`THROUGHLINE_METRICS_OPEN`).
          */
         get: operations["metrics"];
         put?: never;
@@ -1260,6 +1302,41 @@ export interface components {
              */
             type: "input_audio";
             input_audio: components["schemas"]["GivenAudio"];
+        };
+        /**
+         * AuditEntry
+         * @description Who did what: ids and numbers.
+         */
+        AuditEntry: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Occurred At
+             * Format: date-time
+             */
+            occurred_at: string;
+            /**
+             * Actor
+             * @description `key`; `open`: a request where no key is asked for; `cli`: the command line.
+             * @enum {string}
+             */
+            actor: "key" | "open" | "cli";
+            /** Key Id */
+            key_id: string | null;
+            /**
+             * Action
+             * @example conversation.deleted
+             */
+            action: string;
+            /** Object Id */
+            object_id: string | null;
+            /** Data */
+            data: {
+                [key: string]: unknown;
+            };
         };
         /**
          * Breakdown
@@ -2834,6 +2911,26 @@ export interface components {
             items: (components["schemas"]["MessageItem"] | components["schemas"]["CallItem"] | components["schemas"]["ResultItem"] | components["schemas"]["ReasoningItem"] | components["schemas"]["ReferenceItem"] | components["schemas"]["CompactionItem"])[];
         };
         /**
+         * KeyLimits
+         * @description What a key may ask for; without a key, where none is asked for, nothing is limited.
+         */
+        KeyLimits: {
+            /** Key Id */
+            key_id: string | null;
+            /**
+             * User Id
+             * @description The end user whose conversations alone the key sees.
+             */
+            user_id: string | null;
+            /**
+             * Stream Seconds
+             * @description How long a stream lasts.
+             */
+            stream_seconds: number | null;
+            /** Limits */
+            limits: components["schemas"]["LimitStanding"][];
+        };
+        /**
          * LastCompaction
          * @description The newest compaction that took effect.
          */
@@ -2937,10 +3034,54 @@ export interface components {
             /** Ratio */
             ratio: number | null;
         };
+        /**
+         * LimitStanding
+         * @description How one limit stands; money in US dollars.
+         */
+        LimitStanding: {
+            /**
+             * Name
+             * @example requests_per_minute
+             */
+            name: string;
+            /**
+             * Of
+             * @enum {string}
+             */
+            of: "tenant" | "key";
+            /** Limit */
+            limit: number;
+            /** Used */
+            used: number;
+            /** Remaining */
+            remaining: number;
+            /**
+             * Resets In
+             * @description Seconds until all of it is there again, if nothing more is asked for.
+             */
+            resets_in: number;
+            /**
+             * Retry After
+             * @description Seconds until there is room again; 0 while there is.
+             */
+            retry_after: number;
+        };
         /** AnchorList */
         Listing_Anchor_: {
             /** Data */
             data: components["schemas"]["Anchor"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+            /**
+             * Has More
+             * @default false
+             */
+            has_more?: boolean;
+        };
+        /** AuditEntryList */
+        Listing_AuditEntry_: {
+            /** Data */
+            data: components["schemas"]["AuditEntry"][];
             /** Next Cursor */
             next_cursor?: string | null;
             /**
@@ -6167,6 +6308,69 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenCount"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyLimits"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_audit: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                after?: string | null;
+                order?: "asc" | "desc";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_AuditEntry_"];
                 };
             };
             /** @description An RFC 9457 problem; `code` is stable. */

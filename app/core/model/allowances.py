@@ -1,0 +1,189 @@
+"""What a tenant and a key may ask for, and how much of it is left: pure reckoning, whoever counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MINUTE: Final = 60
+"""Seconds of the window in which requests are counted."""
+STEP: Final = 5
+STEPS: Final = MINUTE // STEP
+"""Whole ones in a minute; one more is only in part within it, and counts."""
+HOUR: Final = timedelta(hours=1)
+"""The window in which calls, tokens and money are counted."""
+
+Purpose = Literal["chat", "compaction", "verification"]
+Whose = Literal["tenant", "key"]
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Money = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
+
+
+class Limits(BaseModel):
+    """The limits of a tenant or of a key; ``None`` = none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requests_per_minute: Count | None = None
+    running_turns: Count | None = None
+    """Replies that are being made at once, also those that are stored nowhere."""
+    open_streams: Count | None = None
+    """Event streams and sockets that are open at once; the stream of a reply is no part of them."""
+    stream_seconds: Annotated[float, Field(gt=0, le=10**7)] | None = None
+    """How long one of them lasts; its client goes on from there with another."""
+    chat_calls_per_hour: Count | None = None
+    chat_tokens_per_hour: Count | None = None
+    chat_usd_per_hour: Money | None = None
+    compaction_calls_per_hour: Count | None = None
+    compaction_tokens_per_hour: Count | None = None
+    compaction_usd_per_hour: Money | None = None
+    verification_calls_per_hour: Count | None = None
+    verification_tokens_per_hour: Count | None = None
+    verification_usd_per_hour: Money | None = None
+
+    def overridden(self, changes: Mapping[str, Any]) -> Limits:
+        """These limits with those of a key's own in their place; a name that is not known any more is passed over."""
+        known = {name: value for name, value in changes.items() if name in Limits.model_fields}
+        return Limits.model_validate({**self.model_dump(), **known})
+
+
+TENANT_LIMITS: Final = Limits(
+    requests_per_minute=6_000,
+    running_turns=100,
+    open_streams=1_000,
+    stream_seconds=3_600,
+    chat_calls_per_hour=20_000,
+    chat_usd_per_hour=100,
+    compaction_usd_per_hour=50,
+    verification_usd_per_hour=25,
+)
+KEY_LIMITS: Final = Limits(requests_per_minute=3_000, running_turns=50, open_streams=500, stream_seconds=3_600)
+TENANT_ONLY: Final = frozenset(
+    name for name in Limits.model_fields if name.startswith(("compaction_", "verification_"))
+)
+"""Compactions and verifications are a conversation's, whichever key's request made them due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How one limit stands."""
+
+    name: str
+    whose: Whose
+    limit: float
+    used: float
+    resets_in: float
+    """Seconds until all of it is there again, if nothing more is asked for; 0 where nothing is used."""
+    wait: float = 0.0
+    """Seconds until there is room again; 0 = there is."""
+
+    @property
+    def remaining(self) -> float:
+        """What is left of it."""
+        return max(self.limit - self.used, 0)
+
+
+def tightest(standings: Iterable[Standing]) -> Standing | None:
+    """The one that is reached first."""
+    return min(standings, key=lambda one: (one.remaining / one.limit if one.limit else 0, one.limit), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingCount:
+    """How often something happened of late, by steps of ``STEP`` seconds, numbered since 1970.
+
+    A step counts until all of it is a minute ago, so that no minute, wherever it begins, has more than a limit allows.
+    """
+
+    steps: tuple[tuple[int, int], ...] = ()
+    """The number of each step, and how often; in order."""
+
+    def at(self, now: float) -> SlidingCount:
+        """Without the steps that count no more."""
+        first = int(now // STEP) - STEPS
+        return SlidingCount(tuple(one for one in self.steps if one[0] >= first))
+
+    def plus(self, now: float) -> SlidingCount:
+        """Once more, now."""
+        step, kept = int(now // STEP), self.at(now).steps
+        if kept and kept[-1][0] == step:
+            return SlidingCount((*kept[:-1], (step, kept[-1][1] + 1)))
+        return SlidingCount((*kept, (step, 1)))
+
+    @property
+    def used(self) -> int:
+        """How often, all steps together."""
+        return sum(count for _, count in self.steps)
+
+    def standing(self, now: float, limit: int, whose: Whose) -> Standing:
+        """How a limit of requests a minute stands."""
+        amounts = [((step + STEPS + 1) * STEP - now, count) for step, count in self.at(now).steps]
+        return _standing("requests_per_minute", amounts, limit, whose, window=MINUTE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What was spent within one minute."""
+
+    minute: datetime
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
+def hourly_names(purpose: Purpose) -> dict[str, str]:
+    """The names of the hourly limits of one purpose, by what is counted."""
+    return {unit: f"{purpose}_{unit}_per_hour" for unit in ("calls", "tokens", "usd")}
+
+
+def has_hourly(limits: Limits, purpose: Purpose) -> bool:
+    """Whether what is spent on it has a limit."""
+    return any(getattr(limits, name) is not None for name in hourly_names(purpose).values())
+
+
+def hourly(
+    purpose: Purpose, spent: Sequence[Spent], limits: Limits, whose: Whose, now: datetime, *, part: int = 1
+) -> list[Standing]:
+    """How the hourly limits of one purpose stand.
+
+    Args:
+        purpose: What it was spent on.
+        spent: Minutes of the last hour, in order.
+        limits: Those of the tenant or of the key.
+        whose: Whose limits they are.
+        now: The present moment.
+        part: One part in so many of each limit is looked at.
+    """
+    found = []
+    for unit, name in hourly_names(purpose).items():
+        limit: float | None = getattr(limits, name)
+        if limit is not None:
+            amounts = [(one.minute, getattr(one, unit)) for one in spent]
+            found.append(_hourly(name, amounts, limit / part, whose, now))
+    return found
+
+
+def _hourly(name: str, spent: Sequence[tuple[datetime, float]], limit: float, whose: Whose, now: datetime) -> Standing:
+    """A minute counts until all of it is an hour ago."""
+    ends = [((minute + HOUR + timedelta(minutes=1) - now).total_seconds(), amount) for minute, amount in spent]
+    return _standing(name, ends, limit, whose, window=HOUR.total_seconds())
+
+
+def _standing(
+    name: str, amounts: Sequence[tuple[float, float]], limit: float, whose: Whose, *, window: float
+) -> Standing:
+    """How a limit stands, of amounts that each leave the window in so many seconds, the oldest first."""
+    used = left = sum(amount for _, amount in amounts)
+    wait = 0.0
+    for leaves_in, amount in amounts:
+        if left < limit:
+            break
+        left, wait = left - amount, max(leaves_in, 0.0)
+    resets = max((leaves_in for leaves_in, amount in amounts if amount), default=0.0)
+    if not limit:  # there never is room
+        wait = window
+    return Standing(name=name, whose=whose, limit=limit, used=used, resets_in=max(resets, 0.0), wait=wait)

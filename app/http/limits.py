@@ -1,0 +1,28 @@
+"""What a key may ask for, and who did what."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, Request
+
+from app.http import schemas
+from app.http.dependencies import PagingFromStart, Services, Tenant, bearer_key
+from app.http.present import present_audit_entry, present_limits, present_list
+from app.http.routing import AdminRoute, TenantRoute
+from app.usecases.shared.asking import Principal
+
+router = APIRouter(route_class=TenantRoute, tags=["limits"], dependencies=[Depends(bearer_key)])
+operations = APIRouter(route_class=AdminRoute, tags=["operations"], dependencies=[Depends(bearer_key)])
+
+
+@router.get("/limits")
+async def get_limits(request: Request, services: Services) -> schemas.KeyLimits:
+    """The limits of the key and of its tenant, and how much of each is left."""
+    principal: Principal = request.state.principal
+    standings = await services.limits.standings(principal)
+    return present_limits(principal, standings, services.limits.stream_seconds(principal))
+
+
+@operations.get("/audit")
+async def list_audit(services: Services, tenant: Tenant, page: PagingFromStart) -> schemas.Listing[schemas.AuditEntry]:
+    """Who did what, in the order in which it happened."""
+    return present_list(await services.audit.page(tenant, page), present_audit_entry)

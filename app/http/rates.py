@@ -1,0 +1,34 @@
+"""How a limit is told in headers: ``RateLimit-Limit``, ``RateLimit-Remaining`` and ``RateLimit-Reset``.
+
+The IETF's draft (draft-ietf-httpapi-ratelimit-headers) named these three up to its version 06, and so do most clients;
+the later form, two structured headers, is not settled.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from app.core.model.allowances import Standing
+from app.core.model.errors import DomainError
+
+HEADERS: Final = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+
+
+def rate_headers(standing: Standing | None) -> dict[str, str]:
+    """Of an ordinary answer: its tightest limit; the reset in seconds."""
+    if standing is None:
+        return {}
+    return _headers(standing.limit, standing.remaining, standing.resets_in)
+
+
+def refused_headers(error: DomainError) -> dict[str, str]:
+    """Of a refusal: the limit that was reached, where it names one."""
+    limit, reset = error.extra.get("limit"), error.extra.get("reset_seconds")
+    if error.stable_code != "rate_limited" or limit is None or reset is None:
+        return {}
+    return _headers(limit, 0, reset)
+
+
+def _headers(limit: float, remaining: float, reset: float) -> dict[str, str]:
+    return dict(zip(HEADERS, (f"{limit:.15g}", str(math.floor(remaining)), str(math.ceil(reset))), strict=True))

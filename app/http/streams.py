@@ -1,0 +1,37 @@
+"""How many streams are open, and how long: the limits of whoever opened them.
+
+A stream of a reply, which a ``POST`` asks for, counts as its running turn, and is no part of the open streams. All of
+them end when their key does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import Scope
+
+from app.bootstrap import Container
+
+
+async def count_stream(scope: Scope) -> None:
+    """Count a stream until its request ends, unless it is a reply's. Raises ``RateLimitedError``."""
+    container = _container(scope)
+    if container and scope["method"] == "GET":
+        await container.limits.hold("open_streams")
+
+
+async def stream_over(scope: Scope) -> None:
+    """Return when it has to end: it is old, or its key is revoked or expired."""
+    container = _container(scope)
+    if container is None:
+        await asyncio.Event().wait()
+    else:
+        await container.limits.stream_over(scope["state"]["principal"])
+
+
+def _container(scope: Scope) -> Container | None:
+    """None where nobody is known to ask."""
+    if "principal" not in scope.get("state", {}):
+        return None
+    container: Container = scope["app"].state.container
+    return container

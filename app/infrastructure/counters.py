@@ -1,0 +1,281 @@
+"""Counting over all processes, in Valkey or Redis; without it, each process counts for itself.
+
+A count never fails its caller, and keeps it waiting for a quarter of a second at most, once in a while. Everything is
+counted here as well, so that a process that loses Valkey goes on from what it has itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+from uuid import UUID, uuid4
+
+import structlog
+from redis.asyncio import Redis
+
+from app.core.model.allowances import STEP, STEPS, SlidingCount
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.redis_client import redis_client
+from app.providers.circuit import Circuit
+from app.usecases.ports import Hit, Place
+
+Result = TypeVar("Result")
+
+PREFIX: Final = "throughline:limit:"
+CALL_SECONDS: Final = 0.25
+PLACE_SECONDS: Final = 60.0
+"""How long the place of a process that was killed stays taken."""
+MOST_NAMES: Final = 20_000
+"""Names that a process counts under; then those of which nothing counts any more are forgotten."""
+
+# Time is the server's own: the clocks of processes may disagree. Nothing is counted where one limit is reached.
+_HIT: Final = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local step, first = math.floor(now / ARGV[1]), math.floor(now / ARGV[1]) - ARGV[2]
+local found, room = {}, 1
+for i, key in ipairs(KEYS) do
+  local row, kept, sum = redis.call('HGETALL', key), {}, 0
+  for j = 1, #row, 2 do
+    if tonumber(row[j]) < first then
+      redis.call('HDEL', key, row[j])
+    else
+      kept[#kept + 1], kept[#kept + 2], sum = row[j], row[j + 1], sum + row[j + 1]
+    end
+  end
+  if sum + 1 > tonumber(ARGV[i + 3]) then room = 0 end
+  found[i] = kept
+end
+if room == 1 and ARGV[3] == '1' then
+  for _, key in ipairs(KEYS) do
+    redis.call('HINCRBY', key, step, 1)
+    redis.call('EXPIRE', key, ARGV[1] * (ARGV[2] + 2))
+  end
+end
+return {room, tostring(now), found}
+"""
+_TAKE: Final = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+for i, key in ipairs(KEYS) do
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  if redis.call('ZCARD', key) >= tonumber(ARGV[i + 2]) then return i end
+end
+for i, key in ipairs(KEYS) do
+  redis.call('ZADD', key, now + ARGV[2], ARGV[1])
+  redis.call('EXPIRE', key, math.ceil(2 * ARGV[2]))
+end
+return 0
+"""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class LocalCounters:
+    """``Counters`` of one process."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._counts: dict[str, SlidingCount] = {}
+        self._places: dict[UUID, Place] = {}
+        self._taken: dict[str, int] = {}
+
+    async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
+        """Count one in each, if there is room in all."""
+        now = self._clock()
+        found = [self._counts.get(name, SlidingCount()).at(now) for name, _ in limits]
+        room = all(count.used < limit for count, (_, limit) in zip(found, limits, strict=True))
+        if room and counts:
+            found = [count.plus(now) for count in found]
+            self._counts.update(zip((name for name, _ in limits), found, strict=True))
+            self._forget(now)
+        return Hit(room=room, now=now, counts=tuple(found))
+
+    async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
+        """A place in each, if there is one in all; else the number of the first that is full."""
+        for number, (name, limit) in enumerate(limits):
+            if self._taken.get(name, 0) >= limit:
+                return number
+        return self.keep(tuple(name for name, _ in limits))
+
+    def keep(self, names: tuple[str, ...]) -> Place:
+        """A place, whether there is room or not."""
+        place = Place(id=uuid4(), names=names)
+        self._places[place.id] = place
+        for name in names:
+            self._taken[name] = self._taken.get(name, 0) + 1
+        return place
+
+    def give_back(self, place: Place) -> None:
+        """Let others have it; a second time changes nothing."""
+        if self._places.pop(place.id, None) is None:
+            return
+        for name in place.names:
+            self._taken[name] -= 1
+            if not self._taken[name]:
+                del self._taken[name]
+
+    async def taken(self, names: Sequence[str]) -> list[int]:
+        """How many places are taken in each."""
+        return [self._taken.get(name, 0) for name in names]
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Those that are taken in this process."""
+        return list(self._places.values())
+
+    def _forget(self, now: float) -> None:
+        if len(self._counts) > MOST_NAMES:
+            self._counts = {name: count for name, count in self._counts.items() if count.at(now).steps}
+
+
+class RedisCounters:
+    """``Counters`` of all processes together.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
+        pause_seconds: For how long it is left alone after a failure.
+        place_seconds: How long a place lasts whose process was killed.
+        call_seconds: How long a caller waits for it at most.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds,
+        place_seconds: float = PLACE_SECONDS,
+        call_seconds: float = CALL_SECONDS,
+    ) -> None:
+        self._redis: Redis = redis_client(url, retries=0)
+        self._circuit = Circuit(pause_seconds)
+        self._local = LocalCounters()
+        self._seconds = place_seconds
+        self._call_seconds = call_seconds
+        self._hit = self._redis.register_script(_HIT)
+        self._take = self._redis.register_script(_TAKE)
+        self._gone: list[Place] = []
+        self._keeping: asyncio.Task[None] | None = None
+        self._letting_go: asyncio.Task[None] | None = None
+
+    async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
+        """Count one in each, if there is room in all; ``counts=False`` only looks."""
+        own = await self._local.hit(limits, counts=counts)
+        keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
+        found = await self._asked(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
+        if found is None:
+            return own
+        room, now, told = bool(found[0]), float(found[1]), [_count(row) for row in found[2]]
+        is_counted = room and counts
+        return Hit(room=room, now=now, counts=tuple(count.plus(now) if is_counted else count for count in told))
+
+    async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
+        """A place in each, if there is one in all; else the number of the first that is full."""
+        place = self._local.keep(tuple(name for name, _ in limits))
+        keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
+        try:
+            full = await self._asked(lambda: self._take(keys=keys, args=[str(place.id), self._seconds, *most]))
+        except BaseException:
+            self.give_back(place)
+            raise
+        if full is None:  # the places of this process alone
+            taken = await self._local.taken(place.names)
+            full = next((i for i, (one, limit) in enumerate(zip(taken, most, strict=True), 1) if one > limit), 0)
+        if full:
+            self._local.give_back(place)
+            return int(full) - 1
+        self._keep()
+        return place
+
+    def give_back(self, place: Place) -> None:
+        """Let others have it, soon."""
+        self._local.give_back(place)
+        self._gone.append(place)
+        if self._letting_go is None or self._letting_go.done():
+            self._letting_go = asyncio.create_task(self._let_go(), name="places-let-go")
+
+    async def taken(self, names: Sequence[str]) -> list[int]:
+        """How many places are taken in each."""
+
+        async def ask() -> list[int]:
+            now = (await self._redis.time())[0]
+            async with self._redis.pipeline(transaction=False) as pipeline:
+                for name in names:
+                    pipeline.zcount(PREFIX + name, now, "+inf")
+                return [int(number) for number in await pipeline.execute()]
+
+        return await self._asked(ask) or await self._local.taken(names)
+
+    async def close(self) -> None:
+        """Give every place back, and let go of the connections."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        for place in self._local.places:
+            self.give_back(place)
+        if self._letting_go is not None:
+            await self._letting_go
+        await self._redis.aclose()
+
+    async def _asked(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
+        """What the server says; ``None`` where it is away."""
+        if not self._circuit.allows():
+            return None
+        try:
+            async with asyncio.timeout(self._call_seconds):
+                found = await ask()
+        except Exception as error:  # noqa: BLE001 - a count must never fail its caller
+            self._circuit.failed()
+            _log.warning("counters.failed", error=type(error).__name__)
+            return None
+        except BaseException:
+            self._circuit.abandoned()
+            raise
+        self._circuit.succeeded()
+        return found
+
+    async def _let_go(self) -> None:
+        while self._gone:
+            gone, self._gone = self._gone, []
+
+            async def ask(gone: list[Place] = gone) -> list[Any]:
+                async with self._redis.pipeline(transaction=False) as pipeline:
+                    for place in gone:
+                        for name in place.names:
+                            pipeline.zrem(PREFIX + name, str(place.id))
+                    return await pipeline.execute()
+
+            await self._asked(ask)
+
+    def _keep(self) -> None:
+        if self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.create_task(self._renew(), name="places-kept")
+
+    async def _renew(self) -> None:
+        """While there are places: prolong them; a server that was emptied gets them again."""
+        while True:
+            await asyncio.sleep(self._seconds / 3)
+            places = self._local.places
+            if not places:
+                return
+
+            async def ask(places: Sequence[Place] = places) -> list[Any]:
+                until = float((await self._redis.time())[0]) + self._seconds
+                async with self._redis.pipeline(transaction=False) as pipeline:
+                    for place in places:
+                        for name in place.names:
+                            pipeline.zadd(PREFIX + name, {str(place.id): until})
+                            pipeline.expire(PREFIX + name, int(2 * self._seconds) + 1)
+                    return await pipeline.execute()
+
+            await self._asked(ask)
+
+
+def _count(row: Sequence[bytes]) -> SlidingCount:
+    """Of the fields of a hash, in any order."""
+    return SlidingCount(tuple(sorted((int(step), int(count)) for step, count in zip(row[::2], row[1::2], strict=True))))

@@ -1,0 +1,38 @@
+"""Rows of ``audit``: written in the transaction that they tell of, never changed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy import delete, insert, select
+from sqlmodel import col
+
+from app.core.model.records import AuditEntry, Page
+from app.storage.repositories.base import Repository
+from app.storage.repositories.cursor import BY_ID, cut, paged
+from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import columns, value
+from app.storage.tables import AuditRow
+
+_id = col(AuditRow.id)
+BATCH = 10_000
+"""Rows that are removed at a time: the next housekeeping removes more."""
+
+
+class AuditRepository(Repository):
+    """Rows of ``audit``."""
+
+    async def add(self, entry: AuditEntry) -> None:
+        """Insert. Raises ``NotFoundError`` when there is no such tenant."""
+        self._check_tenant(entry.tenant_id)
+        await self._session.execute(insert(AuditRow).values(**columns(entry, data=dict(entry.data))))
+
+    async def page(self, page: Page) -> tuple[list[AuditEntry], str | None]:
+        """In the order in which it happened; and the next cursor."""
+        rows = await self._session.all(paged(select(AuditRow), page, (_id,), BY_ID))
+        return cut([value(AuditEntry, row) for row in rows], page.limit, lambda entry: (entry.id,))
+
+    async def forget_older_than(self, age: timedelta) -> int:
+        """Housekeeping; how many were forgotten, at most ``BATCH``."""
+        old = select(_id).where(col(AuditRow.occurred_at) < now() - age).limit(BATCH)
+        return len(await self._session.all(delete(AuditRow).where(_id.in_(old)).returning(_id)))

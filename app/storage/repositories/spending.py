@@ -1,0 +1,98 @@
+"""What was spent on models within the last hour, by minute: of chats as it was noted, of the rest from its own rows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Float, cast, delete, func, or_, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.core.model.allowances import HOUR, Purpose, Spent
+from app.core.model.conversation import Usage
+from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import now
+from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
+
+_row = ChatSpendingRow
+_PRESENT: Final = func.transaction_timestamp()
+"""The transaction's time, not the clock's: what moves within a statement no index can be searched for."""
+KEPT: Final = timedelta(hours=3)
+
+
+class SpendingRepository(Repository):
+    """Rows of ``chat_spending``, and what compactions and verifications say of their calls."""
+
+    async def add_chat(self, tenant_id: UUID, key_id: UUID, used: Usage) -> None:
+        """Count one call of the chat model. Raises ``NotFoundError`` when there is no such tenant."""
+        self._check_tenant(tenant_id)
+        new = insert(ChatSpendingRow).values(
+            tenant_id=tenant_id,
+            key_id=key_id,
+            minute=func.date_trunc("minute", _PRESENT),
+            calls=1,
+            tokens=used.input_tokens + used.output_tokens,
+            cost_usd=used.cost_usd or 0.0,
+        )
+        added = {name: getattr(_row, name) + getattr(new.excluded, name) for name in ("calls", "tokens", "cost_usd")}
+        await self._session.execute(
+            new.on_conflict_do_update(index_elements=["tenant_id", "minute", "key_id"], set_=added)
+        )
+
+    async def of(self, purpose: Purpose, *, key_id: UUID | None = None) -> list[Spent]:
+        """What was spent on it within the last hour, minute by minute; of chats that of one key, if it is given."""
+        if purpose == "chat":
+            return await self._chats(key_id)
+        if purpose == "verification":
+            return await self._attempts(VerificationRow, VerificationRow.asked_at)
+        made = await self._attempts(CompactionRow, CompactionRow.finished_at)
+        return sorted([*made, *await self._details()], key=lambda one: one.minute)
+
+    async def forget_old(self) -> int:
+        """Housekeeping; how many rows were forgotten."""
+        statement = delete(_row).where(col(_row.minute) < now() - KEPT)
+        return len(await self._session.all(statement.returning(col(_row.minute))))
+
+    async def _chats(self, key_id: UUID | None) -> list[Spent]:
+        minute = col(_row.minute)
+        sums = (func.sum(col(_row.calls)), func.sum(col(_row.tokens)), func.sum(col(_row.cost_usd)))
+        statement = select(minute, *sums).where(minute > _PRESENT - HOUR).group_by(minute).order_by(minute)
+        if key_id is not None:
+            statement = statement.where(col(_row.key_id) == key_id)
+        return await self._spent(statement)
+
+    async def _attempts(self, table: Any, at: Any) -> list[Spent]:
+        """Metered calls among the attempts of rows; what has not ended counts as of now."""
+        attempt = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
+        minute = func.date_trunc("minute", func.coalesce(at, _PRESENT)).label("minute")
+        statement = select(minute, func.count(), *_used(attempt)).select_from(table)
+        recent = or_(col(at).is_(None), col(at) > _PRESENT - HOUR)
+        statement = statement.where(recent, attempt.op("->>")("metered") == "true")
+        return await self._spent(statement.group_by(minute).order_by(minute))
+
+    async def _details(self) -> list[Spent]:
+        row = DetailCallRow
+        minute = func.date_trunc("minute", col(row.called_at)).label("minute")
+        attempt: Any = col(row.attempt)
+        statement = select(minute, func.count(), *_used(attempt)).where(
+            col(row.called_at) > _PRESENT - HOUR, attempt.op("->>")("metered") == "true"
+        )
+        return await self._spent(statement.group_by(minute).order_by(minute))
+
+    async def _spent(self, statement: Any) -> list[Spent]:
+        return [
+            Spent(minute=minute, calls=int(calls), tokens=int(tokens or 0), usd=float(usd or 0))
+            for minute, calls, tokens, usd in await self._session.rows(statement)
+        ]
+
+
+def _used(attempt: Any) -> tuple[Any, Any]:
+    """Tokens and dollars of the calls."""
+    usage = attempt.op("->")("usage")
+    tokens = sum(
+        (func.coalesce(cast(usage.op("->>")(name), BigInteger), 0) for name in ("input_tokens", "output_tokens")),
+        start=cast(0, BigInteger),
+    )
+    return func.sum(tokens), func.sum(cast(usage.op("->>")("cost_usd"), Float))

@@ -1,0 +1,80 @@
+"""Fair shares of the database's connections: no tenant takes them all, and who waits is served in order.
+
+One ``ConnectionShares`` belongs to one engine and its event loop. The system scope (``None``) waits for nobody: key
+look-ups and the sweeper hold a connection for one statement or two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+from uuid import UUID
+
+from app.core.model.errors import BusyError
+
+WAIT_SECONDS: Final = 8.0
+"""Shorter than the pool's own patience, so that the tenant that is over its share is the one that is told."""
+MOST_WAITING: Final = 200
+"""Of one tenant; more are refused at once."""
+RETRY_AFTER: Final = 1.0
+
+
+class ConnectionShares:
+    """How many connections each tenant may hold at once.
+
+    Args:
+        most: of one tenant; the rest of the pool is always there for others.
+        seconds: how long one waits for its turn.
+        waiting: how many of one tenant may wait.
+    """
+
+    def __init__(self, most: int, *, seconds: float = WAIT_SECONDS, waiting: int = MOST_WAITING) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._most_waiting = waiting
+        self._tenants: dict[UUID, _Share] = {}
+
+    async def take(self, tenant_id: UUID) -> None:
+        """Wait for a connection of the tenant's share. Raises ``BusyError``."""
+        share = self._tenants.setdefault(tenant_id, _Share(self._most))
+        if share.waiting >= self._most_waiting:
+            raise _busy()
+        share.waiting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                await share.free.acquire()
+        except TimeoutError:
+            raise _busy() from None
+        else:
+            share.held += 1
+        finally:
+            share.waiting -= 1
+            self._forget(tenant_id, share)
+
+    def give_back(self, tenant_id: UUID) -> None:
+        """Let the next one of the tenant have it."""
+        share = self._tenants[tenant_id]
+        share.held -= 1
+        share.free.release()
+        self._forget(tenant_id, share)
+
+    def _forget(self, tenant_id: UUID, share: _Share) -> None:
+        if not share.held and not share.waiting:
+            self._tenants.pop(tenant_id, None)
+
+
+class _Share:
+    """Of one tenant; a semaphore serves those who wait in their order."""
+
+    def __init__(self, most: int) -> None:
+        self.free = asyncio.Semaphore(most)
+        self.held = 0
+        self.waiting = 0
+
+
+def _busy() -> BusyError:
+    return BusyError(
+        "too many requests of this tenant wait for the database: send fewer at once",
+        retry_after=RETRY_AFTER,
+        extra={"reason": "busy"},
+    )

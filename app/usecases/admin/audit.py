@@ -1,0 +1,20 @@
+"""Reading who did what."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from app.core.model.records import AuditEntry, Page
+from app.usecases.shared.shell import Shell
+
+
+class AuditService:
+    """The record of a tenant; it is written where things are done (``shared.asking.audit``)."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def page(self, tenant_id: UUID, page: Page) -> tuple[list[AuditEntry], str | None]:
+        """Entries in the order in which it happened; and the next cursor."""
+        async with self._shell.uow(tenant_id) as uow:
+            return await uow.audit.page(page)

@@ -1,0 +1,79 @@
+"""Keys that are guessed: each address may fail so often a minute, then it waits."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from app.core.model.allowances import SlidingCount
+from app.core.model.errors import RateLimitedError
+
+MOST_ADDRESSES: Final = 10_000
+MOST_KNOWN: Final = 10_000
+IPV6_NETWORK: Final = 64
+"""Bits of an address that its holder cannot choose."""
+
+
+class FailedKeys:
+    """Counts failures in this process, in bounded memory: the address that was heard of longest ago is forgotten first.
+
+    A key that was good a while ago is let through however often others fail from its address, so that nobody can shut
+    out those behind the same proxy.
+
+    Args:
+        most: failures a minute and address; 0 = any number.
+        monotonic: seconds that never go back.
+    """
+
+    def __init__(self, most: int, monotonic: Callable[[], float]) -> None:
+        self._most = most
+        self._monotonic = monotonic
+        self._failed: OrderedDict[str, SlidingCount] = OrderedDict()
+        self._good: OrderedDict[bytes, None] = OrderedDict()
+
+    def check(self, address: str | None, digest: bytes) -> None:
+        """Before a key is looked up. Raises ``RateLimitedError``."""
+        if not self._most or address is None or digest in self._good:
+            return
+        count, now = self._failed.get(_network(address)), self._monotonic()
+        wait = count.standing(now, self._most, "key").wait if count else 0.0
+        if not wait:
+            return
+        raise RateLimitedError(
+            "too many requests with keys that are not valid came from this address: wait, and check the key",
+            retry_after=wait,
+            extra={"reason": "failed_keys", "limit": self._most},
+        )
+
+    def failed(self, address: str | None) -> None:
+        """A key was unknown, revoked or expired."""
+        if address is None:
+            return
+        name = _network(address)
+        self._failed[name] = self._failed.pop(name, SlidingCount()).plus(self._monotonic())
+        if len(self._failed) > MOST_ADDRESSES:
+            self._failed.popitem(last=False)
+
+    def succeeded(self, digest: bytes) -> None:
+        """A key was good."""
+        self._good[digest] = None
+        self._good.move_to_end(digest)
+        if len(self._good) > MOST_KNOWN:
+            self._good.popitem(last=False)
+
+    def forget(self, digest: bytes) -> None:
+        """A key that was good is so no more."""
+        self._good.pop(digest, None)
+
+
+def _network(address: str) -> str:
+    """The address; of IPv6 the network, whose single addresses are free to choose."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:64]
+    if found.version == 4:  # noqa: PLR2004 - IPv4
+        return address
+    return str(ipaddress.ip_network((found, IPV6_NETWORK), strict=False))

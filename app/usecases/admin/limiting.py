@@ -1,0 +1,236 @@
+"""What a tenant and a key may ask for: counted, refused beyond its limits, and told.
+
+Requests, running turns and open streams are counted over all processes by ``Counters``; calls, tokens and money stand
+in the database. Whoever needs no key has no limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Literal
+from uuid import UUID
+
+from app.core.model.allowances import (
+    TENANT_ONLY,
+    Limits,
+    Purpose,
+    Standing,
+    Whose,
+    has_hourly,
+    hourly,
+    tightest,
+)
+from app.core.model.errors import DependencyUnavailableError, RateLimitedError
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.ports import Counters, Place
+from app.usecases.shared.asking import Principal, asker, asking
+from app.usecases.shared.shell import Shell
+
+PURPOSES: Final[tuple[Purpose, ...]] = ("chat", "compaction", "verification")
+REQUESTS: Final = "requests_per_minute"
+Kind = Literal["running_turns", "open_streams"]
+PLACES: Final[tuple[Kind, ...]] = ("running_turns", "open_streams")
+TRY_AGAIN: Final = 2.0
+"""Seconds after which a place may be free."""
+WORDS: Final = {
+    REQUESTS: "requests a minute",
+    "running_turns": "replies that are being made at once",
+    "open_streams": "streams that are open at once",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Limits that hold for somebody."""
+
+    whose: Whose
+    id: UUID
+    limits: Limits
+
+    def name(self, limit: str) -> str:
+        """Under which it is counted."""
+        return f"{limit}:{self.whose}:{self.id}"
+
+
+@dataclass(slots=True)
+class _Followed:
+    """Keys with open streams: each is told when its key is not usable any more."""
+
+    ended: defaultdict[UUID, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
+    looking: asyncio.Task[None] | None = None
+
+
+class LimitService:
+    """Limits of one process's requests.
+
+    Args:
+        shell: The ports.
+        counters: What is counted over all processes.
+        tenant: Limits of each tenant.
+        key: Limits of each key that has none of its own.
+    """
+
+    def __init__(self, shell: Shell, counters: Counters, *, tenant: Limits, key: Limits) -> None:
+        self._shell = shell
+        self._counters = counters
+        self._tenant = tenant
+        self._key = key
+        self._followed = _Followed()
+
+    async def admit(self, principal: Principal) -> Standing | None:
+        """Count a request; how the tightest of its limits stands. Raises ``RateLimitedError``."""
+        bounds = [bound for bound in self._bounds(principal) if bound.limits.requests_per_minute is not None]
+        if not bounds:
+            return None
+        found = await self._requests(bounds, counts=True)
+        if any(standing.wait for standing in found[1]) and not found[0]:
+            raise _over(max(found[1], key=lambda one: one.wait))
+        return tightest(found[1])
+
+    async def take(self, kind: Kind) -> Place | None:
+        """A place for a turn or a stream of whoever asks; ``None`` without limits. Raises ``RateLimitedError``."""
+        principal = asker()
+        bounds = [] if principal is None else self._bounds(principal)
+        limited = [(bound, most) for bound in bounds if (most := getattr(bound.limits, kind)) is not None]
+        if not limited:
+            return None
+        taken = await self._counters.take([(bound.name(kind), most) for bound, most in limited])
+        if isinstance(taken, Place):
+            return taken
+        bound, most = limited[taken]
+        raise _over(Standing(name=kind, whose=bound.whose, limit=most, used=most, resets_in=TRY_AGAIN, wait=TRY_AGAIN))
+
+    async def hold(self, kind: Kind) -> None:
+        """A place until the present request ends. Raises ``RateLimitedError``."""
+        place, present = await self.take(kind), asking()
+        if place is not None and present is not None:
+            present.at_end.append(lambda: self.give_back(place))
+
+    def give_back(self, place: Place | None) -> None:
+        """Let others have it."""
+        if place is not None:
+            self._counters.give_back(place)
+
+    async def check_chat(self, uow: UnitOfWork) -> None:
+        """Before a turn that costs money. Raises ``RateLimitedError`` where what chats may spend is spent."""
+        principal = asker()
+        if principal is not None:
+            over = [one for one in await self._spent(uow, principal, ("chat",)) if one.wait]
+            if over:
+                raise _over(max(over, key=lambda one: one.wait))
+
+    async def standings(self, principal: Principal) -> list[Standing]:
+        """Every limit of the key and its tenant, as it stands."""
+        bounds = self._bounds(principal)
+        counted = [bound for bound in bounds if bound.limits.requests_per_minute is not None]
+        requests = (await self._requests(counted, counts=False))[1] if counted else []
+        async with self._shell.uow(principal.tenant_id) as uow:
+            spent = await self._spent(uow, principal, PURPOSES)
+        return [*requests, *await self._places(bounds), *spent]
+
+    def stream_seconds(self, principal: Principal) -> float | None:
+        """How long a stream lasts."""
+        lives = [bound.limits.stream_seconds for bound in self._bounds(principal)]
+        return min((life for life in lives if life is not None), default=None)
+
+    async def stream_over(self, principal: Principal) -> None:
+        """Return when a stream of the key has to end: it is old, or the key is revoked or expired."""
+        key_id = principal.key_id
+        if key_id is None:
+            await asyncio.Event().wait()
+            return
+        ended = asyncio.Event()
+        self._followed.ended[key_id].add(ended)
+        if self._followed.looking is None or self._followed.looking.done():
+            self._followed.looking = asyncio.create_task(self._look(), name="keys-of-streams")
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.stream_seconds(principal)):
+                    await ended.wait()
+        finally:
+            self._followed.ended[key_id].discard(ended)
+            if not self._followed.ended[key_id]:
+                del self._followed.ended[key_id]
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._followed.looking is not None:
+            self._followed.looking.cancel()
+            await asyncio.gather(self._followed.looking, return_exceptions=True)
+
+    def _bounds(self, principal: Principal) -> list[_Bound]:
+        if principal.key_id is None:
+            return []
+        own = self._key.overridden(dict(principal.limits))
+        return [_Bound("tenant", principal.tenant_id, self._tenant), _Bound("key", principal.key_id, own)]
+
+    async def _requests(self, bounds: Sequence[_Bound], *, counts: bool) -> tuple[bool, list[Standing]]:
+        limits = [bound.limits.requests_per_minute or 0 for bound in bounds]
+        names = [bound.name(REQUESTS) for bound in bounds]
+        hit = await self._counters.hit(list(zip(names, limits, strict=True)), counts=counts)
+        each = zip(bounds, limits, hit.counts, strict=True)
+        return hit.room, [count.standing(hit.now, limit, bound.whose) for bound, limit, count in each]
+
+    async def _places(self, bounds: Sequence[_Bound]) -> list[Standing]:
+        limited = [
+            (kind, bound, most)
+            for kind in PLACES
+            for bound in bounds
+            if (most := getattr(bound.limits, kind)) is not None
+        ]
+        taken = await self._counters.taken([bound.name(kind) for kind, bound, _ in limited]) if limited else []
+        return [
+            Standing(
+                name=kind,
+                whose=bound.whose,
+                limit=most,
+                used=used,
+                resets_in=TRY_AGAIN if used else 0.0,
+                wait=TRY_AGAIN if used >= most else 0.0,
+            )
+            for (kind, bound, most), used in zip(limited, taken, strict=True)
+        ]
+
+    async def _spent(self, uow: UnitOfWork, principal: Principal, purposes: Iterable[Purpose]) -> list[Standing]:
+        now = self._shell.clock.now()
+        found: list[Standing] = []
+        for purpose in purposes:
+            for bound in self._bounds(principal):
+                is_out = bound.whose == "key" and f"{purpose}_usd_per_hour" in TENANT_ONLY
+                if not is_out and has_hourly(bound.limits, purpose):
+                    spent = await uow.spending.of(purpose, key_id=bound.id if bound.whose == "key" else None)
+                    found += hourly(purpose, spent, bound.limits, bound.whose, now)
+        return found
+
+    async def _look(self) -> None:
+        """While there are streams: one question for all of their keys, every second or two."""
+        while self._followed.ended:
+            keys = list(self._followed.ended)
+            with suppress(DependencyUnavailableError):
+                async with self._shell.uow(None) as uow:
+                    usable = await uow.keys.usable(keys)
+                for key_id in set(keys) - usable:
+                    for ended in self._followed.ended.get(key_id, ()):
+                        ended.set()
+            await self._shell.clock.sleep(self._shell.timings.event_poll_seconds)
+
+
+def _over(standing: Standing) -> RateLimitedError:
+    words = WORDS.get(standing.name) or standing.name.replace("_", " ")
+    limit = f"{standing.limit:g}"
+    return RateLimitedError(
+        f"the limit of this {standing.whose} is reached: {limit} {words}; try again in {math.ceil(standing.wait)} s",
+        retry_after=standing.wait,
+        extra={
+            "reason": standing.name,
+            "whose": standing.whose,
+            "limit": standing.limit,
+            "remaining": 0,
+            "reset_seconds": math.ceil(max(standing.wait, standing.resets_in)),
+        },
+    )

@@ -1,0 +1,358 @@
+"""Limits of tenants and keys, asked over HTTP with a real database; each with its control."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from sqlalchemy import AsyncAdaptedQueuePool, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.core.model.conversation import Usage
+from app.infrastructure.counters import LocalCounters, RedisCounters
+from app.storage.shares import ConnectionShares
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
+from app.usecases.ports import Counters, Place
+from tests.fakes import Reply, ScriptedChatModel
+from tests.integration.keyed import Keyed, keyed
+
+RATES = ("ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
+CHAT = {"content": "hello"}
+PROMPT = {"model": "throughline", "messages": [{"role": "user", "content": "hello"}]}
+
+
+def rates(response: httpx.Response) -> tuple[str, ...]:
+    return tuple(response.headers.get(name, "") for name in RATES)
+
+
+def refused(response: httpx.Response, reason: str, whose: str = "key") -> None:
+    problem = response.json()
+    assert (response.status_code, problem["code"]) == (429, "rate_limited"), problem
+    assert (problem["reason"], problem.get("whose")) == (reason, whose)
+    assert int(response.headers["retry-after"]) >= 1
+    assert response.headers["ratelimit-remaining"] == "0"
+
+
+async def begun(client: httpx.AsyncClient, **body: Any) -> str:
+    response = await client.post("/conversations", json=body)
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
+
+
+def holding() -> tuple[ScriptedChatModel, asyncio.Event, asyncio.Event]:
+    """A model that answers once it may; what says that it was asked, and what lets it."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def meanwhile() -> None:
+        asked.set()
+        await go_on.wait()
+
+    return ScriptedChatModel(Reply(pieces=("All right.",), meanwhile=meanwhile)), asked, go_on
+
+
+async def test_requests_are_counted_for_the_key_and_for_its_tenant(begin: UnitOfWorkFactory) -> None:
+    now = 1_000_000.0
+    limits: dict[str, Any] = {"tenant_limits": {"requests_per_minute": 5}, "key_limits": {"requests_per_minute": 3}}
+    async with keyed(begin, counters=LocalCounters(lambda: now), **limits) as api:
+        names = [str(uuid4()), str(uuid4())]
+        (_, mine), (_, sisters), (_, others) = [await api.key(names[number]) for number in (0, 0, 1)]
+        async with api.client(mine) as client:
+            answers = [await client.get("/conversations") for _ in range(3)]
+            assert [answer.status_code for answer in answers] == [200] * 3
+            assert [rates(answer)[:2] for answer in answers] == [("3", "2"), ("3", "1"), ("3", "0")]
+            over = await client.get("/conversations")
+            refused(over, "requests_per_minute")
+            assert rates(over) == ("3", "0", "65")
+            theirs = await client.get("/v1/models")
+            assert (theirs.status_code, theirs.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+            assert theirs.headers["retry-after"] == "65"
+        async with api.client(sisters) as client:
+            assert [(await client.get("/conversations")).status_code for _ in range(2)] == [200] * 2
+            refused(await client.get("/conversations"), "requests_per_minute", "tenant")
+        async with api.client(others) as client:
+            assert (await client.get("/conversations")).status_code == 200, "another tenant does not notice"
+        async with api.client() as client:  # control: in open mode nothing is limited, and no header says so
+            answers = [await client.get("/conversations") for _ in range(10)]
+            assert {(answer.status_code, rates(answer)) for answer in answers} == {(200, ("", "", ""))}
+        now += 65
+        async with api.client(mine) as client:
+            assert (await client.get("/conversations")).status_code == 200, "after what Retry-After said"
+
+
+async def test_limits_are_shown_and_a_key_has_its_own(begin: UnitOfWorkFactory) -> None:
+    async with keyed(begin, key_limits={"requests_per_minute": 9}) as api:
+        key_id, secret = await api.key(str(uuid4()), limits={"running_turns": 2})
+        await api.container.keys.change(key_id, limits={"requests_per_minute": None, "chat_usd_per_hour": 1.5})
+        async with api.client(secret) as client:
+            told = (await client.get("/limits")).json()
+        found = {(one["of"], one["name"]): (one["limit"], one["used"], one["remaining"]) for one in told["limits"]}
+        assert (told["key_id"], told["user_id"], told["stream_seconds"]) == (str(key_id), None, 3600)
+        assert found["tenant", "requests_per_minute"] == (6000, 1, 5999)
+        assert ("key", "requests_per_minute") not in found
+        assert found["key", "running_turns"] == (2, 0, 2)
+        assert found["key", "chat_usd_per_hour"] == (1.5, 0, 1.5)
+        assert found["tenant", "compaction_usd_per_hour"] == (50, 0, 50)
+        async with api.client() as client:  # control: without a key there are none
+            assert (await client.get("/limits")).json()["limits"] == []
+
+
+async def test_running_turns(begin: UnitOfWorkFactory) -> None:
+    """One more is refused before anything is stored; an answer that is kept nowhere counts, a repeated one does not."""
+    model, asked, go_on = holding()
+    async with keyed(begin, chat=model, key_limits={"running_turns": 1}) as api:
+        _, secret = await api.key(str(uuid4()))
+        async with api.client(secret) as client:
+            first, second = await begun(client), await begun(client)
+            once = {"Idempotency-Key": "once"}
+            running = asyncio.create_task(client.post(f"/conversations/{first}/chat", json=CHAT, headers=once))
+            await asked.wait()
+            refused(await client.post(f"/conversations/{second}/chat", json=CHAT), "running_turns")
+            stateless = await client.post("/v1/chat/completions", json=PROMPT)
+            assert (stateless.status_code, stateless.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+            assert (await client.get(f"/conversations/{second}/messages")).json()["data"] == []
+            again = asyncio.create_task(client.post(f"/conversations/{first}/chat", json=CHAT, headers=once))
+            await asyncio.sleep(0.05)
+            go_on.set()
+            assert [(await one).status_code for one in (running, again)] == [201, 201], "it follows the first"
+            assert (await client.post(f"/conversations/{second}/chat", json=CHAT)).status_code == 201
+            assert (await client.post("/v1/chat/completions", json=PROMPT)).status_code == 200
+            standing = (await client.get("/limits")).json()["limits"]
+            used = {one["used"] for one in standing if one["name"] == "running_turns"}
+            assert used == {0}, "every place was given back"
+
+
+async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None:
+    model = ScriptedChatModel(Reply(pieces=("Yes.",), usage=Usage(input_tokens=60, output_tokens=40, cost_usd=0.25)))
+    limits = {"chat_tokens_per_hour": 150, "chat_usd_per_hour": None}
+    async with keyed(begin, chat=model, key_limits=limits) as api:
+        tenant = str(uuid4())
+        (_, mine), (_, sisters) = await api.key(tenant), await api.key(tenant)
+        async with api.client(mine) as client, api.client(sisters) as sister:
+            conversation = await begun(client)
+            assert (await client.post(f"/conversations/{conversation}/chat", json=CHAT)).status_code == 201
+            assert (await client.post("/v1/chat/completions", json=PROMPT)).status_code == 200
+            over = await client.post(f"/conversations/{conversation}/chat", json=CHAT)
+            refused(over, "chat_tokens_per_hour")
+            assert 3_000 < int(over.headers["retry-after"]) <= 3_660
+            assert (await client.post("/v1/chat/completions", json=PROMPT)).status_code == 429
+            assert (await sister.post("/v1/chat/completions", json=PROMPT)).status_code == 200, "control: its own hour"
+            standing = {(one["of"], one["name"]): one["used"] for one in (await sister.get("/limits")).json()["limits"]}
+            assert standing["key", "chat_tokens_per_hour"] == 100
+            assert standing["tenant", "chat_usd_per_hour"] == pytest.approx(0.75)
+            assert standing["tenant", "chat_calls_per_hour"] == 3
+
+
+async def test_compactions_spend_the_tenant_s_hour(begin: UnitOfWorkFactory) -> None:
+    """The first is the control; the next is refused, since the tokens of the first are more than the hour has."""
+    limits = {"compaction_tokens_per_hour": 100}
+    async with keyed(begin, auth_required=True, host="0.0.0.0", tenant_limits=limits) as api:  # noqa: S104
+        _, secret = await api.key(str(uuid4()))
+        async with api.client(secret) as client:
+            conversation = await begun(client, policy={"context_window": 4_000})
+            said = [{"role": "user", "content": f"crate {seq} of the shipment came " * 9} for seq in range(9)]
+            for status in (200, 429):
+                await client.post(f"/conversations/{conversation}/messages/batch", json={"messages": said})
+                answer = await client.post(f"/conversations/{conversation}/compact", json={})
+                assert answer.status_code == status, answer.text
+            standing = {one["name"]: one["used"] for one in (await client.get("/limits")).json()["limits"]}
+            assert standing["compaction_tokens_per_hour"] >= 500
+
+
+async def test_streams_end_with_their_key_and_are_limited(begin: UnitOfWorkFactory) -> None:
+    limits = {"open_streams": 1}
+    async with keyed(begin, key_limits=limits, event_poll_seconds=0.05) as api:
+        key_id, secret = await api.key(str(uuid4()))
+        async with api.client(secret) as client, asyncio.timeout(20):
+            conversation = await begun(client)
+            stream = asyncio.create_task(client.get(f"/conversations/{conversation}/events"))
+            await until(lambda: api.container.limits._followed.ended)
+            refused(await client.get(f"/conversations/{conversation}/events"), "open_streams")
+            await asyncio.sleep(0.15)
+            assert not stream.done(), "control: it lasts as long as its key"
+            await api.container.keys.revoke(key_id)
+            assert (await stream).status_code == 200
+            assert (await client.get("/limits")).status_code == 401
+        _, short = await api.key(str(uuid4()), limits={"stream_seconds": 0.1})
+        async with api.client(short) as client, asyncio.timeout(20):
+            await client.get(f"/conversations/{await begun(client)}/events")
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+
+
+async def counted(counters: Counters, limit: int) -> int:
+    """How many of eight find room."""
+    return sum([(await counters.hit([("n", limit)])).room for _ in range(8)])
+
+
+async def test_processes_count_together(redis_url: str) -> None:
+    one, two = RedisCounters(redis_url, call_seconds=30), RedisCounters(redis_url, call_seconds=30)
+    try:
+        assert (await counted(one, 5), await counted(two, 7)) == (5, 2), "two processes, one count"
+        assert (await one.hit([("n", 8), ("full", 0)])).room is False
+        assert (await two.hit([("n", 8)], counts=False)).counts[0].used == 7, (
+            "what is refused, or looked at, counts not"
+        )
+        places = [await counters.take([("p", 2), ("q", 9)]) for counters in (one, two, one)]
+        assert [isinstance(place, Place) for place in places] == [True, True, False]
+        assert places[2] == 0, "the first that is full"
+        assert await two.taken(["p", "q"]) == [2, 2]
+        one.give_back(cast("Place", places[0]))
+        await until(lambda: one._letting_go is not None and one._letting_go.done())
+        assert isinstance(await two.take([("p", 2)]), Place)
+        alone = LocalCounters(), LocalCounters()  # control: counted apart, both have room
+        assert [await counted(counters, 5) for counters in alone] == [5, 5]
+    finally:
+        await one.close()
+        await two.close()
+
+
+async def test_without_the_server_each_process_counts_for_itself_and_nobody_waits() -> None:
+    counters = RedisCounters("redis://127.0.0.1:9/0")
+    async with asyncio.timeout(5):
+        assert await counted(counters, 5) == 5
+        places = [await counters.take([("p", 1)]) for _ in range(2)]
+        assert isinstance(places[0], Place)
+        assert places[1] == 0
+        counters.give_back(places[0])
+        assert await counters.taken(["p"]) == [0]
+        await counters.close()
+
+
+class TestFairShares:
+    async def test_who_waits_for_a_model_or_a_slow_client_holds_no_connection(
+        self, begin: UnitOfWorkFactory, engine: AsyncEngine
+    ) -> None:
+        model, asked, go_on = holding()
+        pool = cast("AsyncAdaptedQueuePool", engine.pool)
+        async with keyed(begin, chat=model) as api:
+            _, secret = await api.key(str(uuid4()))
+            async with api.client(secret) as client:
+                turns = [await begun(client) for _ in range(2)]
+                tasks: list[asyncio.Task[Any]] = [
+                    asyncio.create_task(client.post(f"/conversations/{one}/chat", json=CHAT)) for one in turns
+                ]
+                tasks.append(asyncio.create_task(client.post("/v1/chat/completions", json=PROMPT)))
+                reading, writing = asyncio.Event(), asyncio.Event()
+                tasks.append(asyncio.create_task(slow_body(api, secret, reading, go_on)))
+                tasks.append(asyncio.create_task(slow_export(api, secret, turns[0], writing, go_on)))
+                await asyncio.gather(asked.wait(), reading.wait(), writing.wait())
+                await until(lambda: len(model.requests) == 3)
+                await until(lambda: pool.checkedout() == 0)
+                assert (await client.get("/healthz")).status_code == 200
+                async with begin(None) as uow:  # control: what is held is seen
+                    await uow.keys.any()
+                    seen = set()
+                    for _ in range(20):
+                        seen.add(pool.checkedout())
+                        await asyncio.sleep(0.005)
+                    assert min(seen) >= 1
+                go_on.set()
+                await asyncio.gather(*tasks)
+
+    async def test_no_tenant_takes_all_connections(self, engine: AsyncEngine) -> None:
+        """With all of one tenant's share held, its next one waits, and another tenant's goes on."""
+        mine, others = uuid4(), uuid4()
+        shares = ConnectionShares(2, seconds=0.1, waiting=1)
+        fair = unit_of_work_factory(engine, shares=shares)
+        async with fair(mine) as first, fair(mine) as second:
+            await asyncio.gather(*(asyncio.create_task(held(uow)) for uow in (first, second)))
+            waiting = asyncio.create_task(used(fair, mine))
+            await asyncio.sleep(0)
+            with pytest.raises(Exception, match="too many requests of this tenant wait"):
+                await asyncio.create_task(used(fair, mine))  # one waits already
+            await asyncio.create_task(used(fair, others))
+            with pytest.raises(Exception, match="too many requests of this tenant wait"):
+                await waiting  # its time was over
+        async with fair(mine) as third:
+            await held(third)
+        unfair = unit_of_work_factory(engine)  # control: without shares all are held at once
+        async with unfair(mine) as first, unfair(mine) as second, unfair(mine) as third:
+            for uow in (first, second, third):
+                await held(uow)
+        assert not shares._tenants, "nothing is remembered of tenants that hold nothing"
+
+    async def test_a_second_unit_of_work_within_the_first_waits_for_no_share(self, engine: AsyncEngine) -> None:
+        fair = unit_of_work_factory(engine, shares=ConnectionShares(1, seconds=0.1))
+        tenant = uuid4()
+        async with fair(tenant) as outer:
+            await held(outer)
+            async with fair(tenant) as inner:
+                await held(inner)
+
+
+async def held(uow: Any) -> None:
+    await uow.keys.all()
+
+
+async def used(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    async with begin(tenant) as uow:
+        await held(uow)
+
+
+async def slow_body(api: Keyed, secret: str, reading: asyncio.Event, go_on: asyncio.Event) -> None:
+    """A client that sends half of its body, and the rest much later."""
+
+    async def body() -> Any:
+        yield b'{"title": '
+        reading.set()
+        await go_on.wait()
+        yield b'"slow"}'
+
+    async with api.client(secret) as client:
+        sent = await client.post("/conversations", content=body(), headers={"Content-Type": "application/json"})
+        assert sent.status_code == 201
+
+
+async def slow_export(api: Keyed, secret: str, conversation: str, writing: asyncio.Event, go_on: asyncio.Event) -> None:
+    """A client that takes the beginning of a file, and the rest much later."""
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        if message.get("body"):
+            writing.set()
+            await go_on.wait()
+
+    headers = [(b"authorization", f"Bearer {secret}".encode()), (b"host", b"localhost")]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": f"/conversations/{conversation}/export",
+        "raw_path": b"",
+        "query_string": b"",
+        "headers": headers,
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("localhost", 80),
+        "client": ("127.0.0.1", 1),
+        "root_path": "",
+    }
+    await api.app(scope, receive, send)
+
+
+async def test_last_use_is_written_aside_and_seldom(begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
+    async with keyed(begin) as api:
+        key_id, secret = await api.key(str(uuid4()))
+        async with api.client(secret) as client:
+            await client.get("/limits")
+            await api.container.keys.drain()
+            first = await last_use(engine, key_id)
+            assert first is not None
+            await client.get("/limits")
+            await api.container.keys.drain()
+            assert await last_use(engine, key_id) == first, "control: within a minute it is not written again"
+
+
+async def last_use(engine: AsyncEngine, key_id: Any) -> Any:
+    async with engine.connect() as connection:
+        found = await connection.execute(text("SELECT last_used_at FROM api_keys WHERE id = :id"), {"id": key_id})
+        return found.scalar_one()
