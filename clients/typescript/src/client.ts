@@ -399,6 +399,16 @@ export class Throughline {
     return (await found(this.api.GET("/presets", sent(options)))).data;
   }
 
+  /** The limits of the key and of its tenant, and how much of each is left. */
+  limits(options: Asked = {}): Promise<Schemas["KeyLimits"]> {
+    return found(this.api.GET("/limits", sent(options)));
+  }
+
+  /** Who did what; needs the scope `admin`. */
+  audit(options: Listed = {}): Each<Schemas["AuditEntry"]> {
+    return each((page) => this.api.GET("/audit", { params: { query: page }, ...sent(options) }), options);
+  }
+
   /** What a text, or messages, would weigh. */
   countTokens(of: string | Body<"TokenCountRequest">, options: Keyed = {}): Promise<Schemas["TokenCount"]> {
     return found(
