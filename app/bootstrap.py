@@ -62,6 +62,9 @@ from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.working import WorkBook
+from app.usecases.ui.asking import AskingService
+from app.usecases.ui.services import UiServices
+from app.usecases.ui.threads import ThreadService
 from app.usecases.verification.examining import ExaminationService
 from app.usecases.verification.run import VerificationService
 
@@ -115,6 +118,8 @@ class Container:
     measuring: Measuring
     openai: OpenAIServices
     """What clients of OpenAI's API ask for."""
+    ui: UiServices
+    """What frontends of the AI SDK ask for."""
 
     @property
     def forks(self) -> ForkService:
@@ -246,6 +251,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             conversations=conversations,
             erasure=erasure,
         ),
+        ui=UiServices(asking=AskingService(shell, chat), threads=ThreadService(shell)),
     )
 
 

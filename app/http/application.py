@@ -45,6 +45,7 @@ from app.http.openai import socket as openai_socket
 from app.http.openai.inputs import CONVERSATION_HEADERS, USER_HEADERS
 from app.http.openai.sending import HEADER
 from app.http.shutdown import Stopping
+from app.http.ui import routes as ui
 from app.settings import Settings
 
 ROUTERS: Final = (
@@ -60,6 +61,7 @@ ROUTERS: Final = (
     segments.router,
     chat.router,
     turns.router,
+    ui.router,
     compactions.operations,
     compactions.router,
     context.router,

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic_core import to_json
 
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, PagingFromStart, Services, Tenant, bearer_key
+from app.http.errors import wish_of
 from app.http.present import present_list, present_message
 from app.http.requests import MessageAppend, MessageBatch
 from app.http.routing import TenantRoute
+from app.http.telling import Teller
+from app.http.ui.history import present_thread
+
+Format = Annotated[
+    Literal["plain", "ui"],
+    Query(description="`ui`: as messages of the AI SDK; `limit` counts stored messages, and no answer is cut in two."),
+]
 
 router = APIRouter(
     prefix="/conversations/{conversation_id}/messages",
@@ -43,9 +53,18 @@ async def append_messages(
     return schemas.MessageBatchResult(data=[present_message(message) for message in appended])
 
 
-@router.get("")
+@router.get("", response_model=schemas.Listing[schemas.Message])
 async def list_messages(
-    conversation_id: UUID, services: Services, tenant: Tenant, page: PagingFromStart
-) -> schemas.Listing[schemas.Message]:
+    conversation_id: UUID,
+    request: Request,
+    services: Services,
+    tenant: Tenant,
+    page: PagingFromStart,
+    format: Format = "plain",  # noqa: A002 - the name of the parameter
+) -> schemas.Listing[schemas.Message] | Response:
     """The full history, oldest first unless asked otherwise; no compaction ever changes it."""
+    if format == "ui":
+        thread = await services.ui.threads.page(tenant, conversation_id, page)
+        teller = Teller(services, tenant, conversation_id, wish_of(request))
+        return Response(to_json(await present_thread(thread, teller)), media_type="application/json")
     return present_list(await services.messages.page(tenant, conversation_id, page), present_message)

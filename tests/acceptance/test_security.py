@@ -37,6 +37,9 @@ BODIES: Final[dict[tuple[str, str], Json]] = {
     ("post", "/conversations/{conversation_id}/messages"): {"role": "user", "content": "Hello."},
     ("post", "/conversations/{conversation_id}/messages/batch"): {"messages": [{"role": "user", "content": "Hello."}]},
     ("post", "/conversations/{conversation_id}/chat"): {"content": "Hello."},
+    ("post", "/conversations/{conversation_id}/ui"): {
+        "message": {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hello."}]}
+    },
     ("post", "/conversations/{conversation_id}/restore"): {"state_version": 1},
     ("post", "/tokens/count"): {"text": "Hello."},
     ("patch", "/conversations/{conversation_id}/anchors/{anchor_id}"): {"status": "resolved"},
@@ -154,6 +157,16 @@ def test_another_tenants_object_is_the_same_404_as_an_unknown_one(
     assert (alices.get(), alices.history(), alices.compactions()) == before
     if method == "get" and not path.endswith("/events"):
         assert call(alices.http, method, path, ids).is_success, "control: its owner sees it"
+
+
+def test_another_tenants_history_as_a_frontend_reads_it(guarded: Guarded, alices: Talk) -> None:
+    with guarded.client("bob") as bob:
+        foreign, unknown = (
+            bob.get(f"/conversations/{id_}/messages", params={"format": "ui"}) for id_ in (alices.id, uuid4())
+        )
+    refused(foreign, 404, "not_found")
+    assert without_id(foreign) == without_id(unknown)
+    assert alices.get("/messages", format="ui")["data"], "control: its owner sees it"
 
 
 # The same for clients of OpenAI's API, in its form.

@@ -86,6 +86,12 @@ class CompactionRepository(LeasedRepository):
         found = await self._all(paged(statement, page, (_id,), BY_ID))
         return cut(found, page.limit, lambda compaction: (compaction.id,))
 
+    async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Compaction]:
+        """Those asked for after one id and before another, in order; ``None``: from the first, to the last."""
+        bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
+        of = col(CompactionRow.conversation_id) == conversation_id
+        return await self._all(select(CompactionRow).where(of, *bounds).order_by(_id))
+
     async def focused(self, conversation_id: UUID) -> list[Compaction]:
         """Those that were asked to keep something in view."""
         focus = col(CompactionRow.request).op("->>")("focus")

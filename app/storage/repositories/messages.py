@@ -38,7 +38,7 @@ from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.token_counts import Estimator, tokens_of
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.cursor import BY_NUMBER, cut, encode, paged
 from app.storage.repositories.mapping import columns, plain, value, without
 from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.term_keys import keys_of
@@ -97,6 +97,11 @@ class MessageRepository(Repository):
         """By ``seq``."""
         found = await self._messages(paged(_of(conversation_id), page, (_seq,), BY_NUMBER))
         return cut(found, page.limit, lambda message: (message.seq,))
+
+    @staticmethod
+    def cursor_at(seq: int) -> str:
+        """The cursor of a page that goes on behind that position."""
+        return encode((seq,))
 
     async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
         """The oldest ``limit`` messages after ``after_seq``, without text."""

@@ -61,6 +61,12 @@ class TurnRepository(LeasedRepository):
             select(TurnRow).where(_of(conversation_id), _RUNNING, col(TurnRow.lease_until) >= now())
         )
 
+    async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
+        """Those that began after one id and before another, in order; ``None``: from the first, to the last."""
+        bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
+        statement = select(TurnRow).where(_of(conversation_id), *bounds).order_by(_id)
+        return [as_turn(row) for row in await self._session.all(statement)]
+
     async def before(self, conversation_id: UUID, turn_id: UUID) -> Turn | None:
         """The last turn with a reply before this one."""
         statement = select(TurnRow).where(_of(conversation_id), _id < turn_id, col(TurnRow.reply_id).is_not(None))

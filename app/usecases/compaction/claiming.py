@@ -75,9 +75,9 @@ def new_compaction(
     )
 
 
-async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: datetime) -> None:
-    """An event about a compaction: ids and numbers."""
-    data = {
+def numbers_of(row: Compaction) -> dict[str, Any]:
+    """What an event tells of a compaction: ids and numbers."""
+    return {
         "compaction_id": str(row.id),
         "trigger": row.trigger,
         "ran_in": row.ran_in,
@@ -89,8 +89,13 @@ async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: dateti
         "tokens_before": row.tokens_before,
         "tokens_after": row.tokens_after,
         "state_version": row.state_version_after,
+        "duration_ms": row.duration_ms,
     }
-    await uow.events.add(row.conversation_id, type_, data, now)
+
+
+async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: datetime) -> None:
+    """An event about a compaction."""
+    await uow.events.add(row.conversation_id, type_, numbers_of(row), now)
 
 
 async def refresh_sizes(uow: UnitOfWork, resolved: Resolved, **changes: Any) -> Conversation:

@@ -1,0 +1,1 @@
+"""The wire of the AI SDK's ``useChat``: UI messages, and their stream (version 1)."""

@@ -1,0 +1,96 @@
+"""Chunks of the UI message stream, version 1: only those that version 6 of the AI SDK knows.
+
+Its reader ends at the first chunk of an unknown type, so that nothing else may ever be sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from app.core.model.model_io import FinishReason
+
+Json = dict[str, Any]
+
+HEADERS: Final[Mapping[str, str]] = {"x-vercel-ai-ui-message-stream": "v1", "cache-control": "no-cache"}
+DONE: Final = b"data: [DONE]\n\n"
+GAUGE: Final = "gauge"
+RECALLED: Final = "recalled"
+FINISH: Final[Mapping[FinishReason, str]] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_call": "tool-calls",
+    "blocked": "content-filter",
+}
+"""Reasons by ours; any other is ``other``."""
+
+
+def sse(chunk: Json) -> bytes:
+    """A chunk on the wire: no ``event`` and no ``id``."""
+    return b"data: " + to_json(chunk) + b"\n\n"
+
+
+def data(name: str, value: Any, id_: str, *, transient: bool = False) -> Json:
+    """A part of our own; one with the same name and id takes its place."""
+    chunk: Json = {"type": f"data-{name}", "id": id_, "data": value}
+    return {**chunk, "transient": True} if transient else chunk
+
+
+def text(id_: str, piece: str) -> Json:
+    """A piece of an open text."""
+    return {"type": "text-delta", "id": id_, "delta": piece}
+
+
+def tool_called(call_id: str, name: str, arguments: Any, *, is_ours: bool) -> Json:
+    """A call; ``is_ours``: the service runs it, and the frontend does not."""
+    chunk = {"type": "tool-input-available", "toolCallId": call_id, "toolName": name, "input": arguments}
+    return {**chunk, "dynamic": True, **({"providerExecuted": True} if is_ours else {})}
+
+
+def finish(reason: FinishReason, metadata: Json) -> Json:
+    """The end of a message."""
+    return {"type": "finish", "finishReason": FINISH.get(reason, "other"), "messageMetadata": metadata}
+
+
+def chunks_of(parts: Sequence[Json], prefix: str) -> Iterator[Json]:
+    """The chunks that tell parts of a message; ``prefix`` tells its texts from others of the stream."""
+    is_in_step = False
+    for number, part in enumerate(parts):
+        match part["type"]:
+            case "step-start":
+                if is_in_step:
+                    yield {"type": "finish-step"}
+                is_in_step = True
+                yield {"type": "start-step"}
+            case "text":
+                id_ = f"{prefix}-{number}"
+                yield {"type": "text-start", "id": id_}
+                yield text(id_, part["text"])
+                yield {"type": "text-end", "id": id_}
+            case "dynamic-tool":
+                yield from _tool(part)
+            case "file":
+                yield {"type": "file", "url": part["url"], "mediaType": part["mediaType"]}
+            case _:
+                yield part
+    if is_in_step:
+        yield {"type": "finish-step"}
+
+
+def tool_returned(part: Json) -> Json:
+    """What a call came to."""
+    told: Json = {"toolCallId": part["toolCallId"], "dynamic": True}
+    if part.get("providerExecuted"):
+        told["providerExecuted"] = True
+    if part["state"] == "output-error":
+        return {"type": "tool-output-error", "errorText": part["errorText"], **told}
+    return {"type": "tool-output-available", "output": part["output"], **told}
+
+
+def _tool(part: Json) -> Iterator[Json]:
+    is_ours = bool(part.get("providerExecuted"))
+    yield tool_called(part["toolCallId"], part["toolName"], part["input"], is_ours=is_ours)
+    if part["state"] != "input-available":
+        yield tool_returned(part)

@@ -1,0 +1,63 @@
+"""The AI SDK's wire: what ``useChat`` posts, and the stream that it resumes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends, Request, Response
+
+from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
+from app.http.routing import TenantRoute
+from app.http.ui.requests import UiRequest
+from app.http.ui.stream import Storyteller
+
+STREAM: Final[dict[str, Any]] = {
+    "description": "The UI message stream, version 1; `[DONE]` ends it.",
+    "content": {"text/event-stream": {}},
+}
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/ui",
+    route_class=TenantRoute,
+    tags=["ui"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.post("", response_class=Response, responses={200: STREAM})
+async def answer_ui_message(
+    conversation_id: UUID,
+    request: Request,
+    body: Annotated[UiRequest, Body()],
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    idem: IdempotencyKey,
+) -> Response:
+    """Answer the last message of a chat, go on from results of its tools, or make its last reply again.
+
+    Without an `Idempotency-Key` the message's own id is the key: sent twice it has one effect, and both are told it.
+    """
+    asking, key = services.ui.asking, idem or body.idem(conversation_id)
+    regenerates = body.trigger == "regenerate-message"
+    if regenerates:
+        again, given = body.again()
+        turn = await asking.regenerate(tenant, conversation_id, again, given, key)
+    else:
+        named, given = body.submitted()
+        turn = await asking.submit(tenant, conversation_id, named, given, key)
+    teller = Storyteller(services=services, tenant=tenant, conversation=conversation_id, request=request)
+    return teller.response(turn, stopping, tells_before=regenerates)
+
+
+@router.get("/stream", response_class=Response, responses={200: STREAM, 204: {"description": "No turn runs."}})
+async def resume_ui_stream(
+    conversation_id: UUID, request: Request, services: Services, tenant: Tenant, stopping: Shutdown
+) -> Response:
+    """The running turn from its beginning, in whichever process it runs; its message as a whole."""
+    turn = await services.chat.follow(tenant, conversation_id)
+    if turn is None:
+        return Response(status_code=204)
+    teller = Storyteller(services=services, tenant=tenant, conversation=conversation_id, request=request)
+    return teller.response(turn, stopping, tells_before=True)

@@ -1,0 +1,179 @@
+"""A turn told to a frontend of the AI SDK: from its events, and what is stored beside them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from fastapi import Request
+from pydantic_core import to_json
+
+from app.bootstrap import Container
+from app.core.model.conversation import Message
+from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError
+from app.core.model.notifications import APPLIED, STARTED
+from app.core.model.records import ERASURE
+from app.http.chat import STOPPING_GRACE
+from app.http.errors import problem_of, request_id_of, wish_of
+from app.http.middleware import log_failure
+from app.http.refusals import unexpected
+from app.http.shutdown import Stopping
+from app.http.sse import EventStream, Steps
+from app.http.telling import Teller
+from app.http.ui.chunks import DONE, HEADERS, Json, sse
+from app.http.ui.parts import answer_parts, compaction_part
+from app.http.ui.writing import Writing
+from app.usecases.chat.turn_handle import ChatEvent, ChatResult, FollowedTurn
+from app.usecases.compaction.claiming import numbers_of
+from app.usecases.compaction.ending import EVENTS
+from app.usecases.ui.entries import MADE_FOR_AN_ANSWER
+from app.usecases.ui.threads import Beginning, Passages
+
+COMPACTIONS: Final = frozenset({STARTED, *EVENTS.values()})
+INTERRUPTED: Final = "reply.interrupted"
+NOTHING: Final = Passages()
+AWAY: Final = (DependencyUnavailableError, NotFoundError)
+"""What a stream goes on without: the database is away for a moment, or something was deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storyteller:
+    """Tells turns of one conversation to one client."""
+
+    services: Container
+    tenant: UUID
+    conversation: UUID
+    request: Request
+
+    def response(self, turn: FollowedTurn, stopping: Stopping, *, tells_before: bool) -> EventStream[bytes]:
+        """The stream.
+
+        Args:
+            turn: What to tell.
+            stopping: The end of the process.
+            tells_before: Whether the client has nothing of the message that the turn goes on with.
+        """
+        stream: EventStream[bytes] = EventStream(
+            Steps(
+                self._frames(turn, tells_before=tells_before),
+                self.services.settings.timings.stream_heartbeat_seconds,
+            ),
+            bytes,
+            stopping=stopping,
+            grace=STOPPING_GRACE,
+            on_disconnect=turn.abandoned,
+        )
+        for name, value in HEADERS.items():
+            stream.headers[name] = value
+        return stream
+
+    async def _frames(self, turn: FollowedTurn, *, tells_before: bool) -> AsyncIterator[bytes]:
+        async with aclosing(self._chunks(turn, tells_before=tells_before)) as chunks:
+            async for chunk in chunks:
+                yield sse(chunk)
+        yield DONE
+
+    async def _chunks(self, turn: FollowedTurn, *, tells_before: bool) -> AsyncGenerator[Json, None]:
+        """Whatever happens, the last one says how the turn ended."""
+        writing: Writing | None = None
+        try:
+            async with aclosing(turn.events()) as events:
+                async for event in events:
+                    if writing is None:
+                        beginning = await self._beginning(event)
+                        writing = Writing(id=str(beginning.id), own_tools=self._own_tools)
+                        for chunk in await self._begun(writing, beginning.before if tells_before else ()):
+                            yield chunk
+                    for chunk in await self._told(writing, event):
+                        yield chunk
+        except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
+            log_failure(error)
+            for chunk in self._failed(writing, error if isinstance(error, DomainError) else unexpected()):
+                yield chunk
+
+    async def _beginning(self, event: ChatEvent) -> Beginning:
+        """Where the answer begins; without the database, with the turn."""
+        turn_id, reply_id = event.data.get("turn_id"), event.data.get("reply_id")
+        if turn_id is not None:
+            with suppress(*AWAY):
+                return await self.services.ui.threads.beginning(self.tenant, self.conversation, UUID(turn_id))
+        return Beginning(id=UUID(reply_id) if reply_id else self.conversation, before=())
+
+    async def _begun(self, writing: Writing, before: Sequence[Message]) -> list[Json]:
+        return [*writing.begin(answer_parts(before, self._own_tools)), *await self._gauge(writing)]
+
+    async def _told(self, writing: Writing, event: ChatEvent) -> Iterable[Json]:
+        """The chunks of one event."""
+        if event.error is not None:
+            return self._failed(writing, event.error)
+        if event.result is not None:
+            return await self._completed(writing, event.result, interrupted=event.type == INTERRUPTED)
+        made: Iterable[Json] = ()
+        match event.type:
+            case kind if kind in COMPACTIONS:
+                made = await self._compacted(writing, event.data, kind)
+            case "message.created":
+                made = await self._stored(writing, event.data)
+            case "reply.delta":
+                made = writing.say(event.data["text"])
+            case "tool.called":
+                made = writing.left_open(event.data)
+        return made
+
+    async def _stored(self, writing: Writing, data: Mapping[str, Any]) -> list[Json]:
+        """A message that the turn has stored: calls, or what one came to; those that it began with are known."""
+        if "turn_id" in data or data["role"] not in MADE_FOR_AN_ANSWER:
+            return []
+        found = await self._passages([data["seq"]])
+        message = found.messages.get(data["seq"])
+        if message is None:
+            return []
+        return list(writing.called(message) if message.role == "assistant" else writing.returned(message))
+
+    async def _completed(self, writing: Writing, result: ChatResult, *, interrupted: bool) -> list[Json]:
+        row = result.compaction.compaction if result.compaction else None
+        chunks: list[Json] = []
+        if row is not None and not writing.has_told(str(row.id)):
+            chunks += await self._compacted(writing, numbers_of(row), EVENTS.get(row.status, STARTED))
+        passages = await self._passages(result.recalled)
+        return [*chunks, *writing.complete(result, passages, interrupted=interrupted)]
+
+    async def _compacted(self, writing: Writing, numbers: Mapping[str, Any], type_: str) -> list[Json]:
+        if numbers["trigger"] == ERASURE:
+            return []
+        part = writing.compaction(await told_compaction(self._teller, numbers, type_))
+        return [part, *(await self._gauge(writing) if type_ == APPLIED else [])]
+
+    async def _passages(self, seqs: Sequence[int]) -> Passages:
+        with suppress(*AWAY):
+            return await self.services.ui.threads.passages(self.tenant, self.conversation, seqs)
+        return NOTHING
+
+    async def _gauge(self, writing: Writing) -> list[Json]:
+        with suppress(*AWAY):
+            return [writing.gauge(await self.services.conversations.usage(self.tenant, self.conversation))]
+        return []
+
+    def _failed(self, writing: Writing | None, error: DomainError) -> Iterable[Json]:
+        """The problem, as it would be the body of an answer that had not begun."""
+        problem = to_json(problem_of(error, request_id_of(self.request), wish_of(self.request))).decode()
+        return (writing or Writing(id="", own_tools=())).fail(problem)
+
+    @property
+    def _own_tools(self) -> frozenset[str]:
+        return self.services.ui.threads.own_tools
+
+    @property
+    def _teller(self) -> Teller:
+        return Teller(self.services, self.tenant, self.conversation, wish_of(self.request))
+
+
+async def told_compaction(teller: Teller, numbers: Mapping[str, Any], type_: str) -> Json:
+    """A compaction with the words for the user; ``type_``: of the event that tells how it stands."""
+    words = None
+    with suppress(*AWAY):
+        words = await teller.words(type_, numbers)
+    return compaction_part(numbers, type_.partition(".")[2], words)

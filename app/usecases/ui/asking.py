@@ -1,0 +1,103 @@
+"""What a frontend of the AI SDK sends, as turns: its last message, results of its tools, a reply made again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from app.core.model.conversation import Message
+from app.core.model.errors import NotFoundError, NotRegenerableError
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.chat import ChatService
+from app.usecases.chat.chat_input import ChatInput
+from app.usecases.chat.turn_handle import TurnHandle
+from app.usecases.shared.idempotency import Idem
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.waiting import Exchange, exchange_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Which reply is to be made again, as a frontend names it."""
+
+    named: str | None = None
+    """The id of the reply, or of the message that it answers; frontends name messages themselves."""
+    question: str | None = None
+    """What that message says, where the request tells it."""
+
+
+class AskingService:
+    """Starts turns for a frontend, which keeps messages of its own beside the stored ones."""
+
+    def __init__(self, shell: Shell, chat: ChatService) -> None:
+        self._shell = shell
+        self._chat = chat
+
+    async def submit(
+        self, tenant_id: UUID, conversation_id: UUID, named: str, given: ChatInput, idem: Idem | None
+    ) -> TurnHandle:
+        """Answer the frontend's last message.
+
+        One that has the id of a stored message was read from the history: nothing is stored again, and it is answered
+        if it waits.
+
+        Raises:
+            ConversationMovedOnError: It was answered already, by another request.
+        """
+        id_ = _uuid(named) if given.has_message else None
+        if id_ is not None:
+            given = await self._read_before(tenant_id, conversation_id, id_, given)
+        return await self._chat.start(tenant_id, conversation_id, given, idem=idem)
+
+    async def regenerate(
+        self, tenant_id: UUID, conversation_id: UUID, again: Again, given: ChatInput, idem: Idem | None
+    ) -> TurnHandle:
+        """Make the last reply again; where the last turn failed, and its message waits, answer that.
+
+        Raises:
+            NotRegenerableError: Another reply than the last one is meant, or there is none.
+        """
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            exchange = await exchange_of(uow, conversation_id)
+            if not await _is_meant(uow, conversation_id, exchange, again):
+                raise NotRegenerableError("only the last reply can be made again: read the history, it has moved on")
+        return await self._chat.start(
+            tenant_id, conversation_id, replace(given, regenerates=not exchange.waits), idem=idem
+        )
+
+    async def _read_before(self, tenant_id: UUID, conversation_id: UUID, id_: UUID, given: ChatInput) -> ChatInput:
+        """What is asked for with a message of that id: where it is stored, its answer, if it is still the last one."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            if await _stored(uow, conversation_id, id_) is None:
+                return given
+            exchange = await exchange_of(uow, conversation_id)
+        if exchange.waits and exchange.question is not None and exchange.question.id == id_:
+            return replace(given, content=None, parts=())
+        return replace(given, expected_last_message_id=id_)
+
+
+async def _is_meant(uow: UnitOfWork, conversation_id: UUID, exchange: Exchange, again: Again) -> bool:
+    """Whether the last exchange is what a frontend wants made again."""
+    id_ = _uuid(again.named) if again.named else None
+    stored = await _stored(uow, conversation_id, id_) if id_ else None
+    if stored is not None:
+        return exchange.question is None or stored.seq >= exchange.question.seq
+    if again.question is not None:
+        return exchange.question is not None and exchange.question.content.strip() == again.question.strip()
+    return again.named is None
+
+
+async def _stored(uow: UnitOfWork, conversation_id: UUID, id_: UUID) -> Message | None:
+    try:
+        return await uow.messages.get(conversation_id, id_)
+    except NotFoundError:
+        return None
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

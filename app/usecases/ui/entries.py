@@ -1,0 +1,126 @@
+"""Stored messages put together as a frontend shows them: pure.
+
+What a model did for one answer (its calls, their results, its words) is one entry; a reply that was made again is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.core.model.conversation import Message
+from app.core.model.records import Compaction, Turn
+from app.usecases.shared.waiting import is_inside_answer
+
+MADE_FOR_AN_ANSWER = frozenset({"assistant", "tool"})
+
+Group = tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One message of a frontend."""
+
+    id: UUID
+    """The same as in the stream of the turn that began it."""
+    messages: Group
+    recalled: tuple[int, ...] = ()
+    """Positions of the messages that were brought back for it."""
+    warnings: tuple[str, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
+    """Those that happened in it, or after it and before the next."""
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether a model made it."""
+        return self.messages[0].role in MADE_FOR_AN_ANSWER
+
+
+def groups_of(messages: Iterable[Message]) -> list[Group]:
+    """Messages in their order, those of one answer together, without replies that were made again."""
+    groups: list[list[Message]] = []
+    for message in messages:
+        if message.status == "superseded":
+            continue
+        if groups and goes_on(groups[-1][-1], message):
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return [tuple(group) for group in groups]
+
+
+def goes_on(before: Message, message: Message) -> bool:
+    """Whether a message belongs to the answer that the one before it belongs to."""
+    return message.role in MADE_FOR_AN_ANSWER and is_inside_answer(before)
+
+
+def straddling(groups: Sequence[Group], seq: int) -> tuple[int, int]:
+    """(first, last) position of the group that goes on behind a position; the position twice where none does."""
+    for group in groups:
+        if group[0].seq <= seq < group[-1].seq:
+            return group[0].seq, group[-1].seq
+    return seq, seq
+
+
+def entries_of(groups: Sequence[Group], turns: Sequence[Turn], compactions: Iterable[Compaction]) -> list[Entry]:
+    """The entries of groups.
+
+    Args:
+        groups: In order.
+        turns: All that answered in them, in the order in which they began.
+        compactions: All that happened between them, in the order in which they were asked for.
+    """
+    begun, entries = list[UUID](), list[Entry]()
+    asked: Message | None = None
+    for group in groups:
+        live, failed = turns_of(group, asked, turns)
+        named = next(iter(live), None) or next(reversed(failed), None)
+        entries.append(
+            Entry(
+                id=(named.planned_reply_id or named.reply_id if named else None) or _own_id(group),
+                messages=group,
+                recalled=tuple(sorted({seq for turn in live for seq in turn.recalled})),
+                warnings=tuple(dict.fromkeys(warning for turn in live for warning in turn.warnings)),
+            )
+        )
+        begun.append(min([group[0].id, *(turn.id for turn in live[:1])]))
+        asked = group[-1]
+    return _with_compactions(entries, begun, compactions)
+
+
+def turns_of(group: Group, asked: Message | None, turns: Iterable[Turn]) -> tuple[list[Turn], list[Turn]]:
+    """(turns whose replies stand in a group, turns that failed at it); ``asked`` stands before the group."""
+    if group[0].role not in MADE_FOR_AN_ANSWER:
+        return [], []
+    ids = {message.id for message in group}
+    answered = ids | ({asked.id} if asked else set())
+    live = [turn for turn in turns if turn.reply_id in ids]
+    failed = [turn for turn in turns if turn.status == "failed" and turn.message_id in answered]
+    return live, failed
+
+
+def _own_id(group: Group) -> UUID:
+    """Of an answer that no turn made: an import's."""
+    return next((message.id for message in reversed(group) if message.role == "assistant"), group[0].id)
+
+
+def _with_compactions(
+    entries: Sequence[Entry], begun: Sequence[UUID], compactions: Iterable[Compaction]
+) -> list[Entry]:
+    """Each at the last entry that began before it: ids are in the order of time."""
+    placed: Mapping[int, list[Compaction]] = {number: [] for number in range(len(entries))}
+    for row in compactions:
+        number = max((place for place, id_ in enumerate(begun) if id_ < row.id), default=None)
+        if number is not None:
+            placed[number].append(row)
+    return [
+        Entry(
+            id=entry.id,
+            messages=entry.messages,
+            recalled=entry.recalled,
+            warnings=entry.warnings,
+            compactions=tuple(placed[number]),
+        )
+        for number, entry in enumerate(entries)
+    ]

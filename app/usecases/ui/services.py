@@ -1,0 +1,16 @@
+"""The services of the AI SDK's wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.usecases.ui.asking import AskingService
+from app.usecases.ui.threads import ThreadService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UiServices:
+    """What frontends of the AI SDK ask for."""
+
+    asking: AskingService
+    threads: ThreadService

@@ -1,0 +1,164 @@
+"""Reading conversations for frontends of the AI SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from app.core.model.conversation import Message
+from app.core.model.records import ERASURE, Page
+from app.core.model.segments import Segment
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.waiting import REACH, is_inside_answer
+from app.usecases.ui.entries import (
+    MADE_FOR_AN_ANSWER,
+    Entry,
+    Group,
+    entries_of,
+    groups_of,
+    straddling,
+    turns_of,
+)
+
+SHOWN = frozenset({"running", "applied", "skipped", "rejected", "failed", "superseded"})
+"""Statuses of compactions that a transcript shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passages:
+    """Messages that were brought back, and the current segments in which they lie."""
+
+    messages: Mapping[int, Message] = field(default_factory=dict)
+    """By their positions; none of one that was erased meanwhile."""
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """A page of a conversation."""
+
+    entries: tuple[Entry, ...]
+    """In the order that was asked for."""
+    passages: Passages
+    cursor: str | None
+    own_tools: frozenset[str]
+    """Names of the tools that the service runs itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """Where a turn's answer begins."""
+
+    id: UUID
+    """Of the entry that it belongs to."""
+    before: Group
+    """What the entry held before the turn: calls and their results."""
+
+
+class ThreadService:
+    """Reads entries: a page of them, and the one that a turn belongs to."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    @property
+    def own_tools(self) -> frozenset[str]:
+        """Names of the tools that the service runs itself."""
+        return self._shell.resolver.own_tools
+
+    async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> Thread:
+        """A page of stored messages as entries; what belongs to an answer at its end is read to the answer's end.
+
+        What a running turn has stored of its answer is left out: its stream tells it.
+        """
+        async with self._shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            found, cursor = await uow.messages.page(conversation_id, page)
+            messages = sorted(found, key=lambda message: message.seq)
+            if messages:
+                messages = await _whole(uow, messages, page)
+                cursor = _cursor(uow, messages, page, conversation.last_seq)
+            entries = await _entries(uow, conversation_id, messages)
+            passages = await _passages(uow, conversation_id, [seq for entry in entries for seq in entry.recalled])
+        return Thread(
+            entries=tuple(entries if page.order == "asc" else reversed(entries)),
+            passages=passages,
+            cursor=cursor,
+            own_tools=self.own_tools,
+        )
+
+    async def beginning(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID) -> Beginning:
+        """The entry that a turn goes on with, or begins. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            turn = await uow.turns.get(turn_id)
+            answered = await uow.messages.get(conversation_id, turn.message_id)
+            near = await uow.messages.span(conversation_id, max(answered.seq - REACH, 1), answered.seq + REACH)
+            earlier = groups_of(message for message in near if message.id < turn.id)
+            goes_on = bool(earlier) and is_inside_answer(earlier[-1][-1])
+            before = earlier[-1] if goes_on else ()
+            since = await _neighbour(uow, conversation_id, before[0].seq - 1) if before else None
+            turns = await uow.turns.between(conversation_id, since, turn.id) if before else []
+        live, _ = turns_of(before, None, turns) if before else ([], [])
+        first = live[0] if live else turn
+        return Beginning(id=first.planned_reply_id or first.reply_id or first.id, before=before)
+
+    async def passages(self, tenant_id: UUID, conversation_id: UUID, seqs: Sequence[int]) -> Passages:
+        """Messages by their positions."""
+        async with self._shell.uow(tenant_id) as uow:
+            return await _passages(uow, conversation_id, seqs)
+
+
+async def _whole(uow: UnitOfWork, messages: list[Message], page: Page) -> list[Message]:
+    """A page and the rest of the answer in which it ends."""
+    conversation_id, first, last = messages[0].conversation_id, messages[0].seq, messages[-1].seq
+    if page.order == "asc":
+        further = await uow.messages.span(conversation_id, last + 1, last + REACH)
+        _, end = straddling(groups_of([*messages, *further]), last)
+        return [*messages, *(message for message in further if message.seq <= end)]
+    earlier = await uow.messages.span(conversation_id, max(first - REACH, 1), first - 1)
+    begin, end = straddling(groups_of([*earlier, *messages]), first - 1)
+    return [*(message for message in earlier if begin <= message.seq and end >= first), *messages]
+
+
+def _cursor(uow: UnitOfWork, messages: Sequence[Message], page: Page, last_seq: int) -> str | None:
+    """Where the next page begins; ``None`` at the end."""
+    if page.order == "asc":
+        return uow.messages.cursor_at(messages[-1].seq) if messages[-1].seq < last_seq else None
+    return uow.messages.cursor_at(messages[0].seq) if messages[0].seq > 1 else None
+
+
+async def _entries(uow: UnitOfWork, conversation_id: UUID, messages: Sequence[Message]) -> list[Entry]:
+    if not messages:
+        return []
+    running = await uow.turns.running(conversation_id)
+    since = await _neighbour(uow, conversation_id, messages[0].seq - 1)
+    until = await _neighbour(uow, conversation_id, messages[-1].seq + 1) or (running.id if running else None)
+    said = [
+        message
+        for message in messages
+        if running is None or message.id < running.id or message.role not in MADE_FOR_AN_ANSWER
+    ]
+    turns = await uow.turns.between(conversation_id, since, until)
+    here = {message.id for message in messages}
+    elsewhere = min((turn.id for turn in turns if turn.reply_id and turn.reply_id not in here), default=until)
+    rows = await uow.compactions.between(conversation_id, since, elsewhere)
+    shown = [row for row in rows if row.status in SHOWN and row.trigger != ERASURE]
+    return entries_of(groups_of(said), turns, shown)
+
+
+async def _neighbour(uow: UnitOfWork, conversation_id: UUID, seq: int) -> UUID | None:
+    """The id of the message at a position, if there is one."""
+    found = await uow.messages.span(conversation_id, seq, seq)
+    return found[0].id if found else None
+
+
+async def _passages(uow: UnitOfWork, conversation_id: UUID, seqs: Sequence[int]) -> Passages:
+    wanted = sorted(set(seqs))
+    if not wanted:
+        return Passages()
+    return Passages(
+        messages={message.seq: message for message in await uow.messages.at_seqs(conversation_id, wanted)},
+        segments=tuple(await uow.segments.covering(conversation_id, wanted)),
+    )
