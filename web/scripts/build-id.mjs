@@ -11,7 +11,7 @@ function* filesBelow(folder) {
   for (const name of readdirSync(folder).sort()) {
     const path = join(folder, name);
     if (statSync(path).isDirectory()) yield* filesBelow(path);
-    else yield path;
+    else if (!path.endsWith('schema.d.ts')) yield path;
   }
 }
 
