@@ -29,6 +29,7 @@ from app.storage.database import make_engine, ping
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin.keys import KeyService
 from app.usecases.admin.measuring import Measuring
+from app.usecases.admin.sessions import SessionService
 from app.usecases.admin.stats import StatsService
 from app.usecases.chat.chat import ChatService
 from app.usecases.chat.lookups import Lookups
@@ -109,6 +110,7 @@ class Container:
     context_requests: ContextRequests
     feed: EventFeed
     keys: KeyService
+    sessions: SessionService
     sweeper: Sweeper
     outbox: Outbox
     work: WorkBook
@@ -202,6 +204,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     loop = ToolLoop(shell, context=context, inline=inline, toolbox=toolbox)
     runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), loop=loop)
     chat, erasure = ChatService(shell, inline, runner), ErasureService(shell)
+    keys = KeyService(shell, anonymous_allowed=anonymous_allowed(settings))
     return Container(
         settings=settings,
         owner=owner,
@@ -223,7 +226,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         context=context,
         context_requests=ContextRequests(shell, context, InlineCompaction(shell, compaction, ran_in="request")),
         feed=EventFeed(parts.uow, parts.bus, parts.clock, timings),
-        keys=KeyService(shell, anonymous_allowed=anonymous_allowed(settings)),
+        keys=keys,
+        sessions=SessionService(shell, keys, AesSealer(_secret(settings.sealing_key), purpose="session")),
         sweeper=Sweeper(
             parts.uow,
             parts.queue,

@@ -34,7 +34,7 @@ from app.http import (
     tokens,
     turns,
 )
-from app.http.browser import pages
+from app.http.browser import pages, session
 from app.http.hosts import KnownHosts
 from app.http.lifespan import PlainRefusal
 from app.http.middleware import BodyLimit, Deadline, LastResort, RequestContext
@@ -71,6 +71,7 @@ ROUTERS: Final = (
     stats.router,
     tokens.router,
     health.router,
+    session.router,
     pages.router,
     openai_models.router,
     openai_chat.router,

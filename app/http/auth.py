@@ -7,23 +7,27 @@ from fastapi import Request
 from app.bootstrap import Container
 from app.core.model.errors import UnauthenticatedError
 from app.core.model.records import Scope
+from app.http.browser.own_page import session_of
 from app.usecases.admin.keys import PREFIX
 
 
 async def authorize(request: Request, scope: Scope, *, placeholders: bool = False) -> None:
     """Find the principal of the request's key and keep it in ``request.state``.
 
-    Where no key is asked for, and ``placeholders`` may stand for none, what cannot be a key of ours is none: there are
-    clients that do not work without one.
+    A request of the page brings a session in place of a key. Where no key is asked for, and ``placeholders`` may stand
+    for none, what cannot be a key of ours is none: there are clients that do not work without one.
 
     Raises:
         UnauthenticatedError: There is no valid key.
         ForbiddenError: The key lacks the scope.
     """
     container: Container = request.app.state.container
-    principal = await container.keys.authenticate(
-        given_key(container, request.headers.get("authorization"), placeholders=placeholders)
-    )
+    header = request.headers.get("authorization")
+    token = session_of(request) if header is None else None
+    if token is not None and not container.keys.anonymous_allowed:
+        principal = await container.sessions.principal(token)
+    else:
+        principal = await container.keys.authenticate(given_key(container, header, placeholders=placeholders))
     principal.require(scope)
     request.state.principal = principal
 

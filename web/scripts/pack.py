@@ -38,7 +38,8 @@ def licences() -> str:
     for path, entry in packages():
         name = path.rpartition("node_modules/")[2]
         folder = WEB / path
-        text = next((found.read_text("utf-8").strip() for one in LICENCE_FILES if (found := folder / one).is_file()), "")
+        found = next((folder / one for one in LICENCE_FILES if (folder / one).is_file()), None)
+        text = found.read_text("utf-8").strip() if found else ""
         told.append(f"{name} {entry['version']} ({entry.get('license', 'see its text')})\n\n{text}".rstrip())
     return f"\n\n{'-' * 78}\n\n".join(told) + "\n"
 

@@ -27,9 +27,7 @@ SERVER_ALONE: Final = ("src/server/", "src/app/api/", "src/app/session/", "src/p
 def sources(web: Path = WEB) -> Iterator[str]:
     """The paths below ``web``, in their order."""
     below = (path.relative_to(web).as_posix() for name in FOLDERS for path in (web / name).rglob("*") if path.is_file())
-    yield from sorted(
-        name for name in {*FILES, *below} if name not in GENERATED and not name.startswith(SERVER_ALONE)
-    )
+    yield from sorted(name for name in {*FILES, *below} if name not in GENERATED and not name.startswith(SERVER_ALONE))
 
 
 def fingerprint(web: Path = WEB) -> str:

@@ -62,6 +62,11 @@ class KeyRepository(Repository):
         row = await self._session.first(select(ApiKeyRow).where(col(ApiKeyRow.secret_hash) == secret_hash, _USABLE))
         return None if row is None else _key(row)
 
+    async def usable(self, key_id: UUID) -> ApiKey | None:
+        """The key with that id (of the tenant, if the unit of work has one), unless revoked."""
+        row = await self._session.first(select(ApiKeyRow).where(col(ApiKeyRow.id) == key_id, _USABLE))
+        return None if row is None else _key(row)
+
     async def all(self) -> list[ApiKey]:
         """Every key (of the tenant, if the unit of work has one), oldest first."""
         order = (col(ApiKeyRow.created_at), col(ApiKeyRow.id))

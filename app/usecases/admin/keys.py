@@ -52,12 +52,17 @@ class KeyService:
             if self._anonymous_allowed:
                 return Principal(tenant_id=await self._default(), scopes=ALL_SCOPES)
             raise UnauthenticatedError("send a key: Authorization: Bearer <key>")
+        found = await self.known(key)
+        return Principal(tenant_id=found.tenant_id, scopes=found.scopes)
+
+    async def known(self, key: str) -> ApiKey:
+        """The record of a key. Raises ``UnauthenticatedError`` for one that is unknown or revoked."""
         digest = hash_of(key)
         async with self._shell.uow(None) as uow:
             found = await uow.keys.by_hash(digest)
         if found is None or not hmac.compare_digest(found.secret_hash, digest):
             raise UnauthenticatedError("this key is unknown or revoked")
-        return Principal(tenant_id=found.tenant_id, scopes=found.scopes)
+        return found
 
     async def create(self, tenant: str, name: str, scopes: Collection[Scope]) -> tuple[ApiKey, str]:
         """A new key of a tenant, which is made when there is none of that name; the secret is shown only now."""

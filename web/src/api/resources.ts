@@ -55,6 +55,27 @@ export const listMessages = (id: string, order: Order, next: number | null, limi
     signal,
   });
 
+export interface UiEntry {
+  parts: { type: string }[];
+  metadata?: { message_id: string; seq: number };
+}
+
+/** The messages from one number to another as the AI SDK has them: with what stands beside them. */
+export async function listUiMessages(id: string, from: number, to: number, signal?: AbortSignal): Promise<UiEntry[]> {
+  const found: UiEntry[] = [];
+  let after: string | null = cursorAt(from - 1);
+  while (after) {
+    const page: Listing<UiEntry> = await call('GET', at(id, '/messages'), {
+      query: { format: 'ui', limit: 100, order: 'asc', after },
+      signal,
+    });
+    found.push(...page.data);
+    const last = page.data.at(-1)?.metadata?.seq ?? to;
+    after = last < to ? (page.next_cursor ?? null) : null;
+  }
+  return found;
+}
+
 export const searchMessages = (id: string, q: string, signal?: AbortSignal) =>
   call<Listing<SearchHit>>('GET', at(id, '/search'), { query: { q, limit: 30 }, signal });
 

@@ -42,7 +42,9 @@ export function ChatView({ firstWords, onFirstWordsSent }: Props) {
   const atEnd = useRef(history.atEnd);
   atEnd.current = history.atEnd;
   useEffect(() => {
-    if (revisions.messages && atEnd.current) void newer();
+    if (!revisions.messages) return;
+    const timer = setTimeout(() => atEnd.current && void newer(), 80);
+    return () => clearTimeout(timer);
   }, [revisions.messages, newer]);
   useEffect(() => {
     if (revisions.changed) void again();

@@ -6,7 +6,6 @@ import type { Message } from '@/api/types';
 import { useConversation } from '@/state/conversation';
 import type { History } from '@/state/history';
 import type { Handlers, Reply } from './parts';
-import { remember } from './remembered';
 import { ask, askAgain, follow } from './wire';
 
 export interface Exchange {
@@ -28,7 +27,8 @@ export interface Exchange {
 interface Running {
   question: string | null;
   reply: Reply | null;
-  base: number;
+  /** `null`: the last question, whichever it is. */
+  base: number | null;
 }
 
 type Start = (handlers: Handlers, signal: AbortSignal) => Promise<Reply | null>;
@@ -60,7 +60,10 @@ export function useExchange(history: History): Exchange {
       if (begun.question !== null) show({});
       try {
         const reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal);
-        if (reply) remember(reply);
+        if (!reply) {
+          busy.current = false;
+          return;
+        }
       } catch (failure) {
         if (!signal.aborted) setError(failure);
       }
@@ -75,10 +78,9 @@ export function useExchange(history: History): Exchange {
     [setGauge],
   );
 
-  const lastQuestion = () => read.current.messages.findLast((message) => message.role === 'user')?.seq ?? NOTHING_YET;
   const takeUp = useCallback(() => {
     const start: Start = (handlers, signal) => follow(id, handlers, signal);
-    void run({ question: null, reply: null, base: lastQuestion() }, start);
+    void run({ question: null, reply: null, base: null }, start);
   }, [id, run]);
 
   // A turn may run already, begun before a reload or by another tab; another may begin one later.
@@ -89,13 +91,18 @@ export function useExchange(history: History): Exchange {
     takeUp();
     return () => mine.abort();
   }, [takeUp]);
-  useEffect(
-    () =>
-      onEvent((event) => {
-        if (event.type === 'message.created' && event.data.role === 'user') takeUp();
-      }),
-    [onEvent, takeUp],
-  );
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const leave = onEvent((event) => {
+      if (event.type !== 'message.created' || event.data.role !== 'user') return;
+      clearTimeout(timer);
+      timer = setTimeout(takeUp, 150);
+    });
+    return () => {
+      clearTimeout(timer);
+      leave();
+    };
+  }, [onEvent, takeUp]);
 
   const send = useCallback(
     (text: string) => {
@@ -117,7 +124,8 @@ export function useExchange(history: History): Exchange {
   }, [id]);
   const dismiss = useCallback(() => setError(null), []);
 
-  const base = running?.base ?? NOTHING_YET;
+  const lastQuestion = history.messages.findLast((message) => message.role === 'user')?.seq;
+  const base = running?.base ?? lastQuestion ?? NOTHING_YET;
   const isStored = history.messages.some((message) => message.seq > base && message.role === 'user');
   return {
     active: running !== null,

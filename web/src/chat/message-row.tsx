@@ -9,9 +9,9 @@ import { Chip } from '@/ui/chip';
 import { classes } from '@/ui/classes';
 import { Menu, MenuItem, MenuLine } from '@/ui/menu';
 import { AnchorChips } from './anchor-chips';
+import type { Besides } from './besides';
 import { Markdown } from './markdown';
 import { MessageParts } from './message-parts';
-import { rememberedOf } from './remembered';
 import { Notices, Sources } from './sources';
 
 export interface MessageActions {
@@ -23,16 +23,16 @@ export interface MessageActions {
 interface Props {
   message: Message;
   anchors: Anchor[];
+  besides?: Besides;
   isMarked: boolean;
   canRegenerate: boolean;
   actions: MessageActions;
 }
 
 /** A stored message. */
-export const MessageRow = memo(function MessageRow({ message, anchors, isMarked, canRegenerate, actions }: Props) {
+export const MessageRow = memo(function MessageRow({ message, anchors, besides, isMarked, canRegenerate, actions }: Props) {
   const { t, word, time } = useWords();
   const isUser = message.role === 'user';
-  const besides = rememberedOf(message.id);
   if (message.status === 'erased') return <Gone seq={message.seq} text={t('erased')} />;
   if (message.status === 'superseded') return <Superseded message={message} />;
   return (
@@ -59,7 +59,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, isMarked,
       <AnchorChips anchors={anchors} />
       {besides && <Sources found={besides} />}
       {besides && <Notices notices={besides.notices} />}
-      <div className="mt-1 flex h-6 items-center gap-2 text-xs text-soft">
+      <div className={classes('mt-1 flex h-6 items-center gap-2 text-xs text-soft', isUser && 'flex-row-reverse')}>
         <span className="tabular-nums">#{message.seq}</span>
         <time dateTime={message.created_at} className="tabular-nums">
           {time(message.created_at)}
@@ -79,7 +79,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, isMarked,
   );
 });
 
-function RowMenu({ message, canRegenerate, actions }: Omit<Props, 'anchors' | 'isMarked'>) {
+function RowMenu({ message, canRegenerate, actions }: Pick<Props, 'message' | 'canRegenerate' | 'actions'>) {
   const { t } = useWords();
   const isPinned = message.protected_reason === 'pinned';
   return (

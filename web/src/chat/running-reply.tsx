@@ -4,14 +4,14 @@ import { useWords } from '@/i18n/provider';
 import { Spinner } from '@/ui/spinner';
 import { Markdown } from './markdown';
 import { Fold, written } from './message-parts';
-import { besides } from './remembered';
+import { besidesOf } from './besides';
 import type { Reply } from './parts';
 import { Notices, Sources } from './sources';
 
 /** The reply as it comes: text, calls, compactions inside the turn, passages, warnings. */
 export function RunningReply({ reply, active }: { reply: Reply | null; active: boolean }) {
   const { t, word, number } = useWords();
-  const found = reply && besides(reply);
+  const found = reply && besidesOf(reply.parts);
   const hasText = reply?.parts.some((part) => part.type === 'text' && part.text);
   return (
     <article aria-label={word('role', 'assistant')} aria-busy={active} className="py-2" data-testid="running-reply">

@@ -4,10 +4,10 @@ import { BookOpenText } from 'lucide-react';
 import { useWords } from '@/i18n/provider';
 import { useOpener } from '@/state/opener';
 import type { LiveNotice } from './parts';
-import type { Remembered } from './remembered';
+import type { Besides } from './besides';
 
 /** Earlier messages that were brought back for a reply, numbered; each opens the original. */
-export function Sources({ found }: { found: Remembered }) {
+export function Sources({ found }: { found: Besides }) {
   const { t } = useWords();
   const opener = useOpener();
   if (!found.recalled.length) return null;

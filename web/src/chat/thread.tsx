@@ -4,6 +4,7 @@ import { ArrowDown } from 'lucide-react';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useWords } from '@/i18n/provider';
 import { useAnchors } from '@/state/anchors';
+import { useBesides } from '@/state/besides';
 import { useCompactions } from '@/state/compactions';
 import { useConversation } from '@/state/conversation';
 import type { History } from '@/state/history';
@@ -37,6 +38,7 @@ export function Thread({ history, exchange, actions }: Props) {
   const last = messages.at(-1);
   const compactions = useCompactions(id, first?.created_at ?? null, revisions.compactions);
   const anchors = useAnchors(id, first?.seq ?? null, last?.seq ?? null, revisions.states + revisions.changed);
+  const besides = useBesides(id, messages);
   const isBusy = exchange.active;
   const shown = useMemo(
     () => (isBusy ? messages.filter((one) => one.seq <= exchange.base || one.role === 'user') : messages),
@@ -101,6 +103,7 @@ export function Thread({ history, exchange, actions }: Props) {
                 key={entry.message.id}
                 message={entry.message}
                 anchors={anchors.get(entry.message.seq) ?? NO_ANCHORS}
+                besides={besides.get(entry.message.id)}
                 isMarked={marked === entry.message.seq}
                 canRegenerate={!isBusy && entry.message.id === lastReply}
                 actions={actions}

@@ -10,7 +10,7 @@ import { type Chunk, EMPTY, grown, type Handlers, type Reply } from './parts';
 
 const END = '[DONE]';
 
-/** Ask, and read the reply as it comes; the same id sent again has one effect. Throws `ApiError`. */
+/** Ask, and read the reply as it comes. Throws what `wordsOf` has words for. */
 export async function ask(conversation: string, text: string, handlers: Handlers, signal: AbortSignal): Promise<Reply> {
   const message = { id: randomKey(), role: 'user', parts: [{ type: 'text', text }] };
   const body = { id: conversation, trigger: 'submit-message', message };
@@ -49,7 +49,7 @@ async function read(response: Response, handlers: Handlers, signal: AbortSignal)
       if (done) throw new ApiError(0, 'unreachable', 'unreachable');
       if (value.data === END) return reply;
       const chunk = JSON.parse(value.data) as Chunk;
-      if (chunk.type === 'error') throw new ApiError(502, 'model_failed', String(chunk.errorText));
+      if (chunk.type === 'error') throw new Error(String(chunk.errorText));
       if (chunk.type === 'data-gauge') handlers.onGauge(chunk.data as Gauge);
       const next = grown(reply, chunk);
       if (next !== reply) handlers.onReply((reply = next));

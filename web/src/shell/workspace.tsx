@@ -63,7 +63,8 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
   useEffect(() => {
     if (revisions.messages === seen.current) return;
     seen.current = revisions.messages;
-    onListChanged();
+    const timer = setTimeout(onListChanged, 600);
+    return () => clearTimeout(timer);
   }, [revisions.messages, onListChanged]);
 
   const title = conversation ? conversation.title || t('untitled') : '';
