@@ -98,6 +98,7 @@ export function ChatView({ firstWords, onFirstWordsSent }: Props) {
           gauge={gauge}
           running={exchange.active}
           stopping={exchange.stopping}
+          unsent={exchange.unsent}
           compacting={compacting !== null}
           onSend={exchange.send}
           onStop={exchange.stop}

@@ -12,6 +12,8 @@ interface Props {
   gauge?: Gauge;
   running: boolean;
   stopping: boolean;
+  /** What comes back into the field. */
+  unsent?: string | null;
   compacting: boolean;
   onSend: (text: string) => void;
   onStop: () => void;
@@ -20,7 +22,7 @@ interface Props {
 
 const TALLEST = 240;
 
-export function Composer({ gauge, running, stopping, compacting, onSend, onStop, onCompact }: Props) {
+export function Composer({ gauge, running, stopping, unsent, compacting, onSend, onStop, onCompact }: Props) {
   const { t } = useWords();
   const [text, setText] = useState('');
   const field = useRef<HTMLTextAreaElement>(null);
@@ -28,6 +30,10 @@ export function Composer({ gauge, running, stopping, compacting, onSend, onStop,
   useEffect(() => {
     if (window.matchMedia('(pointer: fine)').matches) field.current?.focus();
   }, []);
+
+  useEffect(() => {
+    if (unsent) setText((before) => before || unsent);
+  }, [unsent]);
 
   useEffect(() => {
     const area = field.current;

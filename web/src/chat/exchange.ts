@@ -1,6 +1,7 @@
 'use client';
 
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { ApiError } from '@/api/client';
 import { interrupt } from '@/api/resources';
 import type { Message } from '@/api/types';
 import { useConversation } from '@/state/conversation';
@@ -17,11 +18,12 @@ export interface Exchange {
   /** What the history had when the turn began: replies after it are still shown as `reply`. */
   base: number;
   error: unknown;
+  /** What was asked and refused: nothing of it was stored. */
+  unsent: string | null;
   stopping: boolean;
   send: (text: string) => void;
   stop: () => void;
   regenerate: (reply: Message) => void;
-  dismiss: () => void;
 }
 
 interface Running {
@@ -41,39 +43,49 @@ export function useExchange(history: History): Exchange {
   const [running, setRunning] = useState<Running | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [stopping, setStopping] = useState(false);
-  const busy = useRef(false);
-  const control = useRef(new AbortController());
+  const [unsent, setUnsent] = useState<string | null>(null);
+  /** The one that runs: asked for a turn that may run elsewhere, or in a turn. */
+  const current = useRef<{ control: AbortController; isTurn: boolean } | null>(null);
   const read = useRef(history);
   read.current = history;
 
   const run = useCallback(
     async (begun: Running, start: Start) => {
-      if (busy.current) return;
-      busy.current = true;
-      const { signal } = control.current;
-      setError(null);
-      setStopping(false);
+      if (current.current?.isTurn) return;
+      current.current?.control.abort();
+      const mine = { control: new AbortController(), isTurn: begun.question !== null };
+      current.current = mine;
+      const { signal } = mine.control;
       let shown = begun;
       const show = (change: Partial<Running>) => {
-        if (!signal.aborted) setRunning((shown = { ...shown, ...change }));
+        if (signal.aborted) return;
+        mine.isTurn = true;
+        setRunning((shown = { ...shown, ...change }));
       };
-      if (begun.question !== null) show({});
-      try {
-        const reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal);
-        if (!reply) {
-          busy.current = false;
-          return;
-        }
-      } catch (failure) {
-        if (!signal.aborted) setError(failure);
+      if (mine.isTurn) {
+        setError(null);
+        setUnsent(null);
+        setStopping(false);
+        show({});
       }
-      busy.current = false;
+      let reply: Reply | null = null;
+      try {
+        reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal);
+      } catch (failure) {
+        if (!signal.aborted && mine.isTurn) {
+          setError(failure);
+          if (failure instanceof ApiError && failure.status < 500) setUnsent(begun.question);
+        }
+      }
       if (signal.aborted) return;
-      await read.current.newer();
-      await read.current.again();
-      if (busy.current) return;
-      setRunning(null);
-      setStopping(false);
+      if (mine.isTurn || reply) {
+        await read.current.newer();
+        await read.current.again();
+        if (signal.aborted) return;
+        setRunning(null);
+        setStopping(false);
+      }
+      current.current = null;
     },
     [setGauge],
   );
@@ -85,11 +97,11 @@ export function useExchange(history: History): Exchange {
 
   // A turn may run already, begun before a reload or by another tab; another may begin one later.
   useEffect(() => {
-    control.current = new AbortController();
-    busy.current = false;
-    const mine = control.current;
     takeUp();
-    return () => mine.abort();
+    return () => {
+      current.current?.control.abort();
+      current.current = null;
+    };
   }, [takeUp]);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -122,7 +134,6 @@ export function useExchange(history: History): Exchange {
     setStopping(true);
     interrupt(id).catch(() => setStopping(false));
   }, [id]);
-  const dismiss = useCallback(() => setError(null), []);
 
   const lastQuestion = history.messages.findLast((message) => message.role === 'user')?.seq;
   const base = running?.base ?? lastQuestion ?? NOTHING_YET;
@@ -133,10 +144,10 @@ export function useExchange(history: History): Exchange {
     reply: running?.reply ?? null,
     base,
     error,
+    unsent,
     stopping: stopping && running !== null,
     send,
     stop,
     regenerate,
-    dismiss,
   };
 }

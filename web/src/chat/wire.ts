@@ -9,12 +9,23 @@ import type { Gauge } from '@/api/types';
 import { type Chunk, EMPTY, grown, type Handlers, type Reply } from './parts';
 
 const END = '[DONE]';
+const FIRST_PAUSE = 500;
+const LAST_PAUSE = 4_000;
 
-/** Ask, and read the reply as it comes. Throws what `wordsOf` has words for. */
+/** Ask, and read the reply as it comes. Over a broken connection too: the message's id makes that one turn. */
 export async function ask(conversation: string, text: string, handlers: Handlers, signal: AbortSignal): Promise<Reply> {
   const message = { id: randomKey(), role: 'user', parts: [{ type: 'text', text }] };
   const body = { id: conversation, trigger: 'submit-message', message };
-  return read(await send('POST', `/conversations/${conversation}/ui`, { body, signal }), handlers, signal);
+  const headers = { 'Idempotency-Key': message.id };
+  for (let pause = FIRST_PAUSE; ; pause *= 2) {
+    try {
+      return await read(await send('POST', `/conversations/${conversation}/ui`, { body, headers, signal }), handlers, signal);
+    } catch (error) {
+      const isBroken = error instanceof ApiError && error.status === 0;
+      if (!isBroken || pause > LAST_PAUSE || signal.aborted) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
 }
 
 /** Have the last reply written again. Throws `ApiError`. */
@@ -43,7 +54,7 @@ async function read(response: Response, handlers: Handlers, signal: AbortSignal)
   let reply: Reply = EMPTY;
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch(() => ({ done: true as const, value: undefined }));
       if (signal.aborted) return reply;
       // A stream that ends without its end was cut off.
       if (done) throw new ApiError(0, 'unreachable', 'unreachable');

@@ -14,6 +14,12 @@ const TIP = {
   cursor: { fill: 'var(--raised)' },
 } as const;
 
+const LEGEND = {
+  wrapperStyle: { fontSize: 12 },
+  itemSorter: null,
+  formatter: (name: ReactNode) => <span style={{ color: 'var(--ink)' }}>{name}</span>,
+} as const;
+
 /** A plot, and the same as a table for those who do not see it. */
 function Figure({ empty, plot, table }: { empty: boolean; plot: ReactElement; table: ReactNode }) {
   const { t } = useWords();
@@ -51,7 +57,7 @@ export function CompactionPlot({ compactions }: { compactions: Compaction[] }) {
           <XAxis dataKey="name" {...AXIS} />
           <YAxis {...AXIS} width={56} tickFormatter={(value: number) => number(value)} />
           <Tooltip {...TIP} formatter={(value) => number(Number(value))} />
-          <Legend wrapperStyle={{ fontSize: 12 }} />
+          <Legend {...LEGEND} />
           <Bar dataKey="before" name={t('before')} fill="var(--part-pending)" radius={[4, 4, 0, 0]} maxBarSize={36} isAnimationActive={false} />
           <Bar dataKey="after" name={t('after')} fill="var(--part-state)" radius={[4, 4, 0, 0]} maxBarSize={36} isAnimationActive={false} />
         </BarChart>
@@ -72,7 +78,7 @@ export function ServedPlot({ turns }: { turns: Turn[] }) {
           <XAxis dataKey="seq" {...AXIS} tickFormatter={(value: number) => `#${value}`} />
           <YAxis {...AXIS} width={56} tickFormatter={(value: number) => number(value)} />
           <Tooltip {...TIP} labelFormatter={(value) => `#${value}`} formatter={(value) => number(Number(value))} />
-          <Legend wrapperStyle={{ fontSize: 12 }} />
+          <Legend {...LEGEND} />
           <Area dataKey="full" name={t('full_history')} stroke="var(--soft)" fill="var(--part-pending)" fillOpacity={0.35} isAnimationActive={false} />
           <Area dataKey="served" name={t('served')} stroke="var(--part-state)" fill="var(--part-state)" fillOpacity={0.45} strokeWidth={2} isAnimationActive={false} />
         </AreaChart>
@@ -96,7 +102,7 @@ export function LatencyPlot({ latency }: { latency: ConversationStats['latency']
           <XAxis dataKey="name" {...AXIS} />
           <YAxis {...AXIS} width={56} tickFormatter={(value: number) => number(value)} />
           <Tooltip {...TIP} formatter={(value) => `${number(Math.round(Number(value)))} ms`} />
-          <Legend wrapperStyle={{ fontSize: 12 }} />
+          <Legend {...LEGEND} />
           <Bar dataKey="median" name={t('median')} fill="var(--part-digests)" radius={[4, 4, 0, 0]} maxBarSize={36} isAnimationActive={false} />
           <Bar dataKey="high" name={t('high')} fill="var(--part-pending)" radius={[4, 4, 0, 0]} maxBarSize={36} isAnimationActive={false} />
         </BarChart>

@@ -65,7 +65,7 @@ function General({ conversation }: { conversation: Conversation }) {
   return (
     <Section title={t('general')}>
       <form onSubmit={save} className="space-y-3">
-        <div className="grid gap-3 sm:grid-cols-[1fr_12rem]">
+        <div className="grid items-end gap-3 sm:grid-cols-[1fr_15rem]">
           <Field label={t('title')} value={title} onChange={setTitle} maxLength={200} />
           <Choice label={t('locale')} value={locale} options={known} onChange={setLocale} />
         </div>

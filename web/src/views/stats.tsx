@@ -5,6 +5,7 @@ import { getStats, listCompactions, listMessages } from '@/api/resources';
 import type { ConversationStats } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
+import { classes } from '@/ui/classes';
 import { Shown, useLoaded } from '@/ui/loaded';
 import { servedAndFull } from './served';
 import { Section } from './section';
@@ -61,7 +62,7 @@ function Figures({ stats }: { stats: ConversationStats }) {
   const money = (value: number | null | undefined) =>
     value === null || value === undefined
       ? t('unknown_price')
-      : number(value, { style: 'currency', currency: 'USD', maximumSignificantDigits: 3 });
+      : number(value, { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol', maximumFractionDigits: 6 });
   const shown: [string, string][] = [
     [t('figure_turns'), number(stats.turns)],
     [t('figure_compactions'), number(stats.compactions.applied)],
@@ -76,7 +77,7 @@ function Figures({ stats }: { stats: ConversationStats }) {
         {shown.map(([term, value]) => (
           <div key={term} className="rounded-2xl border border-line bg-surface p-3.5">
             <dt className="text-xs text-soft">{term}</dt>
-            <dd className="mt-1 text-xl font-semibold tabular-nums">{value}</dd>
+            <dd className={classes('mt-1 font-semibold tabular-nums', value.length > 10 ? 'text-base leading-7' : 'text-xl')}>{value}</dd>
           </div>
         ))}
       </dl>
