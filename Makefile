@@ -1,7 +1,7 @@
 # One command runs Throughline, one tests it; both set up what they need and are instant the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo live test test-all test-processes coverage check format lock openapi docs clean check-python \
+.PHONY: help setup run demo live test test-all test-processes test-web test-page ui coverage check format lock openapi docs clean check-python \
 	check-style check-format check-types check-layers check-openapi
 
 # Where the environment forbids it, every process would compile the whole service, and every run all tests.
@@ -63,6 +63,18 @@ test-processes: WORKERS := 2
 # LIMIT=600 leaves out, by name, what would begin after so many seconds.
 test-processes: $(FOR_TEST) ## Run the service over processes of its own, those that kill them first, and long tests on real servers
 	@$(PYTEST) $(or $(TESTS),tests) --transport process $(if $(LIMIT),--limit $(LIMIT)) $(ARGS)
+
+test-web: test-page
+
+# What drives the browser is installed here; a browser is Debian's chromium, or the one that CHROMIUM names.
+test-page: $(FOR_TEST) ## Drive the page in Chromium; without npm or a browser this is skipped, and said
+	@if command -v npm > /dev/null && (cd web && npm ci --silent); then :; else \
+		echo "make test-page: what drives the browser cannot be installed here."; fi
+	@$(BIN)/python -m pytest -m long tests/acceptance/test_page.py tests/acceptance/test_page_server.py $(ARGS)
+
+ui: $(FOR_TEST) ## Build the page from web/ into app/ui/ui.zip (needs Node 20 or newer)
+	@cd web && npm ci --silent && NEXT_TELEMETRY_DISABLED=1 npm run --silent build
+	@$(BIN)/python web/scripts/pack.py
 
 coverage: $(FOR_TEST) ## Run the tests and show which branches of the code they take
 	@$(PYTEST) -m "not long" --cov --cov-branch --cov-report=term:skip-covered $(ARGS)

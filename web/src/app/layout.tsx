@@ -11,11 +11,19 @@ export const metadata: Metadata = {
 
 export const viewport: Viewport = { width: 'device-width', initialScale: 1 };
 
-export default function Layout({ children }: { children: ReactNode }) {
+/** The nonce of a request to the server of its own; files have none, their scripts are known by hash. */
+async function nonceOf(): Promise<string | undefined> {
+  if (process.env.NEXT_PUBLIC_BUILD !== 'standalone') return undefined;
+  const { headers } = await import('next/headers');
+  return (await headers()).get('x-nonce') ?? undefined;
+}
+
+export default async function Layout({ children }: { children: ReactNode }) {
+  const nonce = await nonceOf();
   return (
     <html lang="en" suppressHydrationWarning>
       <body>
-        <ThemeProvider attribute="class" disableTransitionOnChange>
+        <ThemeProvider attribute="class" disableTransitionOnChange nonce={nonce}>
           {children}
         </ThemeProvider>
       </body>

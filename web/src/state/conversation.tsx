@@ -151,24 +151,25 @@ export function ConversationProvider({ id, children }: { id: string; children: R
     };
   }, [id, read]);
 
-  const value = useMemo<Live>(
+  // The same functions for as long as the conversation is open: effects depend on them.
+  const stable = useMemo(
     () => ({
-      ...held,
       id,
-      setGauge: (gauge) => dispatch({ type: 'gauge', gauge }),
-      setConversation: (conversation) => dispatch({ type: 'conversation', conversation }),
+      setGauge: (gauge: Gauge) => dispatch({ type: 'gauge', gauge }),
+      setConversation: (conversation: Conversation) => dispatch({ type: 'conversation', conversation }),
       refresh: () => {
         dispatch({ type: 'all' });
         void read();
       },
       forgetNotification: () => dispatch({ type: 'noted' }),
-      onEvent: (listener) => {
+      onEvent: (listener: (event: Event) => void) => {
         listeners.current.add(listener);
-        return () => listeners.current.delete(listener);
+        return () => void listeners.current.delete(listener);
       },
     }),
-    [held, id, read],
+    [id, read],
   );
+  const value = useMemo<Live>(() => ({ ...held, ...stable }), [held, stable]);
   return <Context.Provider value={value}>{children}</Context.Provider>;
 }
 
