@@ -17,7 +17,7 @@ test('a talk goes on through compactions', async () => {
     assert.match(await page.title(), /^Please remember/);
 
     // In the background, once the context is above its threshold.
-    await send(page, `And these too. ${facts(60, 30)}`);
+    await send(page, `And these too. ${facts(76, 30)}`);
     await page.locator('[data-seq="4"]').waitFor();
     await byTest(page, 'compaction').first().waitFor();
     assert.match(await byTest(page, 'compaction').first().innerText(), /in the background/);
@@ -25,7 +25,7 @@ test('a talk goes on through compactions', async () => {
 
     // Inside a turn, before the reply: a message after which too little room would be left.
     await settled(page);
-    await send(page, `A long list. ${facts(75, 90)}`);
+    await send(page, `A long list. ${facts(60, 110)}`);
     await page.locator('[data-seq="6"]').waitFor();
     await byTest(page, 'compaction').nth(1).waitFor();
     const { data } = await api('GET', `/conversations/${id}/compactions`);
@@ -64,11 +64,11 @@ test('a reply goes on over a reload, is stopped, and is written again', async ()
   await withPage({}, async (page) => {
     await open(page);
     await send(page, 'Tell me slowly what you know about the harbour.');
-    await byTest(page, 'running-reply').getByText(/\w/).first().waitFor();
+    await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
     await page.waitForURL(/\?c=/);
     const id = conversationOf(page);
     await page.reload();
-    await byTest(page, 'running-reply').getByText(/\w/).first().waitFor();
+    await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
     await page.locator('[data-seq="2"]').waitFor();
     await settled(page);
     const { data } = await api('GET', `/conversations/${id}/messages`);
@@ -78,7 +78,7 @@ test('a reply goes on over a reload, is stopped, and is written again', async ()
     assert.equal(told.split('Offline').length, 2, 'and the reply is');
 
     await send(page, 'Tell me slowly again, please, and take your time with it.');
-    await byTest(page, 'running-reply').getByText(/\w/).first().waitFor();
+    await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await page.locator('[data-seq="4"]').getByText('stopped').waitFor();
     await settled(page);
@@ -94,18 +94,27 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
   const { id } = await api('POST', '/conversations', { title: 'Lamps', policy: { context_window: 4000, max_tokens: -1 } });
   const say = (role, content) => ({ role, content });
   await api('POST', `/conversations/${id}/messages/batch`, {
-    messages: [say('user', `We decided to take lamp 7. ${facts(12)}`), say('assistant', 'Noted.'), say('user', facts(12, 12)), say('assistant', 'Fine.')],
+    messages: [
+      say('user', 'Let us talk about lamps.'),
+      say('assistant', 'Noted.'),
+      say('user', `We decided to take lamp 7. ${facts(12)}`),
+      say('assistant', 'Fine.'),
+      say('user', facts(12, 12)),
+      say('assistant', 'Good.'),
+      say('user', facts(12, 24)),
+      say('assistant', 'Well.'),
+    ],
   });
   await api('POST', `/conversations/${id}/compact`);
   await withPage({}, async (page) => {
     await open(page, `?c=${id}`);
-    await page.locator('[data-seq="4"]').waitFor();
+    await page.locator('[data-seq="8"]').waitFor();
     await page.locator('[data-seq="2"]').hover();
     await page.locator('[data-seq="2"]').getByRole('button', { name: /^Pin/ }).click();
     await page.locator('[data-seq="2"]').getByText('pinned').waitFor();
 
     await send(page, `The decision is changed: we take lamp 8 instead. ${facts(20, 40)}`);
-    await page.locator('[data-seq="6"]').waitFor();
+    await page.locator('[data-seq="10"]').waitFor();
     await settled(page);
     await page.getByRole('button', { name: 'Compact', exact: true }).click();
     await page.getByRole('dialog').getByLabel('Focus').fill('lamps');

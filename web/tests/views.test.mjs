@@ -70,7 +70,7 @@ test('with the keyboard alone a message is sent, and what the gauge says is read
     await page.keyboard.type('Hello');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Tab');
-    const said = await page.evaluate(() => document.activeElement.getAttribute('aria-label'));
+    const said = await page.evaluate(() => document.activeElement.querySelector('.sr-only').textContent);
     assert.match(said, /% of the context: [\d,]+ of [\d,]+ tokens\. [\d,]+ tokens? until compaction/);
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor();

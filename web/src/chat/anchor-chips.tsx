@@ -11,17 +11,32 @@ import { Menu, MenuChoice, MenuHeading } from '@/ui/menu';
 
 const STATUSES: AnchorStatus[] = ['active', 'resolved', 'superseded', 'withdrawn'];
 
+const SHOWN = 4;
+
 /** What is kept word for word of a message: each with its type and status, which can be set right. */
-export function AnchorChips({ anchors }: { anchors: Anchor[] }) {
+export function AnchorChips({ anchors, right = false }: { anchors: Anchor[]; right?: boolean }) {
   const { t } = useWords();
+  const [all, setAll] = useState(false);
   if (!anchors.length) return null;
+  const shown = all ? anchors : anchors.slice(0, SHOWN);
   return (
-    <ul className="mt-1.5 flex flex-wrap gap-1" aria-label={t('anchors')}>
-      {anchors.map((anchor) => (
+    <ul className={classes('mt-1.5 flex flex-wrap gap-1', right && 'justify-end')} aria-label={t('anchors')}>
+      {shown.map((anchor) => (
         <li key={anchor.id} className="max-w-full">
           <AnchorChip given={anchor} />
         </li>
       ))}
+      {shown.length < anchors.length && (
+        <li>
+          <button
+            type="button"
+            onClick={() => setAll(true)}
+            className="rounded-full px-2 text-xs leading-5 text-soft hover:text-ink hover:underline"
+          >
+            {t('more_anchors', { count: anchors.length - shown.length })}
+          </button>
+        </li>
+      )}
     </ul>
   );
 }

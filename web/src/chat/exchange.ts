@@ -23,7 +23,8 @@ export interface Exchange {
   stopping: boolean;
   send: (text: string) => void;
   stop: () => void;
-  regenerate: (reply: Message) => void;
+  /** Write a reply again, or answer a message that has none. */
+  regenerate: (message: Message) => void;
 }
 
 interface Running {
@@ -124,9 +125,9 @@ export function useExchange(history: History): Exchange {
     [id, run],
   );
   const regenerate = useCallback(
-    (reply: Message) => {
-      const begun = { question: '', reply: null, base: reply.seq - 1 };
-      void run(begun, (handlers, signal) => askAgain(id, reply.id, handlers, signal));
+    (message: Message) => {
+      const begun = { question: '', reply: null, base: message.role === 'user' ? message.seq : message.seq - 1 };
+      void run(begun, (handlers, signal) => askAgain(id, message.id, handlers, signal));
     },
     [id, run],
   );

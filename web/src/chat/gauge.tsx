@@ -18,14 +18,14 @@ export function GaugeMeter({ gauge }: { gauge: Gauge }) {
         <button
           type="button"
           data-testid="gauge"
-          aria-label={`${said.title}. ${said.until}`}
           className="group flex min-w-0 flex-1 items-center gap-2.5 rounded-lg px-1.5 py-1 text-left text-xs text-soft hover:bg-raised"
         >
+          <span className="sr-only">{`${said.title}. ${said.until}`}</span>
           <Ring gauge={gauge} className="sm:hidden" />
           <span className="hidden min-w-24 flex-1 sm:block">
             <Bar gauge={gauge} />
           </span>
-          <span className="min-w-0 truncate tabular-nums">
+          <span className="min-w-0 truncate tabular-nums" aria-hidden>
             {isPressing(gauge) && <TriangleAlert className="mr-1 inline size-3.5 align-[-2px] text-warn" aria-hidden />}
             <b className="font-semibold text-ink">{percent(gauge.utilization)}</b>
             <span className="hidden md:inline">

@@ -56,7 +56,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
           <Chip tone="warn">{t('interrupted')}</Chip>
         </p>
       )}
-      <AnchorChips anchors={anchors} />
+      <AnchorChips anchors={anchors} right={isUser} />
       {besides && <Sources found={besides} />}
       {besides && <Notices notices={besides.notices} />}
       <div className={classes('mt-1 flex h-6 items-center gap-2 text-xs text-soft', isUser && 'flex-row-reverse')}>

@@ -1,6 +1,6 @@
 'use client';
 
-import { ArrowDown } from 'lucide-react';
+import { ArrowDown, RefreshCw } from 'lucide-react';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useWords } from '@/i18n/provider';
 import { useAnchors } from '@/state/anchors';
@@ -122,6 +122,15 @@ export function Thread({ history, exchange, actions }: Props) {
           {atEnd && compacting && <RunningDivider trigger={compacting.trigger} since={compacting.since} />}
           {atEnd && (exchange.active || exchange.reply) && (
             <RunningReply reply={exchange.reply} active={exchange.active} />
+          )}
+          {atEnd && !isBusy && last?.role === 'user' && (
+            <p className="flex flex-wrap items-center justify-end gap-2 py-1 text-sm text-soft">
+              {t('no_reply')}
+              <Button onClick={() => exchange.regenerate(last)}>
+                <RefreshCw className="size-4" aria-hidden />
+                {t('ask_again')}
+              </Button>
+            </p>
           )}
           {Boolean(exchange.error) && <Failure error={exchange.error} />}
         </div>

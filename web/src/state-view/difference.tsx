@@ -21,10 +21,10 @@ export function Difference({ id, a, b }: { id: string; a: number; b: number }) {
             <Entries heading={t('added')} entries={added} sign="plus" />
             {changed.length > 0 && (
               <section>
-                <h4 className="mb-1.5 flex items-center gap-1.5 font-medium">
+                <h3 className="mb-1.5 flex items-center gap-1.5 font-medium">
                   <PencilLine className="size-4 text-accent" aria-hidden />
                   {t('changed')} <span className="text-soft">{changed.length}</span>
-                </h4>
+                </h3>
                 <ul className="space-y-2">
                   {changed.map((entry) => (
                     <li key={entry.entry_id} className="border-l-2 border-accent pl-3">
@@ -56,10 +56,10 @@ function Entries({ heading, entries, sign }: { heading: string; entries: Provena
   if (!entries.length) return null;
   return (
     <section>
-      <h4 className="mb-1.5 flex items-center gap-1.5 font-medium">
+      <h3 className="mb-1.5 flex items-center gap-1.5 font-medium">
         <Icon className={sign === 'plus' ? 'size-4 text-good' : 'size-4 text-bad'} aria-hidden />
         {heading} <span className="text-soft">{entries.length}</span>
-      </h4>
+      </h3>
       <ul className="space-y-1.5">
         {entries.map((entry) => (
           <li key={entry.entry_id} className={`border-l-2 pl-3 ${sign === 'plus' ? 'border-good' : 'border-bad'}`}>

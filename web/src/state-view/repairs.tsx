@@ -9,7 +9,7 @@ export function Repairs({ repairs }: { repairs: Repair[] }) {
   if (!repairs.length) return null;
   return (
     <section className="rounded-xl bg-warn-wash px-3 py-2.5 text-sm">
-      <h4 className="font-medium text-warn">{t('repairs', { count: repairs.length })}</h4>
+      <h3 className="font-medium text-warn">{t('repairs', { count: repairs.length })}</h3>
       <ul className="mt-1.5 space-y-2">
         {repairs.map((repair, place) => (
           <li key={place}>
