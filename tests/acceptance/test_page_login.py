@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Final
 
 import httpx
 import pytest
@@ -17,8 +18,8 @@ from tests.acceptance.local import local_service
 from tests.acceptance.service import Service
 from tests.acceptance.test_keys import keys
 
-OWN = {"Origin": "http://127.0.0.1:8000"}
-OTHERS = (
+OWN: Final = {"Origin": "http://127.0.0.1:8000"}
+OTHERS: Final[tuple[dict[str, str], ...]] = (
     {"Origin": "http://127.0.0.1:9000"},
     {"Origin": "http://evil.example"},
     {"Origin": "null"},
