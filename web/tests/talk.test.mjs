@@ -9,35 +9,44 @@ test('a talk goes on through compactions', async () => {
   await withPage({}, async (page, context) => {
     await open(page);
     await page.getByLabel('Context window in tokens').fill('4000');
-    await send(page, `Please remember: the ferry leaves at 17:45 from quay 9. ${facts(30)}`);
+    await send(page, 'Please remember: the ferry leaves at 17:45 from quay 9.');
     await page.waitForURL(/\?c=/);
-    await page.locator('[data-seq="2"]').waitFor();
-    await settled(page);
     const id = conversationOf(page);
+    let seq = 2;
+    const replied = async () => {
+      await page.locator(`[data-seq="${seq}"]`).waitFor();
+      await settled(page);
+      seq += 2;
+    };
+    await replied();
     assert.match(await page.title(), /^Please remember/);
 
+    /** Says more and more until something was compacted for that reason. */
+    const sayUntil = async (trigger, size) => {
+      for (let round = 0; round < 8; round += 1) {
+        await send(page, `And these too. ${facts(size, seq * 40)}`);
+        await replied();
+        await page.waitForTimeout(1500);
+        const { data } = await api('GET', `/conversations/${id}/compactions`);
+        if (data.some((one) => one.status === 'applied' && one.trigger === trigger)) return;
+      }
+      assert.fail(`nothing was compacted by ${trigger}`);
+    };
     // In the background, once the context is above its threshold.
-    await send(page, `And these too. ${facts(76, 30)}`);
-    await page.locator('[data-seq="4"]').waitFor();
+    await sayUntil('background', 18);
     await byTest(page, 'compaction').first().waitFor();
     assert.match(await byTest(page, 'compaction').first().innerText(), /in the background/);
     await shot(page, 'background');
 
     // Inside a turn, before the reply: a message after which too little room would be left.
-    await settled(page);
-    await send(page, `A long list. ${facts(60, 110)}`);
-    await page.locator('[data-seq="6"]').waitFor();
-    await byTest(page, 'compaction').nth(1).waitFor();
-    const { data } = await api('GET', `/conversations/${id}/compactions`);
-    const triggers = data.filter((one) => one.status === 'applied').map((one) => one.trigger);
-    assert.ok(triggers.includes('background') && triggers.includes('sync'), triggers.join());
-    await settled(page);
+    await sayUntil('sync', 60);
+    await byTest(page, 'compaction').getByText('before a reply').first().waitFor();
 
     // Something that only the folded messages say is brought back, and opens its original.
+    const asked = seq;
     await send(page, 'When does the ferry leave, and from which quay?');
-    await page.locator('[data-seq="8"]').waitFor();
-    await settled(page);
-    assert.match(await page.locator('[data-seq="8"]').innerText(), /17:45/);
+    await replied();
+    assert.match(await page.locator(`[data-seq="${asked}"]`).innerText(), /17:45/);
 
     // A divider opens to the state, an entry to its original.
     const divider = byTest(page, 'compaction').last();
@@ -51,11 +60,11 @@ test('a talk goes on through compactions', async () => {
     // The same talk in a second tab: both see what either does.
     const second = await context.newPage();
     await open(second, `?c=${id}`);
-    await second.locator('[data-seq="8"]').waitFor();
+    await second.locator(`[data-seq="${asked}"]`).waitFor();
     await send(second, 'Thank you.');
-    await second.locator('[data-seq="10"]').waitFor();
+    await second.locator(`[data-seq="${seq}"]`).waitFor();
     await page.getByRole('button', { name: 'Latest' }).click();
-    await page.locator('[data-seq="10"]').waitFor();
+    await page.locator(`[data-seq="${seq}"]`).waitFor();
     await second.close();
   });
 });
