@@ -9,11 +9,10 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from html.parser import HTMLParser
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
-
-from app.core.text.patterns import compiled
 
 PACKAGE: Final = "app.ui"
 NAME: Final = "ui.zip"
@@ -30,7 +29,6 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
 }
 PACKED: Final = frozenset({"html", "js", "css", "txt", "json", "svg"})
 """What becomes smaller on its way."""
-INLINE: Final = compiled(r"<script(?: [a-z]{1,20}=\"[^\"<>]{0,200}\"){0,8}>([^<]*(?:<(?!/script>)[^<]*)*)</script>")
 POLICY: Final = (
     "default-src 'none'",
     # React and the plots set sizes on elements.
@@ -84,9 +82,30 @@ class PageFile:
         return policy_of(self.content.decode()) if self.suffix == "html" else None
 
 
+class _InlineScripts(HTMLParser):
+    """Finds the scripts that stand in a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._is_inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._is_inside = tag == "script" and not any(name == "src" for name, _ in attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_inside = self._is_inside and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self._is_inside:
+            self.found.append(data)
+
+
 def policy_of(html: str) -> str:
     """The policy with a hash for each inline script."""
-    hashes = (hashlib.sha256(script.encode()).digest() for script in INLINE.findall(html) if script)
+    reader = _InlineScripts()
+    reader.feed(html)
+    hashes = (hashlib.sha256(script.encode()).digest() for script in reader.found)
     named = sorted({f"'sha256-{base64.b64encode(one).decode()}'" for one in hashes})
     return "; ".join([*POLICY, " ".join(["script-src 'self'", *named])])
 
