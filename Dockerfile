@@ -19,7 +19,8 @@ FROM python:3.12-slim
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     HOST=0.0.0.0 PORT=8000 THROUGHLINE_LOG_FORMAT=json
 RUN groupadd --system --gid 10001 throughline \
-    && useradd --system --uid 10001 --gid 10001 --no-create-home throughline
+    && useradd --system --uid 10001 --gid 10001 --no-create-home throughline \
+    && install -d -o 10001 -g 10001 /run/throughline
 WORKDIR /app
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app

@@ -4,7 +4,7 @@
 NODE_PACKAGES := clients/typescript
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo live test test-all test-processes test-web coverage check format lock openapi docs clean \
+.PHONY: help setup run demo live test test-all test-processes test-web test-page ui coverage check format lock openapi docs clean \
 	check-python check-style check-format check-types check-layers check-openapi $(NODE_PACKAGES:%=test-node-of-%)
 
 # Where the environment forbids it, every process would compile the whole service, and every run all tests.
@@ -68,7 +68,7 @@ test-processes: WORKERS := 2
 test-processes: $(FOR_TEST) ## Run the service over processes of its own, those that kill them first, and long tests on real servers
 	@$(PYTEST) $(or $(TESTS),tests) --transport process $(if $(LIMIT),--limit $(LIMIT)) $(ARGS)
 
-test-web: ## Test the TypeScript client with Node 20 or newer; without npm, or its registry, this is skipped, and said
+test-web: test-page ## Test the TypeScript client and the page, with Node 20 or newer; without npm, or its registry, this is skipped, and said
 	@if ! command -v npm > /dev/null; then echo "make test-web: skipped, for there is no npm here."; \
 		elif ! $(MAKE) --no-print-directory $(NODE_PACKAGES:%=%/node_modules/.package-lock.json); then \
 			echo "make test-web: skipped, for the packages cannot be installed here: see above."; \
@@ -80,6 +80,16 @@ $(NODE_PACKAGES:%=test-node-of-%): test-node-of-%: %/node_modules/.package-lock.
 %/node_modules/.package-lock.json: %/package-lock.json
 	@cd $* && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
+
+# What drives the browser is installed here; a browser is Debian's chromium, or the one that CHROMIUM names.
+test-page: $(FOR_TEST) ## Drive the page in Chromium; without npm or a browser this is skipped, and said
+	@if command -v npm > /dev/null && (cd web && npm ci --silent); then :; else \
+		echo "make test-page: what drives the browser cannot be installed here."; fi
+	@$(BIN)/python -m pytest -m long tests/acceptance/test_page.py tests/acceptance/test_page_server.py $(ARGS)
+
+ui: $(FOR_TEST) ## Build the page from web/ into app/ui/ui.zip (needs Node 20 or newer)
+	@cd web && npm ci --silent && NEXT_TELEMETRY_DISABLED=1 npm run --silent build
+	@$(BIN)/python web/scripts/pack.py
 
 coverage: $(FOR_TEST) ## Run the tests and show which branches of the code they take
 	@$(PYTEST) -m "not long" --cov --cov-branch --cov-report=term:skip-covered $(ARGS)

@@ -34,6 +34,7 @@ from app.usecases.admin.audit import AuditService
 from app.usecases.admin.keys import KeyService
 from app.usecases.admin.limiting import LimitService
 from app.usecases.admin.measuring import Measuring
+from app.usecases.admin.sessions import SessionService
 from app.usecases.admin.stats import StatsService
 from app.usecases.chat.chat import ChatService
 from app.usecases.chat.lookups import Lookups
@@ -117,6 +118,7 @@ class Container:
     keys: KeyService
     limits: LimitService
     audit: AuditService
+    sessions: SessionService
     sweeper: Sweeper
     outbox: Outbox
     work: WorkBook
@@ -216,6 +218,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     loop = ToolLoop(shell, context=context, inline=inline, toolbox=toolbox)
     runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), loop=loop)
     chat, erasure = ChatService(shell, inline, runner, limits), ErasureService(shell)
+    keys = KeyService(shell, anonymous_allowed=unlimited, failures_per_minute=settings.failed_keys_per_minute)
     return Container(
         settings=settings,
         owner=owner,
@@ -237,7 +240,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         context=context,
         context_requests=ContextRequests(shell, context, InlineCompaction(shell, compaction, ran_in="request")),
         feed=EventFeed(parts.uow, parts.bus, parts.clock, timings),
-        keys=KeyService(shell, anonymous_allowed=unlimited, failures_per_minute=settings.failed_keys_per_minute),
+        keys=keys,
+        sessions=SessionService(shell, keys, AesSealer(_secret(settings.sealing_key), purpose="session")),
         limits=limits,
         audit=AuditService(shell),
         sweeper=Sweeper(

@@ -132,6 +132,7 @@ def _facts(settings: Settings) -> list[tuple[str, str]]:
     chat, compaction = settings.resolved_chat_model, settings.resolved_compaction_model
     facts = [
         ("address", url),
+        ("page", f"{url}/ui/"),
         ("docs", f"{url}/docs"),
         ("data", "the database of DATABASE_URL" if settings.database_url else _data(settings)),
         ("models", chat if chat == compaction else f"{chat} (chat), {compaction} (compaction)"),

@@ -35,6 +35,7 @@ from app.http import (
     tokens,
     turns,
 )
+from app.http.browser import pages, session
 from app.http.hosts import KnownHosts
 from app.http.lifespan import PlainRefusal
 from app.http.middleware import BodyLimit, Deadline, LastResort, RequestContext
@@ -74,6 +75,8 @@ ROUTERS: Final = (
     limits.router,
     limits.operations,
     health.router,
+    session.router,
+    pages.router,
     openai_models.router,
     openai_chat.router,
     openai_responses.router,

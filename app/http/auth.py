@@ -8,6 +8,7 @@ from starlette.requests import HTTPConnection
 from app.bootstrap import Container
 from app.core.model.errors import UnauthenticatedError
 from app.core.model.records import Scope
+from app.http.browser.own_page import session_of
 from app.usecases.admin.keys import PREFIX
 from app.usecases.shared.asking import Asking, Principal
 
@@ -15,8 +16,8 @@ from app.usecases.shared.asking import Asking, Principal
 async def authorize(request: Request, scope: Scope, *, placeholders: bool = False) -> None:
     """Find the principal of the request's key and keep it in ``request.state``.
 
-    Where no key is asked for, and ``placeholders`` may stand for none, what cannot be a key of ours is none: there are
-    clients that do not work without one.
+    A request of the page brings a session in place of a key. Where no key is asked for, and ``placeholders`` may stand
+    for none, what cannot be a key of ours is none: there are clients that do not work without one.
 
     Raises:
         UnauthenticatedError: There is no valid key.
@@ -24,8 +25,13 @@ async def authorize(request: Request, scope: Scope, *, placeholders: bool = Fals
         RateLimitedError: The key or its tenant asked too often, or its address failed too often.
     """
     container: Container = request.app.state.container
-    key = given_key(container, request.headers.get("authorization"), placeholders=placeholders)
-    principal = await container.keys.authenticate(key, address_of(request))
+    header = request.headers.get("authorization")
+    token = session_of(request) if header is None else None
+    if token is not None and not container.keys.anonymous_allowed:
+        principal = await container.sessions.principal(token)
+    else:
+        key = given_key(container, header, placeholders=placeholders)
+        principal = await container.keys.authenticate(key, address_of(request))
     await begin(request, container, principal)
     principal.require(scope)
 

@@ -43,6 +43,9 @@ async def follow_events(
     tenant: Tenant,
     stopping: Shutdown,
     after: Annotated[str | None, Query(description="The id of the last event seen; absent = from the first.")] = None,
+    newest: Annotated[
+        int | None, Query(ge=0, le=1_000, description="Of the events so far at most so many, the newest.")
+    ] = None,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Wins over `after`.")] = None,
     accept_language: Annotated[
         str | None, Header(alias="Accept-Language", description="Of notifications; else the conversation's `locale`.")
@@ -50,7 +53,7 @@ async def follow_events(
 ) -> Response:
     """Every event once, in order, without a gap between replay and live."""
     field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
-    following = services.feed.follow(tenant, conversation_id, event_number(field, given))
+    following = services.feed.follow(tenant, conversation_id, event_number(field, given), newest=newest)
     teller = Teller(services, tenant, conversation_id, accept_language)
     steps = Steps(_told(following, teller), services.settings.timings.stream_heartbeat_seconds)
     await steps.peek()

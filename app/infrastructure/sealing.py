@@ -22,10 +22,12 @@ class AesSealer:
 
     Args:
         secret: The operator's; ``None``: each tenant has its own, which the database keeps.
+        purpose: What is sealed: what one sealer made, one of another purpose does not open.
     """
 
-    def __init__(self, secret: str | None = None) -> None:
+    def __init__(self, secret: str | None = None, *, purpose: str = "input") -> None:
         self._secret = secret.encode() if secret else None
+        self._purpose = purpose.encode()
 
     def seal(self, text: str, tenant_id: UUID, secret: bytes) -> str:
         """The text as a token; ``secret`` is the tenant's own."""
@@ -43,5 +45,10 @@ class AesSealer:
             return None
 
     def _key(self, tenant_id: UUID, secret: bytes) -> bytes:
-        derived = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=b"throughline input " + tenant_id.bytes)
+        derived = HKDF(
+            algorithm=SHA256(),
+            length=KEY_BYTES,
+            salt=None,
+            info=b"throughline %b %b" % (self._purpose, tenant_id.bytes),
+        )
         return derived.derive(self._secret or secret)

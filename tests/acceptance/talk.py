@@ -303,11 +303,13 @@ class Listener:
 class EventFollower(Listener):
     """``GET …/events`` from a given event on."""
 
-    def __init__(self, talk: Talk, *, last_event_id: int | None = None, after: int | None = None) -> None:
+    def __init__(
+        self, talk: Talk, *, last_event_id: int | None = None, after: int | None = None, newest: int | None = None
+    ) -> None:
         super().__init__()
         self._talk = talk
         self._headers = {} if last_event_id is None else {"Last-Event-ID": str(last_event_id)}
-        self._params = {} if after is None else {"after": after}
+        self._params = {name: value for name, value in (("after", after), ("newest", newest)) if value is not None}
         self._http = talk.service.client()
         self._socket: socket.socket | None = None
         self.ended = threading.Event()

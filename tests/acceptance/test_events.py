@@ -69,6 +69,18 @@ def test_the_header_wins_over_the_parameter(offline: Service, start_talk: StartT
     assert feed.numbers() == [5, 6]
 
 
+@pytest.mark.parametrize(("place", "first"), [({"newest": 2}, 5), ({"newest": 0}, 7), ({"newest": 9, "after": 3}, 4)])
+def test_a_client_may_begin_with_the_newest(
+    offline: Service, start_talk: StartTalk, place: dict[str, int], first: int
+) -> None:
+    talk = start_talk(offline)
+    talk.batch(lines(6))
+    with EventFollower(talk, **place) as feed:
+        talk.append("And one more, live.")
+        feed.wait_for(lambda found: found and int(found[-1]["id"]) == 7)
+    assert feed.numbers() == list(range(first, 8))
+
+
 def test_the_channel_carries_the_same_as_the_stream(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)
     with ChannelListener(talk) as channel, EventFollower(talk) as feed:

@@ -23,6 +23,9 @@ BODIES: Final[dict[str, Any]] = {
     "/conversations/{conversation_id}/messages": SAID,
     "/conversations/{conversation_id}/messages/batch": {"messages": [SAID]},
     "/conversations/{conversation_id}/chat": {"content": "hello"},
+    "/conversations/{conversation_id}/ui": {
+        "message": {"id": "m", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
+    },
     "/conversations/{conversation_id}/restore": {"state_version": 0},
     "/conversations/{conversation_id}/segments": {"from_seq": 1, "to_seq": 2, "level": "brief"},
     "/conversations/{conversation_id}/anchors/{anchor_id}": {"status": "resolved"},

@@ -15,7 +15,7 @@ from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-bench.lock")
-LONG_RUNNING = ("postgres", "redis", "api", "worker")
+LONG_RUNNING = ("postgres", "redis", "api", "worker", "web")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_ci_runs_the_tests() -> None:
 
 def test_compose_starts_things_in_order(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert set(services) == {*LONG_RUNNING, "migrate"}
+    assert set(services) == {*LONG_RUNNING, "migrate", "key"}
     assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
     for name in ("api", "worker"):
         assert services[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
@@ -102,11 +102,38 @@ def test_compose_starts_things_in_order(compose: dict[str, Any]) -> None:
         assert services[name]["stop_grace_period"]
 
 
+def test_compose_needs_nothing_but_one_command(compose: dict[str, Any]) -> None:
+    assert ":?" not in (ROOT / "docker-compose.yml").read_text(), "nothing has to be set before"
+    services = compose["services"]
+    assert services["api"]["depends_on"]["key"] == {"condition": "service_completed_successfully"}
+    assert services["web"]["depends_on"] == {"api": {"condition": "service_healthy"}}
+
+
+def test_the_page_without_a_login_is_published_on_loopback_alone(compose: dict[str, Any]) -> None:
+    web = compose["services"]["web"]
+    assert [port.startswith("127.0.0.1:") for port in web["ports"]] == [True], "no setting opens it by mistake"
+    assert web["environment"]["WEB_PUBLISHED_ON_LOOPBACK"] == "true"
+    assert (web["read_only"], web["cap_drop"]) == (True, ["ALL"])
+    assert "THROUGHLINE_API_KEY" not in web["environment"], "the key is in no environment"
+    holders = {name for name, one in compose["services"].items() if "key:/run/throughline" in str(one.get("volumes"))}
+    assert holders == {"key", "web"}
+    assert "--scope admin" not in str(compose["services"]["key"]["command"])
+
+
+def test_the_image_of_the_page_is_slim_unprivileged_and_locked() -> None:
+    text = (ROOT / "web" / "Dockerfile").read_text()
+    assert re.findall(r"^FROM (\S+)", text, flags=re.MULTILINE) == ["node:20-slim"] * 2
+    assert "npm ci" in text
+    assert "\nUSER 1000:1000\n" in text
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", text, flags=re.MULTILINE)
+    assert not [name for line in copied for name in line.split() if not (ROOT / name).exists()]
+
+
 def test_compose_keeps_the_queue_and_locks_the_containers_down(compose: dict[str, Any]) -> None:
     command = " ".join(compose["services"]["redis"]["command"])
     assert "--appendonly yes" in command
     assert "--maxmemory-policy noeviction" in command
-    for name in ("api", "worker", "migrate"):
+    for name in ("api", "worker", "migrate", "key"):
         service = compose["services"][name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]

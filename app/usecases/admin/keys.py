@@ -37,6 +37,17 @@ USED_STEP: Final = timedelta(minutes=1)
 LONGEST_USER: Final = 255
 
 
+def principal_of(key: ApiKey) -> Principal:
+    """What a key may do."""
+    return Principal(
+        tenant_id=key.tenant_id,
+        scopes=key.scopes,
+        key_id=key.id,
+        user_id=key.user_id,
+        limits=tuple(key.limits.items()),
+    )
+
+
 class KeyService:
     """Knows keys by their hash only."""
 
@@ -64,6 +75,15 @@ class KeyService:
             if self._anonymous_allowed:
                 return Principal(tenant_id=await self._default(), scopes=ALL_SCOPES)
             raise UnauthenticatedError("send a key: Authorization: Bearer <key>")
+        return principal_of(await self.known(key, address))
+
+    async def known(self, key: str, address: str | None = None) -> ApiKey:
+        """The record of a key.
+
+        Raises:
+            UnauthenticatedError: It is unknown, expired or revoked.
+            RateLimitedError: The address failed too often.
+        """
         digest, now = hash_of(key), self._shell.clock.now()
         self._failures.check(address, digest)
         async with self._shell.uow(None) as uow:
@@ -74,13 +94,20 @@ class KeyService:
             raise UnauthenticatedError("this key is unknown, expired or revoked")
         self._failures.succeeded(digest)
         self._note_use(found, now)
-        return Principal(
-            tenant_id=found.tenant_id,
-            scopes=found.scopes,
-            key_id=found.id,
-            user_id=found.user_id,
-            limits=tuple(found.limits.items()),
-        )
+        return found
+
+    async def named(self, tenant_id: UUID, key_id: UUID) -> ApiKey | None:
+        """The tenant's key with that id, if it can be used now; a session stands for it."""
+        now = self._shell.clock.now()
+        async with self._shell.uow(tenant_id) as uow:
+            try:
+                found = await uow.keys.get(key_id)
+            except NotFoundError:
+                return None
+        if not found.is_usable(now):
+            return None
+        self._note_use(found, now)
+        return found
 
     async def create(
         self,

@@ -33,8 +33,12 @@ class EventFeed:
         self._poll_seconds = timings.event_poll_seconds
         self._heartbeat_seconds = timings.event_heartbeat_seconds
 
-    async def follow(self, tenant_id: UUID, conversation_id: UUID, after: int) -> AsyncGenerator[Event | None, None]:
+    async def follow(
+        self, tenant_id: UUID, conversation_id: UUID, after: int, *, newest: int | None = None
+    ) -> AsyncGenerator[Event | None, None]:
         """Yield the events after number ``after``, those to come too, until the conversation is deleted.
+
+        With ``newest``, at most so many of those that there are come before those to come.
 
         ``None`` is a heartbeat: the first item, once the arguments have been found good (so that a server can
         answer with an error before it begins to stream), and then again and again while no event comes.
@@ -44,7 +48,8 @@ class EventFeed:
             InvalidInputError: ``after`` is no number of an event of this conversation, or 0.
         """
         async with self._bus.subscribe(conversation_id) as wake_up:
-            await self._check(tenant_id, conversation_id, after)
+            last = await self._check(tenant_id, conversation_id, after)
+            after = after if newest is None else max(after, last - newest)
             yield None
             spoke_at, woken = self._clock.monotonic(), False
             while True:
@@ -66,7 +71,7 @@ class EventFeed:
                 pause = min(self._poll_seconds, self._heartbeat_seconds - quiet_for)
                 woken = await wake_up.wait(max(pause, SHORTEST_WAIT))
 
-    async def _check(self, tenant_id: UUID, conversation_id: UUID, after: int) -> None:
+    async def _check(self, tenant_id: UUID, conversation_id: UUID, after: int) -> int:
         async with self._uow(tenant_id) as uow:
             last = (await uow.conversations.get(conversation_id)).last_event
         if not 0 <= after <= last:
@@ -80,6 +85,7 @@ class EventFeed:
                     )
                 ],
             )
+        return last
 
     async def _read(self, tenant_id: UUID, conversation_id: UUID, after: int) -> Sequence[Event]:
         async with self._uow(tenant_id) as uow:

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 918da1befcebf53b1935273f8917cf92c40c6601d692fd5fcda7b287754473cb
+// sha256 of openapi.json: 4d9094ea669e5cd323828372228cfdeb511c7652cf210e495250db831632707a
 
 export interface paths {
     "/conversations": {
@@ -6153,6 +6153,8 @@ export interface operations {
             query?: {
                 /** @description The id of the last event seen; absent = from the first. */
                 after?: string | null;
+                /** @description Of the events so far at most so many, the newest. */
+                newest?: number | null;
             };
             header?: {
                 /** @description Wins over `after`. */

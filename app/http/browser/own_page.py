@@ -1,0 +1,39 @@
+"""Requests of the service's own page, as its browser tells."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+
+COOKIE: Final = "throughline_session"
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_SITES: Final = frozenset({"same-origin", "none"})
+"""``none``: the address was typed, or a download clicked."""
+
+
+def is_same_origin(request: HTTPConnection) -> bool:
+    """Whether no other site had a part in it; what changes something has to name its origin.
+
+    ``SameSite`` alone would let in pages of other ports and of sibling hosts.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None and site not in OWN_SITES:
+        return False
+    if origin is None:
+        return request.scope.get("method") in SAFE_METHODS
+    return bool(origin) and _place(origin) == request.headers.get("host", "").lower()
+
+
+def session_of(request: HTTPConnection) -> str | None:
+    """The token of a session; a cookie that another site's request brings is none."""
+    token = request.cookies.get(COOKIE)
+    return token if token and is_same_origin(request) else None
+
+
+def _place(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None

@@ -1,0 +1,57 @@
+"""``/ui``: the page, as files. They hold nothing of anybody, so that nobody has to log in for them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from app.core.model.errors import NotFoundError
+from app.http.browser.archive import PageFile, page_files
+
+MISSING: Final = "404.html"
+YEAR: Final = "public, max-age=31536000, immutable"
+SAFE: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+router = APIRouter(prefix="/ui", include_in_schema=False)
+
+
+@router.get("")
+def to_page(request: Request) -> Response:
+    """The page's own address ends with a slash."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"/ui/{query}", status_code=308)
+
+
+@router.get("/{path:path}")
+def page(path: str, request: Request) -> Response:
+    """A file of the page.
+
+    Raises:
+        NotFoundError: The page was not built.
+    """
+    found = page_files()
+    if not found:
+        raise NotFoundError("The page is not part of this installation: `make ui` builds it.")
+    file = found.get(path) or found.get(f"{path}index.html" if path.endswith("/") or not path else f"{path}/index.html")
+    return _response(file or found[MISSING], request, status=200 if file else 404)
+
+
+def _response(file: PageFile, request: Request, status: int) -> Response:
+    headers = {**SAFE, "ETag": file.etag, "Vary": "Accept-Encoding"}
+    headers["Cache-Control"] = YEAR if file.is_immutable else "no-cache"
+    if file.policy:
+        headers |= {"Content-Security-Policy": file.policy, "X-Frame-Options": "DENY"}
+    if status == 200 and request.headers.get("if-none-match") == file.etag:  # noqa: PLR2004
+        return Response(status_code=304, headers=headers)
+    content = file.content
+    if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        content, headers["Content-Encoding"] = file.packed, "gzip"
+    return Response(content, status, headers, file.media_type)

@@ -1,0 +1,68 @@
+"""The page in a browser: Chromium, driven by the tests of ``web/tests``. ``make test-page`` installs what they need."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from app.core.model.model_io import ChatRequest, StepEvent
+from app.providers.offline import OfflineChat
+from tests.acceptance.conftest import SharedServices
+from tests.acceptance.service import Service
+from tests.servers import ROOT
+
+WEB: Final = ROOT / "web"
+CHROMIUM: Final = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+PATIENCE: Final = 1_800
+SLOWLY: Final = "slowly"
+PACE: Final = 1.5
+"""Seconds between two pieces of a reply to somebody who asks for it slowly."""
+
+pytestmark = [pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def slow_where_asked() -> Iterator[None]:
+    """A reply that lasts, where a test wants to do something meanwhile."""
+    step = OfflineChat.step
+
+    async def paced(self: OfflineChat, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        is_slow = SLOWLY in request.messages[-1].content
+        async for event in step(self, request):
+            yield event
+            await asyncio.sleep(PACE if is_slow else 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OfflineChat, "step", paced)
+        yield
+
+
+@pytest.fixture
+def service(shared_services: SharedServices, slow_where_asked: None) -> Service:
+    return shared_services.get("page", processes=False)
+
+
+@pytest.mark.parametrize("name", ["talk", "views", "history"])
+def test_in_chromium(service: Service, name: str) -> None:
+    if not Path(CHROMIUM).exists():
+        pytest.skip("needs the Debian package chromium")
+    if not (WEB / "node_modules" / "playwright-core").is_dir():
+        pytest.skip("needs a package index: `make test-page` installs what drives the browser")
+    environment = {**os.environ, "THROUGHLINE_URL": service.url, "CHROMIUM": CHROMIUM}
+    done = subprocess.run(
+        ["node", "--test", "--test-reporter=spec", f"tests/{name}.test.mjs"],
+        cwd=WEB,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-4_000:]

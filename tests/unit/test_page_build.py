@@ -1,0 +1,125 @@
+"""What is shipped of the page, checked by reading it: no Node is needed."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import re
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import pytest
+
+from app.core.text.localization.catalogue import CATALOGUES
+from app.http.browser.archive import page_files, policy_of
+from tests.servers import ROOT
+
+WEB: Final = ROOT / "web"
+ARCHIVE: Final = ROOT / "app" / "ui" / "ui.zip"
+TEXTS: Final = WEB / "src" / "i18n" / "texts"
+MOST_SCRIPT: Final = 300_000
+"""Compressed bytes of script on the chat page."""
+FREE: Final = re.compile(r"MIT|Apache-2\.0|ISC|BSD|0BSD|Unlicense|CC0-1\.0|BlueOak|Python-2\.0|WTFPL|CC-BY-4\.0")
+
+
+def script(name: str) -> ModuleType:
+    """A module of ``web/scripts``."""
+    spec = importlib.util.spec_from_file_location(f"web_{name}", WEB / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def recorded(archive: Path) -> str:
+    with zipfile.ZipFile(archive) as opened:
+        return str(json.loads(opened.read("build.json"))["sources"])
+
+
+def test_the_page_is_as_new_as_its_sources() -> None:
+    assert recorded(ARCHIVE) == script("sources").fingerprint(), "web/ has changed since the page was built: `make ui`"
+
+
+def test_control_a_changed_source_is_noticed(tmp_path: Path) -> None:
+    sources = script("sources")
+    for name in sources.sources():
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(WEB / name, target)
+    assert sources.fingerprint(tmp_path) == sources.fingerprint()
+    (tmp_path / "src" / "app" / "page.tsx").write_text("changed", encoding="utf-8")
+    assert sources.fingerprint(tmp_path) != sources.fingerprint()
+
+
+def test_the_page_names_the_licences_of_what_it_is_made_of() -> None:
+    told = page_files()["THIRD-PARTY-LICENSES.txt"].content.decode()
+    for name in ("react", "react-dom", "next", "radix-ui", "streamdown", "recharts", "lucide-react", "next-themes"):
+        assert re.search(rf"^{name} \d", told, re.MULTILINE), name
+    named = re.findall(r"^\S+ \d+\.\d+\S* \((.+)\)$", told, re.MULTILINE)
+    assert len(named) > 100
+    assert not [licence for licence in named if not FREE.search(licence)]
+
+
+def test_the_lock_names_no_package_host_and_pins_what_runs() -> None:
+    text = (WEB / "package-lock.json").read_text(encoding="utf-8")
+    lock = json.loads(text)["packages"]
+    assert not re.search(r'"resolved"|://[^"]*\.tgz', text)
+    assert not [path for path, one in lock.items() if path and "integrity" not in one]
+    wanted = json.loads((WEB / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    assert {name: lock[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+
+
+def test_both_languages_say_the_same_things() -> None:
+    english, russian = (json.loads((TEXTS / f"{one}.json").read_text(encoding="utf-8")) for one in ("en", "ru"))
+    assert english.keys() == russian.keys()
+    assert len(english) > 200
+    places = re.compile(r"\{(\w+)\}")
+    for key, text in english.items():
+        told = russian[key]
+        assert isinstance(told, dict) == isinstance(text, dict), key
+        forms = [told] if isinstance(told, str) else list(told.values())
+        own = text if isinstance(text, str) else text["other"]
+        assert all(set(places.findall(form)) == set(places.findall(own)) for form in forms), key
+        if isinstance(told, dict):
+            assert told.keys() == {"one", "few", "many", "other"}, key
+
+
+def test_the_services_words_are_those_of_its_catalogues() -> None:
+    catalogues = script("catalogues")
+    for language, catalogue in CATALOGUES.items():
+        kept = (catalogues.FOLDER / f"{language}.json").read_text(encoding="utf-8")
+        assert kept == catalogues.dumped(catalogue), "`python web/scripts/catalogues.py` writes them"
+
+
+def test_a_page_names_the_inline_scripts_that_it_was_built_with() -> None:
+    html = page_files()["index.html"]
+    assert html.policy is not None
+    assert "'unsafe-inline'" not in html.policy.split("script-src")[1]
+    assert html.policy.count("'sha256-") == len(set(re.findall(rb"<script[^>]*>([^<]+)</script>", html.content)))
+    changed = policy_of(html.content.decode().replace("</body>", "<script>alert(1)</script></body>"))
+    assert changed.count("'sha256-") == html.policy.count("'sha256-") + 1
+
+
+def test_what_the_chat_page_begins_with_is_small() -> None:
+    files = page_files()
+    names = set(re.findall(rb'<script src="/ui/([^"]+)" async', files["index.html"].content))
+    sizes = {name.decode(): len(gzip.compress(files[name.decode()].content, 9, mtime=0)) for name in names}
+    assert len(sizes) > 5
+    # The words of one language come after.
+    assert sum(sizes.values()) < MOST_SCRIPT - 12_000, sizes
+
+
+def test_an_installation_without_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.http.browser.archive.NAME", "absent.zip")
+    page_files.cache_clear()
+    try:
+        assert page_files() == {}
+    finally:
+        page_files.cache_clear()

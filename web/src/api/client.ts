@@ -1,0 +1,109 @@
+/** Requests to the service: same origin, JSON, problems as errors. */
+import { randomKey } from './random-key';
+import type { Problem } from './types';
+
+/** An export is served by the service itself; the server of its own passes on what is below /api. */
+export const IS_EXPORT = process.env.NEXT_PUBLIC_BUILD !== 'standalone';
+export const API = IS_EXPORT ? '' : '/api';
+export const SESSION = IS_EXPORT ? '/ui/session' : '/session';
+
+export type Query = Record<string, string | number | boolean | null | undefined>;
+
+interface Options {
+  query?: Query;
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  language?: string;
+}
+
+/** What the service refused or failed at. `code` is stable, `message` is for people. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly problem: Problem | null = null,
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+let spoken = 'en';
+
+/** In which language the service is asked to answer from now on. */
+export function speak(language: string): void {
+  spoken = language;
+}
+
+export function acceptLanguage(): string {
+  return spoken;
+}
+
+/** Who is told when the service asks for a login. */
+const loginWanted = new EventTarget();
+
+export function onLoginWanted(listener: () => void): () => void {
+  loginWanted.addEventListener('wanted', listener);
+  return () => loginWanted.removeEventListener('wanted', listener);
+}
+
+export function wantLogin(): void {
+  loginWanted.dispatchEvent(new Event('wanted'));
+}
+
+export function address(path: string, query: Query = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return `${API}${path}${search ? `?${search}` : ''}`;
+}
+
+/** The answer's JSON; `undefined` for an empty one. Throws `ApiError`. */
+export async function call<T>(method: string, path: string, options: Options = {}): Promise<T> {
+  const response = await send(method, path, options);
+  if (response.status === 204) return undefined as T;
+  return (await response.json()) as T;
+}
+
+export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
+  const headers: Record<string, string> = { 'Accept-Language': spoken, ...options.headers };
+  if (method !== 'GET') headers['Content-Type'] = 'application/json';
+  if (method === 'POST') headers['Idempotency-Key'] ??= randomKey();
+  let response: Response;
+  try {
+    response = await fetch(address(path, options.query), {
+      method,
+      headers,
+      body: options.body === undefined ? (method === 'POST' ? '{}' : undefined) : JSON.stringify(options.body),
+      signal: options.signal,
+      credentials: 'same-origin',
+      cache: 'no-store',
+    });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiError(0, 'unreachable', 'unreachable');
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+async function refusal(response: Response): Promise<ApiError> {
+  if (response.status === 401) wantLogin();
+  const problem = (await response.json().catch(() => null)) as Problem | null;
+  const detail = problem?.detail || problem?.title || response.statusText || `HTTP ${response.status}`;
+  return new ApiError(response.status, problem?.code ?? 'unknown', detail, problem);
+}
+
+/** The words of any error, also of one whose message is a problem as JSON (`useChat` makes such). */
+export function wordsOf(error: unknown): { code: string; text: string } {
+  if (error instanceof ApiError) return { code: error.code, text: error.message };
+  const text = error instanceof Error ? error.message : String(error);
+  try {
+    const problem = JSON.parse(text) as Partial<Problem>;
+    if (typeof problem.detail === 'string') return { code: problem.code ?? 'unknown', text: problem.detail };
+  } catch {
+    // No JSON: the message itself.
+  }
+  return { code: 'unknown', text };
+}

@@ -1,0 +1,32 @@
+import type { Metadata, Viewport } from 'next';
+import { ThemeProvider } from 'next-themes';
+import type { ReactNode } from 'react';
+import './globals.css';
+
+export const metadata: Metadata = {
+  title: 'Throughline',
+  description: 'Conversations that outgrow a context window, kept whole.',
+  referrer: 'no-referrer',
+};
+
+export const viewport: Viewport = { width: 'device-width', initialScale: 1 };
+
+/** The nonce of a request to the server of its own; files have none, their scripts are known by hash. */
+async function nonceOf(): Promise<string | undefined> {
+  if (process.env.NEXT_PUBLIC_BUILD !== 'standalone') return undefined;
+  const { headers } = await import('next/headers');
+  return (await headers()).get('x-nonce') ?? undefined;
+}
+
+export default async function Layout({ children }: { children: ReactNode }) {
+  const nonce = await nonceOf();
+  return (
+    <html lang="en" suppressHydrationWarning>
+      <body>
+        <ThemeProvider attribute="class" disableTransitionOnChange nonce={nonce}>
+          {children}
+        </ThemeProvider>
+      </body>
+    </html>
+  );
+}

@@ -1,0 +1,119 @@
+'use client';
+
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { eraseMessage, pinMessage } from '@/api/resources';
+import type { Message } from '@/api/types';
+import { useWords } from '@/i18n/provider';
+import { useConversation } from '@/state/conversation';
+import { useHistory } from '@/state/history';
+import { useNavigation } from '@/state/navigation';
+import { Failure, useErrorWords } from '@/ui/loaded';
+import { Notice } from '@/ui/notice';
+import { CompactDialog } from './compact-dialog';
+import { Composer } from './composer';
+import { Confirm } from '@/ui/confirm';
+import { useExchange } from './exchange';
+import { Thread } from './thread';
+
+interface Props {
+  /** What the reader wrote before there was a conversation: sent as soon as there is one. */
+  firstWords: string | null;
+  onFirstWordsSent: () => void;
+}
+
+export function ChatView({ firstWords, onFirstWordsSent }: Props) {
+  const { t } = useWords();
+  const live = useConversation();
+  const { id, revisions, compacting, gauge } = live;
+  const { message: wanted } = useNavigation();
+  const history = useHistory(id);
+  const exchange = useExchange(history);
+  const [isCompactOpen, setIsCompactOpen] = useState(false);
+  const [erasing, setErasing] = useState<Message | null>(null);
+  const [failure, setFailure] = useState<unknown>(null);
+  const words = useErrorWords();
+
+  const { latest, around, newer, again } = history;
+  const begins = useRef(wanted);
+  useEffect(() => {
+    void (begins.current ? around(begins.current) : latest());
+  }, [around, latest]);
+  const isReading = history.messages.length > 0 || history.loading === null;
+  const atEnd = useRef(history.atEnd);
+  atEnd.current = history.atEnd;
+  useEffect(() => {
+    if (!revisions.messages) return;
+    const timer = setTimeout(() => atEnd.current && void newer(), 80);
+    return () => clearTimeout(timer);
+  }, [revisions.messages, newer]);
+  useEffect(() => {
+    if (revisions.changed) void again();
+  }, [revisions.changed, again]);
+
+  const { send } = exchange;
+  const sent = useRef(false);
+  useEffect(() => {
+    if (firstWords === null || sent.current || !isReading) return;
+    sent.current = true;
+    send(firstWords);
+    onFirstWordsSent();
+  }, [firstWords, isReading, send, onFirstWordsSent]);
+
+  const { regenerate } = exchange;
+  const actions = useMemo(
+    () => ({
+      pin: (message: Message) => {
+        setFailure(null);
+        pinMessage(id, message.id, message.protected_reason !== 'pinned').then(() => again(), setFailure);
+      },
+      erase: setErasing,
+      regenerate,
+    }),
+    [id, again, regenerate],
+  );
+  const erase = useCallback(async () => {
+    if (!erasing) return;
+    await eraseMessage(id, erasing.id);
+    live.refresh();
+  }, [erasing, id, live]);
+
+  if (live.error && !live.conversation) {
+    return (
+      <div className="p-4">
+        <Failure error={live.error} onRetry={live.refresh} />
+      </div>
+    );
+  }
+  return (
+    <>
+      <Thread history={history} exchange={exchange} actions={actions} />
+      <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3">
+        {Boolean(failure) && <Notice tone="bad">{words(failure)}</Notice>}
+        {live.notification && (
+          <div role="status">
+            <Notice>{live.notification}</Notice>
+          </div>
+        )}
+        <Composer
+          gauge={gauge}
+          running={exchange.active}
+          stopping={exchange.stopping}
+          unsent={exchange.unsent}
+          compacting={compacting !== null}
+          onSend={exchange.send}
+          onStop={exchange.stop}
+          onCompact={() => setIsCompactOpen(true)}
+        />
+      </div>
+      <CompactDialog open={isCompactOpen} onOpenChange={setIsCompactOpen} />
+      <Confirm
+        open={erasing !== null}
+        onOpenChange={(open) => !open && setErasing(null)}
+        title={t('erase_title', { seq: String(erasing?.seq ?? '') })}
+        what={t('erase_what')}
+        action={t('erase')}
+        onConfirm={erase}
+      />
+    </>
+  );
+}

@@ -1,0 +1,143 @@
+'use client';
+
+import { ChevronDown, FoldVertical, GitCompareArrows, TriangleAlert } from 'lucide-react';
+import { useId, useState } from 'react';
+import { getState } from '@/api/resources';
+import type { Compaction } from '@/api/types';
+import { useWords } from '@/i18n/provider';
+import { Repairs } from '@/state-view/repairs';
+import { Restore } from '@/state-view/restore';
+import { Difference } from '@/state-view/difference';
+import { StateFields } from '@/state-view/state-fields';
+import { useConversation } from '@/state/conversation';
+import { Button } from '@/ui/button';
+import { Chip } from '@/ui/chip';
+import { classes } from '@/ui/classes';
+import { Dialog } from '@/ui/dialog';
+import { Shown, useLoaded } from '@/ui/loaded';
+import { Spinner } from '@/ui/spinner';
+import { Elapsed } from './elapsed';
+
+/** Where the history was folded: by how much, how long it took, and what stands for it now. */
+export function CompactionDivider({ compaction }: { compaction: Compaction }) {
+  const { t, word, number, seconds } = useWords();
+  const [open, setOpen] = useState(false);
+  const panel = useId();
+  const isApplied = compaction.status === 'applied';
+  if (!isApplied) return <FailedCompaction compaction={compaction} />;
+  return (
+    <section className="my-5" data-testid="compaction" aria-label={t('compaction')}>
+      <div className="flex items-center gap-2">
+        <span className="h-px flex-1 bg-line" aria-hidden />
+        <button
+          type="button"
+          aria-expanded={open}
+          aria-controls={panel}
+          onClick={() => setOpen(!open)}
+          className="flex max-w-[88%] flex-wrap items-center justify-center gap-x-2 gap-y-0.5 rounded-2xl border border-line bg-surface px-3 py-1.5 text-xs text-soft hover:border-accent hover:text-ink"
+        >
+          <FoldVertical className="size-3.5 text-accent" aria-hidden />
+          <span className="font-medium text-ink">{t('folded', { count: compaction.messages_covered })}</span>
+          {compaction.tokens_before !== null && compaction.tokens_after !== null && (
+            <span className="tabular-nums">
+              {t('tokens_change', { before: number(compaction.tokens_before), after: number(compaction.tokens_after) })}
+            </span>
+          )}
+          {compaction.duration_ms !== null && (
+            <span className="tabular-nums">{t('seconds', { seconds: seconds(compaction.duration_ms) })}</span>
+          )}
+          <span>{word('trigger', compaction.trigger)}</span>
+          {compaction.repairs.length > 0 && <Chip tone="warn">{t('repaired')}</Chip>}
+          <ChevronDown className={classes('size-3.5 transition-transform', open && 'rotate-180')} aria-hidden />
+        </button>
+        <span className="h-px flex-1 bg-line" aria-hidden />
+      </div>
+      <div id={panel}>{open && <Opened compaction={compaction} />}</div>
+    </section>
+  );
+}
+
+function Opened({ compaction }: { compaction: Compaction }) {
+  const { t, word } = useWords();
+  const { id } = useConversation();
+  const [comparing, setComparing] = useState(false);
+  const version = compaction.state_version_after;
+  const state = useLoaded(
+    (signal) => (version === null ? Promise.resolve(null) : getState(id, version, signal).then((one) => one ?? null)),
+    [id, version],
+  );
+  const before = compaction.state_version_before;
+  return (
+    <div className="appears mt-3 space-y-4 rounded-2xl border border-line bg-surface p-4" data-testid="compaction-state">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
+        <h2 className="min-w-0 flex-1 text-sm font-semibold">
+          {t('state_version', { version: version ?? before })}
+          <span className="block text-xs font-normal text-soft">
+            {t('folded_range', { from: String(compaction.from_seq), to: String(compaction.to_seq) })}
+            {compaction.model && ` · ${compaction.model}`}
+            {compaction.focus && ` · ${t('focus')}: ${compaction.focus}`}
+          </span>
+        </h2>
+        {before > 0 && version !== null && (
+          <Button onClick={() => setComparing(true)}>
+            <GitCompareArrows className="size-4" aria-hidden />
+            {t('compare_with', { version: before })}
+          </Button>
+        )}
+        {version !== null && <Restore version={version} />}
+      </div>
+      <Shown of={state}>
+        {(found) =>
+          found ? <StateFields version={found} /> : <p className="text-sm whitespace-pre-wrap">{compaction.summary}</p>
+        }
+      </Shown>
+      <Repairs repairs={compaction.repairs} />
+      {compaction.attempts.length > 1 && (
+        <p className="text-xs text-soft">
+          {t('attempts', { count: compaction.attempts.length })}:{' '}
+          {compaction.attempts
+            .map((one) => word('outcome', one.outcome) + (one.reason ? ` (${word('reason', one.reason)})` : ''))
+            .join(', ')}
+        </p>
+      )}
+      {version !== null && (
+        <Dialog
+          open={comparing}
+          onOpenChange={setComparing}
+          wide
+          title={t('difference_title', { a: before, b: version })}
+        >
+          <Difference id={id} a={before} b={version} />
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function FailedCompaction({ compaction }: { compaction: Compaction }) {
+  const { t, word } = useWords();
+  return (
+    <p className="my-4 flex items-center justify-center gap-1.5 text-xs text-warn">
+      <TriangleAlert className="size-3.5 shrink-0" aria-hidden />
+      <span>
+        {t('compaction')} {word('trigger', compaction.trigger)}: {word('status', compaction.status)}
+        {compaction.reason && ` (${word('reason', compaction.reason)})`}. {t('nothing_lost')}
+      </span>
+    </p>
+  );
+}
+
+/** A compaction that runs: for how long, without a guess at its end. */
+export function RunningDivider({ trigger, since }: { trigger: string; since: number }) {
+  const { t, word } = useWords();
+  return (
+    <div className="my-5 flex items-center gap-2" role="status" data-testid="compacting">
+      <span className="h-px flex-1 bg-line" aria-hidden />
+      <span className="flex items-center gap-2 rounded-full border border-line bg-surface px-3 py-1.5 text-xs text-soft">
+        <Spinner className="size-3.5 text-accent" />
+        {t('compacting')} {trigger && word('trigger', trigger)} <Elapsed since={since} />
+      </span>
+      <span className="h-px flex-1 bg-line" aria-hidden />
+    </div>
+  );
+}

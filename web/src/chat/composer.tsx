@@ -1,0 +1,101 @@
+'use client';
+
+import { ArrowUp, FoldVertical, Square } from 'lucide-react';
+import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react';
+import type { Gauge } from '@/api/types';
+import { useWords } from '@/i18n/provider';
+import { Button } from '@/ui/button';
+import { Spinner } from '@/ui/spinner';
+import { GaugeMeter } from './gauge';
+
+interface Props {
+  gauge?: Gauge;
+  running: boolean;
+  stopping: boolean;
+  /** What comes back into the field. */
+  unsent?: string | null;
+  compacting: boolean;
+  onSend: (text: string) => void;
+  onStop: () => void;
+  onCompact?: () => void;
+}
+
+const TALLEST = 240;
+
+export function Composer({ gauge, running, stopping, unsent, compacting, onSend, onStop, onCompact }: Props) {
+  const { t } = useWords();
+  const [text, setText] = useState('');
+  const field = useRef<HTMLTextAreaElement>(null);
+
+  useEffect(() => {
+    if (window.matchMedia('(pointer: fine)').matches) field.current?.focus();
+  }, []);
+
+  useEffect(() => {
+    if (unsent) setText((before) => before || unsent);
+  }, [unsent]);
+
+  useEffect(() => {
+    const area = field.current;
+    if (!area) return;
+    area.style.height = 'auto';
+    area.style.height = `${Math.min(area.scrollHeight, TALLEST)}px`;
+  }, [text]);
+
+  const send = (event?: FormEvent) => {
+    event?.preventDefault();
+    if (!text.trim() || running) return;
+    onSend(text);
+    setText('');
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && !event.shiftKey && !event.nativeEvent.isComposing) send(event);
+    if (event.key === 'Escape' && running) onStop();
+  };
+
+  return (
+    <form
+      onSubmit={send}
+      className="rounded-2xl border border-line bg-surface shadow-sm focus-within:border-accent"
+      aria-label={t('composer')}
+    >
+      <div className="flex items-end gap-2 p-2">
+        <textarea
+          ref={field}
+          rows={1}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={onKeyDown}
+          placeholder={t('write')}
+          aria-label={t('message')}
+          className="max-h-60 min-h-9 min-w-0 flex-1 resize-none bg-transparent px-2 py-1.5 placeholder:text-soft focus:outline-none"
+        />
+        {running ? (
+          <Button square look="primary" className="size-9 rounded-xl" aria-label={t('stop')} disabled={stopping} onClick={onStop}>
+            {stopping ? <Spinner /> : <Square className="size-3.5 fill-current" aria-hidden />}
+          </Button>
+        ) : (
+          <Button
+            square
+            look="primary"
+            type="submit"
+            className="size-9 rounded-xl"
+            aria-label={t('send')}
+            disabled={!text.trim()}
+          >
+            <ArrowUp className="size-4.5" aria-hidden />
+          </Button>
+        )}
+      </div>
+      {gauge && (
+        <div className="flex items-center gap-2 border-t border-line px-2 py-1.5">
+          <GaugeMeter gauge={gauge} />
+          <Button look="quiet" className="h-7 px-2" disabled={compacting || running} onClick={onCompact}>
+            {compacting ? <Spinner /> : <FoldVertical className="size-4" aria-hidden />}
+            {t('compact')}
+          </Button>
+        </div>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,154 @@
+'use client';
+
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { ApiError } from '@/api/client';
+import { interrupt } from '@/api/resources';
+import type { Message } from '@/api/types';
+import { useConversation } from '@/state/conversation';
+import type { History } from '@/state/history';
+import type { Handlers, Reply } from './parts';
+import { ask, askAgain, follow } from './wire';
+
+export interface Exchange {
+  /** A turn runs, or what it brought is not in the history yet. */
+  active: boolean;
+  /** What was asked, until it is in the history. */
+  question: string | null;
+  reply: Reply | null;
+  /** What the history had when the turn began: replies after it are still shown as `reply`. */
+  base: number;
+  error: unknown;
+  /** What was asked and refused: nothing of it was stored. */
+  unsent: string | null;
+  stopping: boolean;
+  send: (text: string) => void;
+  stop: () => void;
+  /** Write a reply again, or answer a message that has none. */
+  regenerate: (message: Message) => void;
+}
+
+interface Running {
+  question: string | null;
+  reply: Reply | null;
+  /** `null`: the last question, whichever it is. */
+  base: number | null;
+}
+
+type Start = (handlers: Handlers, signal: AbortSignal) => Promise<Reply | null>;
+
+const NOTHING_YET = Number.MAX_SAFE_INTEGER;
+
+/** The running turn, whoever began it. Once it is over it is in the history, and forgotten here. */
+export function useExchange(history: History): Exchange {
+  const { id, setGauge, onEvent } = useConversation();
+  const [running, setRunning] = useState<Running | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [stopping, setStopping] = useState(false);
+  const [unsent, setUnsent] = useState<string | null>(null);
+  /** The one that runs: asked for a turn that may run elsewhere, or in a turn. */
+  const current = useRef<{ control: AbortController; isTurn: boolean } | null>(null);
+  const read = useRef(history);
+  read.current = history;
+
+  const run = useCallback(
+    async (begun: Running, start: Start) => {
+      if (current.current?.isTurn) return;
+      current.current?.control.abort();
+      const mine = { control: new AbortController(), isTurn: begun.question !== null };
+      current.current = mine;
+      const { signal } = mine.control;
+      let shown = begun;
+      const show = (change: Partial<Running>) => {
+        if (signal.aborted) return;
+        mine.isTurn = true;
+        setRunning((shown = { ...shown, ...change }));
+      };
+      if (mine.isTurn) {
+        setError(null);
+        setUnsent(null);
+        setStopping(false);
+        show({});
+      }
+      let reply: Reply | null = null;
+      try {
+        reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal);
+      } catch (failure) {
+        if (!signal.aborted && mine.isTurn) {
+          setError(failure);
+          if (failure instanceof ApiError && failure.status < 500) setUnsent(begun.question);
+        }
+      }
+      if (signal.aborted) return;
+      if (mine.isTurn || reply) {
+        await read.current.newer();
+        await read.current.again();
+        if (signal.aborted) return;
+        setRunning(null);
+        setStopping(false);
+      }
+      current.current = null;
+    },
+    [setGauge],
+  );
+
+  const takeUp = useCallback(() => {
+    const start: Start = (handlers, signal) => follow(id, handlers, signal);
+    void run({ question: null, reply: null, base: null }, start);
+  }, [id, run]);
+
+  // A turn may run already, begun before a reload or by another tab; another may begin one later.
+  useEffect(() => {
+    takeUp();
+    return () => {
+      current.current?.control.abort();
+      current.current = null;
+    };
+  }, [takeUp]);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const leave = onEvent((event) => {
+      if (event.type !== 'message.created' || event.data.role !== 'user') return;
+      clearTimeout(timer);
+      timer = setTimeout(takeUp, 150);
+    });
+    return () => {
+      clearTimeout(timer);
+      leave();
+    };
+  }, [onEvent, takeUp]);
+
+  const send = useCallback(
+    (text: string) => {
+      const base = read.current.messages.at(-1)?.seq ?? 0;
+      void run({ question: text, reply: null, base }, (handlers, signal) => ask(id, text, handlers, signal));
+    },
+    [id, run],
+  );
+  const regenerate = useCallback(
+    (message: Message) => {
+      const begun = { question: '', reply: null, base: message.role === 'user' ? message.seq : message.seq - 1 };
+      void run(begun, (handlers, signal) => askAgain(id, message.id, handlers, signal));
+    },
+    [id, run],
+  );
+  const stop = useCallback(() => {
+    setStopping(true);
+    interrupt(id).catch(() => setStopping(false));
+  }, [id]);
+
+  const lastQuestion = history.messages.findLast((message) => message.role === 'user')?.seq;
+  const base = running?.base ?? lastQuestion ?? NOTHING_YET;
+  const isStored = history.messages.some((message) => message.seq > base && message.role === 'user');
+  return {
+    active: running !== null,
+    question: running?.question && !isStored ? running.question : null,
+    reply: running?.reply ?? null,
+    base,
+    error,
+    unsent,
+    stopping: stopping && running !== null,
+    send,
+    stop,
+    regenerate,
+  };
+}

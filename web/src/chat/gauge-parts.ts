@@ -1,0 +1,34 @@
+/** Pure: how a gauge is drawn and said. */
+import type { Gauge } from '@/api/types';
+
+export const PARTS = ['system', 'state', 'anchors', 'digests', 'held', 'tail', 'recalled', 'pending'] as const;
+export type Part = (typeof PARTS)[number];
+
+export interface Slice {
+  part: Part;
+  tokens: number;
+  /** Of the bar, 0 to 100. */
+  width: number;
+}
+
+/** The bar's end: the budget, or what there is where it is more. */
+export const fullOf = (gauge: Gauge): number => Math.max(gauge.budget, gauge.tokens, 1);
+
+export function slicesOf(gauge: Gauge): Slice[] {
+  const full = fullOf(gauge);
+  return PARTS.map((part) => {
+    const tokens = gauge.breakdown[part];
+    return { part, tokens, width: (tokens / full) * 100 };
+  }).filter((slice) => slice.tokens > 0);
+}
+
+/** Where the thresholds stand on the bar, in percent. */
+export function ticksOf(gauge: Gauge): { name: 'background' | 'sync'; at: number; tokens: number }[] {
+  const full = fullOf(gauge);
+  return (['background', 'sync'] as const).flatMap((name) => {
+    const tokens = gauge[`${name}_at`];
+    return tokens === null || tokens === undefined ? [] : [{ name, tokens, at: Math.min(100, (tokens / full) * 100) }];
+  });
+}
+
+export const isPressing = (gauge: Gauge): boolean => gauge.status !== 'ok';

@@ -1,0 +1,56 @@
+'use client';
+
+import { memo, type ReactNode } from 'react';
+import { Streamdown } from 'streamdown';
+import { useOpener } from '@/state/opener';
+import { linked, segmentOf } from './markers';
+
+/** Markdown that may stop in the middle. Pictures from elsewhere are not loaded: the page's policy forbids it. */
+export const Markdown = memo(function Markdown({ text, running = false }: { text: string; running?: boolean }) {
+  return (
+    <Streamdown
+      className="prose-reply"
+      mode={running ? 'streaming' : 'static'}
+      parseIncompleteMarkdown={running}
+      controls={false}
+      components={COMPONENTS}
+      skipHtml
+    >
+      {linked(text)}
+    </Streamdown>
+  );
+});
+
+function Link({ href, children }: { href?: string; children?: ReactNode }) {
+  const opener = useOpener();
+  const segment = segmentOf(href);
+  if (segment) {
+    return (
+      <button type="button" className="text-accent underline underline-offset-2" onClick={() => opener.segment(segment)}>
+        {children}
+      </button>
+    );
+  }
+  return (
+    <a href={href} target="_blank" rel="noreferrer noopener" className="text-accent underline underline-offset-2">
+      {children}
+    </a>
+  );
+}
+
+const COMPONENTS = {
+  a: Link,
+  img: ({ alt }: { alt?: string }) => <span className="text-soft">[{alt || '…'}]</span>,
+  pre: ({ children }: { children?: ReactNode }) => (
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard
+    <pre tabIndex={0} className="overflow-x-auto rounded-xl border border-line bg-raised p-3 font-mono text-[0.8125rem]">
+      {children}
+    </pre>
+  ),
+  code: ({ children, className }: { children?: ReactNode; className?: string }) =>
+    className ? (
+      <code className="font-mono">{children}</code>
+    ) : (
+      <code className="rounded bg-raised px-1 py-0.5 font-mono text-[0.85em]">{children}</code>
+    ),
+};

@@ -1,0 +1,23 @@
+'use client';
+
+import { useOpener } from '@/state/opener';
+import { pieces } from './markers';
+
+/** Plain text whose markers open what they stand for. */
+export function MarkedText({ text }: { text: string }) {
+  const opener = useOpener();
+  return pieces(text).map((piece, place) =>
+    piece.segment ? (
+      <button
+        key={place}
+        type="button"
+        onClick={() => opener.segment(piece.segment!)}
+        className="rounded bg-accent-wash px-1 text-accent hover:underline"
+      >
+        {piece.text} →{piece.level}
+      </button>
+    ) : (
+      <span key={place}>{piece.text}</span>
+    ),
+  );
+}

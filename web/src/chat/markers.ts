@@ -1,0 +1,36 @@
+/** Markers that lead from a text back to a segment: `[topic →L1:segment_id]`. */
+const MARKER = /\[([^[\]\n]{1,200}?)\s*→(L[123]):([^\s[\]]{1,160})\]/g;
+
+export interface Piece {
+  text: string;
+  /** Of a marker: what it opens. */
+  segment?: string;
+  level?: string;
+}
+
+/** A text cut at its markers. */
+export function pieces(text: string): Piece[] {
+  const found: Piece[] = [];
+  let end = 0;
+  for (const marker of text.matchAll(MARKER)) {
+    if (marker.index > end) found.push({ text: text.slice(end, marker.index) });
+    found.push({ text: marker[1]!, level: marker[2], segment: marker[3] });
+    end = marker.index + marker[0].length;
+  }
+  if (end < text.length) found.push({ text: text.slice(end) });
+  return found;
+}
+
+const LINK = '#segment-';
+
+/** Markdown in which each marker is a link, see `segmentOf`. */
+export function linked(markdown: string): string {
+  return markdown.replace(
+    MARKER,
+    (_, topic: string, level: string, id: string) => `[${topic} →${level}](${LINK}${encodeURIComponent(id)})`,
+  );
+}
+
+export function segmentOf(href: string | undefined): string | null {
+  return href?.startsWith(LINK) ? decodeURIComponent(href.slice(LINK.length)) : null;
+}

@@ -1,0 +1,112 @@
+'use client';
+
+import { useState } from 'react';
+import { createConversation, listPresets } from '@/api/resources';
+import type { Preset } from '@/api/types';
+import { useWords } from '@/i18n/provider';
+import { Mark } from '@/shell/mark';
+import { classes } from '@/ui/classes';
+import { Failure, useLoaded } from '@/ui/loaded';
+import { Field } from '@/ui/field';
+import { presetWhat } from '@/views/preset-words';
+import { Composer } from './composer';
+
+const LONGEST_TITLE = 60;
+
+/** Before the first message: how the conversation is to be kept. */
+export function NewConversation({ onBegin }: { onBegin: (id: string, words: string) => void }) {
+  const { t, language } = useWords();
+  const presets = useLoaded((signal) => listPresets(signal), []);
+  const [preset, setPreset] = useState('semantic');
+  const [window_, setWindow] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+
+  const begin = async (words: string) => {
+    setBusy(true);
+    setError(null);
+    try {
+      const size = Number.parseInt(window_, 10);
+      const made = await createConversation({
+        title: titleOf(words),
+        locale: language,
+        preset,
+        policy: size ? { context_window: size } : {},
+      });
+      onBegin(made.id, words);
+    } catch (failure) {
+      setError(failure);
+      setBusy(false);
+    }
+  };
+
+  return (
+    <>
+      <div className="min-h-0 flex-1 overflow-y-auto">
+        <div className="mx-auto flex min-h-full w-full max-w-3xl flex-col justify-center px-4 py-8">
+          <Mark className="mb-3 size-10 text-accent" />
+          <h2 className="text-xl font-semibold">{t('welcome')}</h2>
+          <p className="mt-1 max-w-prose text-soft">{t('welcome_what')}</p>
+          {Boolean(presets.error) && (
+            <div className="mt-4">
+              <Failure error={presets.error} onRetry={presets.reload} />
+            </div>
+          )}
+          <fieldset className="mt-6">
+            <legend className="mb-2 text-sm font-medium">{t('choose_preset')}</legend>
+            <div className="grid gap-2 sm:grid-cols-2">
+              {presets.value?.data.map((one) => (
+                <PresetCard key={one.name} preset={one} chosen={one.name === preset} onChoose={() => setPreset(one.name)} />
+              ))}
+            </div>
+          </fieldset>
+          <div className="mt-4 max-w-xs">
+            <Field
+              label={t('policy_context_window')}
+              hint={t('window_hint')}
+              type="number"
+              min={1000}
+              step={500}
+              value={window_}
+              onChange={setWindow}
+              placeholder={t('by_the_model')}
+            />
+          </div>
+          {Boolean(error) && (
+            <div className="mt-4">
+              <Failure error={error} />
+            </div>
+          )}
+        </div>
+      </div>
+      <div className="mx-auto w-full max-w-3xl px-3 pb-3">
+        <Composer running={busy} stopping={busy} compacting={false} onSend={(words) => void begin(words)} onStop={() => undefined} />
+      </div>
+    </>
+  );
+}
+
+function PresetCard({ preset, chosen, onChoose }: { preset: Preset; chosen: boolean; onChoose: () => void }) {
+  const { t } = useWords();
+  return (
+    <label
+      className={classes(
+        'block cursor-pointer rounded-xl border bg-surface p-3 hover:border-accent has-focus-visible:outline-2 has-focus-visible:outline-accent',
+        chosen ? 'border-accent ring-1 ring-accent' : 'border-line',
+      )}
+    >
+      <span className="flex items-center gap-2">
+        <input type="radio" name="preset" checked={chosen} onChange={onChoose} className="accent-(--accent)" />
+        <span className="text-sm font-medium">{preset.name}</span>
+      </span>
+      <span className="mt-1 block text-xs text-soft">{presetWhat(t, preset)}</span>
+    </label>
+  );
+}
+
+/** The first line of what was asked, cut at a word. */
+function titleOf(words: string): string {
+  const line = words.trim().split('\n', 1)[0]!;
+  if (line.length <= LONGEST_TITLE) return line;
+  return `${line.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, '')}…`;
+}

@@ -1,0 +1,110 @@
+'use client';
+
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
+
+/** Pixels from an end within which a reader counts as being there. */
+const NEAR_END = 48;
+const NEAR_PAGE = 600;
+
+interface Given {
+  /** Changes whenever what is shown changes. */
+  content: unknown;
+  onTop: () => void;
+  onBottom: () => void;
+  atEnd: boolean;
+}
+
+interface Scrolling {
+  frame: RefObject<HTMLDivElement | null>;
+  inner: RefObject<HTMLDivElement | null>;
+  isAtBottom: boolean;
+  toBottom: () => void;
+  /** Show the row of a message in the middle, and stay there. */
+  toMessage: (seq: number) => boolean;
+}
+
+/**
+ * Keeps the reader's place: at the end as long as they are there; else the message they look at stays where it is
+ * while others come before it or go.
+ */
+export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scrolling {
+  const frame = useRef<HTMLDivElement>(null);
+  const inner = useRef<HTMLDivElement>(null);
+  const stuck = useRef(true);
+  const held = useRef<{ seq: string; top: number } | null>(null);
+  const [isAtBottom, setIsAtBottom] = useState(true);
+
+  const hold = useCallback(() => {
+    const box = frame.current;
+    if (!box) return;
+    const top = box.getBoundingClientRect().top;
+    for (const row of box.querySelectorAll<HTMLElement>('[data-seq]')) {
+      const place = row.getBoundingClientRect();
+      if (place.bottom > top) {
+        held.current = { seq: row.dataset.seq!, top: place.top - top };
+        return;
+      }
+    }
+  }, []);
+
+  const toBottom = useCallback(() => {
+    stuck.current = true;
+    const box = frame.current;
+    if (box) box.scrollTop = box.scrollHeight;
+  }, []);
+
+  const toMessage = useCallback(
+    (seq: number) => {
+      const box = frame.current;
+      const row = box?.querySelector<HTMLElement>(`[data-seq="${seq}"]`);
+      if (!box || !row) return false;
+      stuck.current = false;
+      const offset = row.getBoundingClientRect().top - box.getBoundingClientRect().top;
+      box.scrollTop += offset - box.clientHeight / 4;
+      hold();
+      return true;
+    },
+    [hold],
+  );
+
+  useEffect(() => {
+    const box = frame.current;
+    if (!box) return;
+    const onScroll = () => {
+      const below = box.scrollHeight - box.scrollTop - box.clientHeight;
+      stuck.current = atEnd && below < NEAR_END;
+      setIsAtBottom(stuck.current);
+      hold();
+      if (box.scrollTop < NEAR_PAGE) onTop();
+      if (below < NEAR_PAGE && !atEnd) onBottom();
+    };
+    box.addEventListener('scroll', onScroll, { passive: true });
+    return () => box.removeEventListener('scroll', onScroll);
+  }, [atEnd, hold, onBottom, onTop]);
+
+  useLayoutEffect(() => {
+    const box = frame.current;
+    if (!box) return;
+    if (stuck.current) {
+      box.scrollTop = box.scrollHeight;
+      return;
+    }
+    const row = held.current && box.querySelector<HTMLElement>(`[data-seq="${held.current.seq}"]`);
+    if (!row || !held.current) return;
+    const moved = row.getBoundingClientRect().top - box.getBoundingClientRect().top - held.current.top;
+    if (moved) box.scrollTop += moved;
+  }, [content]);
+
+  useEffect(() => {
+    const box = inner.current;
+    if (!box) return;
+    // Text that grows, and what is opened, move the end.
+    const observer = new ResizeObserver(() => {
+      if (stuck.current && frame.current) frame.current.scrollTop = frame.current.scrollHeight;
+    });
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, []);
+
+  return { frame, inner, isAtBottom, toBottom, toMessage };
+}

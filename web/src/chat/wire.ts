@@ -1,0 +1,71 @@
+/**
+ * The AI SDK's UI message stream, read without the SDK: `useChat` keeps every message of a conversation in memory, and
+ * with its validators it is a third of the script that this page may have.
+ */
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { ApiError, send } from '@/api/client';
+import { randomKey } from '@/api/random-key';
+import type { Gauge } from '@/api/types';
+import { type Chunk, EMPTY, grown, type Handlers, type Reply } from './parts';
+
+const END = '[DONE]';
+const FIRST_PAUSE = 500;
+const LAST_PAUSE = 4_000;
+
+/** Ask, and read the reply as it comes. Over a broken connection too: the message's id makes that one turn. */
+export async function ask(conversation: string, text: string, handlers: Handlers, signal: AbortSignal): Promise<Reply> {
+  const message = { id: randomKey(), role: 'user', parts: [{ type: 'text', text }] };
+  const body = { id: conversation, trigger: 'submit-message', message };
+  const headers = { 'Idempotency-Key': message.id };
+  for (let pause = FIRST_PAUSE; ; pause *= 2) {
+    try {
+      return await read(await send('POST', `/conversations/${conversation}/ui`, { body, headers, signal }), handlers, signal);
+    } catch (error) {
+      const isBroken = error instanceof ApiError && error.status === 0;
+      if (!isBroken || pause > LAST_PAUSE || signal.aborted) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+}
+
+/** Have the last reply written again. Throws `ApiError`. */
+export async function askAgain(
+  conversation: string,
+  reply: string,
+  handlers: Handlers,
+  signal: AbortSignal,
+): Promise<Reply> {
+  const body = { id: conversation, trigger: 'regenerate-message', messageId: reply };
+  return read(await send('POST', `/conversations/${conversation}/ui`, { body, signal }), handlers, signal);
+}
+
+/** Follow the running turn from its beginning; `null` when none runs. Throws `ApiError`. */
+export async function follow(conversation: string, handlers: Handlers, signal: AbortSignal): Promise<Reply | null> {
+  const response = await send('GET', `/conversations/${conversation}/ui/stream`, { signal });
+  return response.status === 204 ? null : read(response, handlers, signal);
+}
+
+async function read(response: Response, handlers: Handlers, signal: AbortSignal): Promise<Reply> {
+  if (!response.body) throw new ApiError(0, 'unreachable', 'unreachable');
+  const frames = response.body
+    .pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>)
+    .pipeThrough(new EventSourceParserStream());
+  const reader = frames.getReader();
+  let reply: Reply = EMPTY;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch(() => ({ done: true as const, value: undefined }));
+      if (signal.aborted) return reply;
+      // A stream that ends without its end was cut off.
+      if (done) throw new ApiError(0, 'unreachable', 'unreachable');
+      if (value.data === END) return reply;
+      const chunk = JSON.parse(value.data) as Chunk;
+      if (chunk.type === 'error') throw new Error(String(chunk.errorText));
+      if (chunk.type === 'data-gauge') handlers.onGauge(chunk.data as Gauge);
+      const next = grown(reply, chunk);
+      if (next !== reply) handlers.onReply((reply = next));
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}

@@ -1,0 +1,63 @@
+'use client';
+
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
+import { speak } from '@/api/client';
+import { type Language, LANGUAGES, type Texts, type Translator, translator } from './translator';
+
+interface Spoken extends Translator {
+  setLanguage: (language: Language) => void;
+}
+
+const Words = createContext<Spoken | null>(null);
+const STORED = 'throughline-language';
+
+/** Loads the texts of one language; the other is not sent. */
+async function load(language: Language): Promise<[Texts, Texts]> {
+  const [texts, service] = await Promise.all(
+    language === 'ru'
+      ? [import('./texts/ru.json'), import('./service/ru.json')]
+      : [import('./texts/en.json'), import('./service/en.json')],
+  );
+  return [texts.default, service.default];
+}
+
+function wished(): Language {
+  const stored = localStorage.getItem(STORED);
+  const spoken = [stored, ...navigator.languages].map((tag) => tag?.slice(0, 2).toLowerCase());
+  return LANGUAGES.find((one) => one === spoken.find((tag) => LANGUAGES.some((known) => known === tag))) ?? 'en';
+}
+
+/** Everything below is shown once its texts are there. */
+export function LanguageProvider({ children, waiting }: { children: ReactNode; waiting: ReactNode }) {
+  const [words, setWords] = useState<Translator | null>(null);
+
+  const show = useCallback(async (language: Language) => {
+    const [texts, service] = await load(language);
+    speak(language);
+    document.documentElement.lang = language;
+    setWords(translator(language, texts, service));
+  }, []);
+
+  useEffect(() => {
+    void show(wished());
+  }, [show]);
+
+  const spoken = useMemo<Spoken | null>(
+    () =>
+      words && {
+        ...words,
+        setLanguage: (language) => {
+          localStorage.setItem(STORED, language);
+          void show(language);
+        },
+      },
+    [words, show],
+  );
+  return spoken ? <Words.Provider value={spoken}>{children}</Words.Provider> : waiting;
+}
+
+export function useWords(): Spoken {
+  const words = useContext(Words);
+  if (!words) throw new Error('no language');
+  return words;
+}

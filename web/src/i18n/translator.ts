@@ -1,0 +1,55 @@
+/** Texts by key, with places in braces and plural forms as the CLDR chooses them: the form of the service's catalogues. */
+import type english from './texts/en.json';
+
+export type Key = keyof typeof english;
+export type Texts = Record<string, string | Record<string, string>>;
+export type Given = Record<string, string | number>;
+
+export const LANGUAGES = ['en', 'ru'] as const;
+export type Language = (typeof LANGUAGES)[number];
+export const LANGUAGE_NAMES: Record<Language, string> = { en: 'English', ru: 'Русский' };
+
+export interface Translator {
+  language: Language;
+  /** A text of the page. `count` chooses the plural form; numbers are written as the language writes them. */
+  t: (key: Key, given?: Given) => string;
+  /** What the service calls one of its words (`trigger.manual`); an unknown word stands as it is. */
+  word: (section: string, word: string) => string;
+  number: (value: number, options?: Intl.NumberFormatOptions) => string;
+  percent: (share: number) => string;
+  time: (iso: string) => string;
+  date: (iso: string) => string;
+  seconds: (milliseconds: number) => string;
+}
+
+export function translator(language: Language, texts: Texts, service: Texts): Translator {
+  const plurals = new Intl.PluralRules(language);
+  const number = (value: number, options?: Intl.NumberFormatOptions) =>
+    new Intl.NumberFormat(language === 'en' ? 'en-GB' : language, options).format(value);
+  const locale = language === 'en' ? 'en-GB' : language;
+
+  const written = (value: string | number) => (typeof value === 'number' ? number(value) : value);
+  const filled = (text: string, given: Given) =>
+    text.replace(/\{(\w{1,40})\}/g, (place, name: string) => (name in given ? written(given[name]!) : place));
+
+  return {
+    language,
+    t(key, given = {}) {
+      const found = texts[key] ?? key;
+      if (typeof found === 'string') return filled(found, given);
+      const form = plurals.select(Number(given.count ?? 0));
+      return filled(found[form] ?? found.other ?? key, given);
+    },
+    word(section, word) {
+      const found = service[`${section}.${word}`];
+      return typeof found === 'string' ? found : word.replaceAll('_', ' ');
+    },
+    number,
+    percent: (share) => number(share, { style: 'percent', maximumFractionDigits: 0 }),
+    time: (iso) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }).format(new Date(iso)),
+    date: (iso) =>
+      new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric' }).format(new Date(iso)),
+    seconds: (milliseconds) =>
+      number(milliseconds / 1000, { maximumFractionDigits: milliseconds < 10_000 ? 1 : 0 }),
+  };
+}

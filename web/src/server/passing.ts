@@ -1,0 +1,108 @@
+/** Passes a request on to the service with the key, and its answer back as it comes. */
+import { ruleOf } from './allowed';
+import { identityOf } from './identity';
+import { isOwnPage } from './own-page';
+import { problem } from './problem';
+import { isKnownHost, type Settings, settings } from './settings';
+
+const TAKEN = ['accept', 'accept-language', 'content-type', 'idempotency-key', 'if-match', 'last-event-id', 'x-request-id'];
+const GIVEN = ['content-type', 'content-disposition', 'etag', 'retry-after', 'x-request-id', 'x-vercel-ai-ui-message-stream', 'location'];
+const LARGEST_BODY = 8_000_000;
+
+type Fetch = typeof fetch;
+
+/** The answer to a request below `/api`. */
+export async function pass(request: Request, given: Settings = settings(), ask: Fetch = fetch): Promise<Response> {
+  const identity = identityOf(request.headers, given);
+  if (!identity.known) return problem(401, 'unauthenticated', 'Log in first.');
+  if (given.login.kind === 'none' && !isKnownHost(request.headers.get('host') ?? '', given)) {
+    return problem(421, 'host_not_allowed', 'Without a login this server answers on localhost alone: see WEB_ALLOWED_HOSTS.');
+  }
+  if (!isOwnPage(request)) return problem(403, 'forbidden', 'This request does not come from the page.');
+  const url = new URL(request.url);
+  const path = url.pathname.replace(/^\/api/, '');
+  const rule = ruleOf(request.method, path);
+  if (!rule) return problem(404, 'not_found', 'There is no such path here.');
+
+  const headers = headersFor(request, given);
+  const query = new URLSearchParams(url.search);
+  let body = request.method === 'GET' || request.method === 'HEAD' ? undefined : await bodyOf(request);
+  if (body === null) return problem(413, 'body_too_large', 'The body is too large.');
+  if (identity.user !== null) {
+    if (rule.check === 'list') query.set('user_id', identity.user);
+    if (rule.check === 'create') {
+      body = ownedBy(identity.user, body ?? '');
+      if (body === null) return problem(400, 'unreadable', 'The body must be a JSON object.');
+    }
+    if (rule.check === 'conversation' && !(await isTheirs(rule.conversation, identity.user, given, headers, ask))) {
+      return problem(404, 'not_found', 'No such conversation.');
+    }
+  }
+  const target = `${given.service}${path}${query.size ? `?${query}` : ''}`;
+  try {
+    const answer = await ask(target, {
+      method: request.method,
+      headers,
+      body: body === undefined ? undefined : body,
+      signal: request.signal,
+      redirect: 'manual',
+      cache: 'no-store',
+    });
+    return new Response(answer.body, { status: answer.status, headers: headersOf(answer) });
+  } catch {
+    return problem(502, 'dependency_unavailable', 'The service does not answer.');
+  }
+}
+
+function headersFor(request: Request, given: Settings): Headers {
+  const headers = new Headers();
+  for (const name of TAKEN) {
+    const value = request.headers.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  if (given.key) headers.set('authorization', `Bearer ${given.key}`);
+  return headers;
+}
+
+function headersOf(answer: Response): Headers {
+  const headers = new Headers({ 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no', 'x-content-type-options': 'nosniff' });
+  for (const name of GIVEN) {
+    const value = answer.headers.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  return headers;
+}
+
+/** The body's text; `null` when it is too large. */
+async function bodyOf(request: Request): Promise<string | null | undefined> {
+  if (!request.body) return undefined;
+  if (Number(request.headers.get('content-length') ?? 0) > LARGEST_BODY) return null;
+  const text = await request.text();
+  return text.length > LARGEST_BODY ? null : text;
+}
+
+/** The body of a new conversation with its owner, whatever it said of one; `null` when it is no object. */
+function ownedBy(user: string, body: string): string | null {
+  try {
+    const told: unknown = JSON.parse(body || '{}');
+    if (typeof told !== 'object' || told === null || Array.isArray(told)) return null;
+    return JSON.stringify({ ...told, user_id: user });
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a conversation is a user's: asked of the service each time, which knows best. */
+async function isTheirs(id: string, user: string, given: Settings, headers: Headers, ask: Fetch): Promise<boolean> {
+  const asking = new Headers();
+  const key = headers.get('authorization');
+  if (key) asking.set('authorization', key);
+  try {
+    const answer = await ask(`${given.service}/conversations/${id}`, { headers: asking, cache: 'no-store', redirect: 'manual' });
+    if (!answer.ok) return false;
+    const { user_id: owner } = (await answer.json()) as { user_id: string | null };
+    return owner === user;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,26 @@
+'use client';
+
+import { useEffect, useState } from 'react';
+import { onLoginWanted } from '@/api/client';
+import { LanguageProvider } from '@/i18n/provider';
+import { NavigationProvider } from '@/state/navigation';
+import { Frame } from './frame';
+import { Login } from './login';
+import { Skeleton } from './skeleton';
+
+export function Application() {
+  return (
+    <LanguageProvider waiting={<Skeleton />}>
+      <NavigationProvider>
+        <Entrance />
+      </NavigationProvider>
+    </LanguageProvider>
+  );
+}
+
+/** The page, or the login where the service asks for one. */
+function Entrance() {
+  const [isAsked, setIsAsked] = useState(false);
+  useEffect(() => onLoginWanted(() => setIsAsked(true)), []);
+  return isAsked ? <Login onDone={() => setIsAsked(false)} /> : <Frame />;
+}

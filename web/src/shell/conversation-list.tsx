@@ -1,0 +1,132 @@
+'use client';
+
+import { SquarePen } from 'lucide-react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { listConversations } from '@/api/resources';
+import type { ConversationSummary } from '@/api/types';
+import { useWords } from '@/i18n/provider';
+import { useNavigation } from '@/state/navigation';
+import { Button } from '@/ui/button';
+import { classes } from '@/ui/classes';
+import { Field } from '@/ui/field';
+import { Failure } from '@/ui/loaded';
+import { Spinner } from '@/ui/spinner';
+import { Mark } from './mark';
+
+const SEARCHED_PAGES = 20;
+
+interface Page {
+  found: ConversationSummary[];
+  next: string | null;
+}
+
+/** Conversations, the newest first, page by page; a search looks through the titles of all of them. */
+export function ConversationList({ revision, onOpen }: { revision: number; onOpen?: () => void }) {
+  const { t } = useWords();
+  const { conversation, view, open } = useNavigation();
+  const [page, setPage] = useState<Page>({ found: [], next: null });
+  const [search, setSearch] = useState('');
+  const [busy, setBusy] = useState(true);
+  const [error, setError] = useState<unknown>(null);
+  const end = useRef<HTMLDivElement>(null);
+
+  const more = useCallback(async (after: string | null) => {
+    setBusy(true);
+    try {
+      const listing = await listConversations(after);
+      setPage((before) => {
+        const kept = after ? before.found : [];
+        const known = new Set(kept.map((one) => one.id));
+        return { found: [...kept, ...listing.data.filter((one) => !known.has(one.id))], next: listing.next_cursor ?? null };
+      });
+      setError(null);
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  }, []);
+
+  useEffect(() => {
+    void more(null);
+  }, [more, revision]);
+
+  // A search needs the titles that are not there yet.
+  const pages = Math.ceil(page.found.length / 30);
+  useEffect(() => {
+    if (search && page.next && !busy && pages < SEARCHED_PAGES) void more(page.next);
+  }, [search, page.next, busy, pages, more]);
+
+  useEffect(() => {
+    const mark = end.current;
+    if (!mark || !page.next || busy || search) return;
+    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && void more(page.next));
+    observer.observe(mark);
+    return () => observer.disconnect();
+  }, [page.next, busy, search, more]);
+
+  const shown = useMemo(() => {
+    const words = search.trim().toLowerCase();
+    return words ? page.found.filter((one) => (one.title ?? one.id).toLowerCase().includes(words)) : page.found;
+  }, [page.found, search]);
+
+  const go = (id: string | null) => {
+    open({ conversation: id, view: id ? view : 'chat' });
+    onOpen?.();
+  };
+
+  return (
+    <div className="flex h-full flex-col">
+      <div className="space-y-2.5 p-3">
+        <div className="flex h-7 items-center gap-2 px-1">
+          <Mark className="size-6 text-accent" />
+          <span className="flex-1 font-semibold">Throughline</span>
+        </div>
+        <Button className="w-full justify-start" onClick={() => go(null)} aria-current={conversation ? undefined : 'page'}>
+          <SquarePen className="size-4" aria-hidden />
+          {t('new_conversation')}
+        </Button>
+        <Field label={t('search_titles')} hideLabel type="search" placeholder={t('search_titles')} value={search} onChange={setSearch} />
+      </div>
+      <nav className="min-h-0 flex-1 overflow-y-auto px-2 pb-3" aria-label={t('conversations')}>
+        {Boolean(error) && <Failure error={error} onRetry={() => void more(null)} />}
+        {!busy && shown.length === 0 && (
+          <p className="px-2 py-3 text-sm text-soft">{search ? t('nothing_found') : t('no_conversations')}</p>
+        )}
+        <ul className="space-y-0.5">
+          {shown.map((one) => (
+            <li key={one.id}>
+              <Row summary={one} isOpen={one.id === conversation} onOpen={() => go(one.id)} />
+            </li>
+          ))}
+        </ul>
+        <div ref={end} className="flex h-8 items-center justify-center text-soft">
+          {busy && <Spinner />}
+        </div>
+      </nav>
+    </div>
+  );
+}
+
+function Row({ summary, isOpen, onOpen }: { summary: ConversationSummary; isOpen: boolean; onOpen: () => void }) {
+  const { t, date, percent } = useWords();
+  return (
+    <button
+      type="button"
+      onClick={onOpen}
+      aria-current={isOpen ? 'page' : undefined}
+      className={classes(
+        'block w-full rounded-xl px-2.5 py-2 text-left hover:bg-raised focus-visible:-outline-offset-2',
+        isOpen && 'bg-accent-wash hover:bg-accent-wash',
+      )}
+    >
+      <span className="block truncate text-sm font-medium">{summary.title || t('untitled')}</span>
+      <span className="flex gap-2 text-xs text-soft tabular-nums">
+        <span>{t('messages', { count: summary.message_count })}</span>
+        <span aria-hidden>·</span>
+        <span title={t('gauge_title')}>{percent(summary.context.utilization)}</span>
+        <span className="flex-1 text-right">{date(summary.last_message_at ?? summary.created_at)}</span>
+      </span>
+    </button>
+  );
+}

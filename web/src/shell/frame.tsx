@@ -1,0 +1,68 @@
+'use client';
+
+import { useCallback, useState } from 'react';
+import { useWords } from '@/i18n/provider';
+import { ConversationProvider } from '@/state/conversation';
+import { useNavigation } from '@/state/navigation';
+import { Dialog } from '@/ui/dialog';
+import { NewConversation } from '@/chat/new-conversation';
+import { Bar } from './bar';
+import { ConversationList } from './conversation-list';
+import { Workspace } from './workspace';
+
+/** The list of conversations beside the open one; on a phone the list is a sheet. */
+export function Frame() {
+  const { t } = useWords();
+  const { conversation, open } = useNavigation();
+  const [isListOpen, setIsListOpen] = useState(false);
+  const [firstWords, setFirstWords] = useState<string | null>(null);
+  const [listed, setListed] = useState(0);
+  const closeList = useCallback(() => setIsListOpen(false), []);
+  const forgetFirstWords = useCallback(() => setFirstWords(null), []);
+  const listAgain = useCallback(() => setListed((before) => before + 1), []);
+
+  const begin = useCallback(
+    (id: string, words: string) => {
+      setFirstWords(words);
+      listAgain();
+      open({ conversation: id, view: 'chat' });
+    },
+    [open, listAgain],
+  );
+
+  return (
+    <div className="flex h-dvh">
+      <a
+        href="#content"
+        className="sr-only z-50 rounded-lg bg-accent px-3 py-2 text-accent-ink focus:not-sr-only focus:absolute focus:top-2 focus:left-2"
+      >
+        {t('skip')}
+      </a>
+      <aside className="hidden w-72 shrink-0 border-r border-line bg-raised/50 md:block" aria-label={t('conversations')}>
+        <ConversationList revision={listed} />
+      </aside>
+      <Dialog open={isListOpen} onOpenChange={setIsListOpen} title={t('conversations')} side="left">
+        <ConversationList revision={listed} onOpen={closeList} />
+      </Dialog>
+      <div className="flex min-w-0 flex-1 flex-col">
+        {conversation ? (
+          <ConversationProvider key={conversation} id={conversation}>
+            <Workspace
+              onOpenList={() => setIsListOpen(true)}
+              onListChanged={listAgain}
+              firstWords={firstWords}
+              onFirstWordsSent={forgetFirstWords}
+            />
+          </ConversationProvider>
+        ) : (
+          <>
+            <Bar onOpenList={() => setIsListOpen(true)} title={t('new_conversation')} />
+            <main id="content" className="flex min-h-0 flex-1 flex-col">
+              <NewConversation onBegin={begin} />
+            </main>
+          </>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,48 @@
+'use client';
+
+import { LogOut, Settings2 } from 'lucide-react';
+import { useTheme } from 'next-themes';
+import { SESSION } from '@/api/client';
+import { useWords } from '@/i18n/provider';
+import { LANGUAGE_NAMES, LANGUAGES } from '@/i18n/translator';
+import { Button } from '@/ui/button';
+import { Menu, MenuChoice, MenuHeading, MenuItem, MenuLine } from '@/ui/menu';
+
+const THEMES = ['system', 'light', 'dark'] as const;
+
+/** Language, theme, and the way out. */
+export function Preferences() {
+  const { t, language, setLanguage } = useWords();
+  const { theme, setTheme } = useTheme();
+  const leave = async () => {
+    await fetch(SESSION, { method: 'DELETE', credentials: 'same-origin' }).catch(() => undefined);
+    window.location.reload();
+  };
+  return (
+    <Menu
+      trigger={
+        <Button look="quiet" square aria-label={t('preferences')}>
+          <Settings2 className="size-4" aria-hidden />
+        </Button>
+      }
+    >
+      <MenuHeading>{t('language')}</MenuHeading>
+      <MenuChoice
+        value={language}
+        options={LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] }))}
+        onChange={setLanguage}
+      />
+      <MenuLine />
+      <MenuHeading>{t('theme')}</MenuHeading>
+      <MenuChoice
+        value={(theme ?? 'system') as (typeof THEMES)[number]}
+        options={THEMES.map((value) => ({ value, label: t(`theme_${value}`) }))}
+        onChange={setTheme}
+      />
+      <MenuLine />
+      <MenuItem icon={<LogOut className="size-4" aria-hidden />} onSelect={() => void leave()}>
+        {t('logout')}
+      </MenuItem>
+    </Menu>
+  );
+}

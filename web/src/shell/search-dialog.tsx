@@ -1,0 +1,57 @@
+'use client';
+
+import { useDeferredValue, useState } from 'react';
+import { searchMessages } from '@/api/resources';
+import { useWords } from '@/i18n/provider';
+import { useConversation } from '@/state/conversation';
+import { useOpener } from '@/state/opener';
+import { Dialog } from '@/ui/dialog';
+import { Field } from '@/ui/field';
+import { Shown, useLoaded } from '@/ui/loaded';
+
+/** Looks through the originals; a hit opens its message. */
+export function SearchDialog({ onClose }: { onClose: () => void }) {
+  const { t, word, date } = useWords();
+  const { id } = useConversation();
+  const opener = useOpener();
+  const [text, setText] = useState('');
+  const wanted = useDeferredValue(text.trim());
+  const found = useLoaded(
+    (signal) => (wanted ? searchMessages(id, wanted, signal) : Promise.resolve({ data: [] })),
+    [id, wanted],
+  );
+  return (
+    <Dialog open onOpenChange={(open) => !open && onClose()} title={t('search_messages')}>
+      <Field label={t('search_messages')} hideLabel type="search" value={text} onChange={setText} placeholder={t('search_words')} />
+      <div className="mt-3 min-h-24">
+        <Shown of={found}>
+          {({ data }) =>
+            wanted && data.length === 0 ? (
+              <p className="text-sm text-soft">{t('nothing_found')}</p>
+            ) : (
+              <ul className="space-y-1">
+                {data.map((hit) => (
+                  <li key={hit.message_id}>
+                    <button
+                      type="button"
+                      className="block w-full rounded-xl px-3 py-2 text-left text-sm hover:bg-raised"
+                      onClick={() => {
+                        onClose();
+                        opener.message(hit.seq);
+                      }}
+                    >
+                      <span className="block text-xs text-soft">
+                        #{hit.seq} · {word('role', hit.role)} · {date(hit.created_at)}
+                      </span>
+                      <span className="line-clamp-3">{hit.snippet}</span>
+                    </button>
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </Shown>
+      </div>
+    </Dialog>
+  );
+}

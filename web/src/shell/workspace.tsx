@@ -1,0 +1,158 @@
+'use client';
+
+import { Download, Ellipsis, FileJson, FileText, Search, Trash2 } from 'lucide-react';
+import dynamic from 'next/dynamic';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { address } from '@/api/client';
+import { deleteConversation } from '@/api/resources';
+import { ChatView } from '@/chat/chat-view';
+import { useWords } from '@/i18n/provider';
+import { useConversation } from '@/state/conversation';
+import { useNavigation, VIEWS } from '@/state/navigation';
+import { OpenerProvider } from '@/state/opener';
+import { Button } from '@/ui/button';
+import { classes } from '@/ui/classes';
+import { Confirm } from '@/ui/confirm';
+import { Menu, MenuHeading, MenuItem, MenuLine } from '@/ui/menu';
+import { Spinner } from '@/ui/spinner';
+import { Bar } from './bar';
+import { SearchDialog } from './search-dialog';
+
+const loading = () => (
+  <p className="flex justify-center p-10 text-soft">
+    <Spinner className="size-5" />
+  </p>
+);
+const OTHER_VIEWS = {
+  state: dynamic(() => import('@/views/state'), { loading }),
+  context: dynamic(() => import('@/views/context'), { loading }),
+  stats: dynamic(() => import('@/views/stats'), { loading }),
+  timeline: dynamic(() => import('@/views/timeline'), { loading }),
+  settings: dynamic(() => import('@/views/settings'), { loading }),
+};
+const SegmentDialog = dynamic(() => import('@/views/segment-dialog'));
+
+interface Props {
+  onOpenList: () => void;
+  onListChanged: () => void;
+  firstWords: string | null;
+  onFirstWordsSent: () => void;
+}
+
+/** The open conversation in one of its views. */
+export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsSent }: Props) {
+  const { t } = useWords();
+  const { id, conversation, revisions } = useConversation();
+  const { view, open } = useNavigation();
+  const [segment, setSegment] = useState<string | null>(null);
+  const [isSearching, setIsSearching] = useState(false);
+  const [isDeleting, setIsDeleting] = useState(false);
+
+  const opener = useMemo(
+    () => ({
+      message: (seq: number) => {
+        setSegment(null);
+        open({ view: 'chat', message: seq });
+      },
+      segment: setSegment,
+    }),
+    [open],
+  );
+
+  const seen = useRef(0);
+  useEffect(() => {
+    if (revisions.messages === seen.current) return;
+    seen.current = revisions.messages;
+    const timer = setTimeout(onListChanged, 600);
+    return () => clearTimeout(timer);
+  }, [revisions.messages, onListChanged]);
+
+  const title = conversation ? conversation.title || t('untitled') : '';
+  useEffect(() => {
+    document.title = title ? `${title} · Throughline` : 'Throughline';
+  }, [title]);
+
+  const Other = view === 'chat' ? null : OTHER_VIEWS[view];
+  return (
+    <OpenerProvider value={opener}>
+      <Bar title={title} onOpenList={onOpenList}>
+        <Button look="quiet" square aria-label={t('search_messages')} onClick={() => setIsSearching(true)}>
+          <Search className="size-4" aria-hidden />
+        </Button>
+        <Menu
+          trigger={
+            <Button look="quiet" square aria-label={t('conversation_menu')}>
+              <Ellipsis className="size-4" aria-hidden />
+            </Button>
+          }
+        >
+          <MenuHeading>
+            <Download className="mr-1 inline size-3.5" aria-hidden />
+            {t('download')}
+          </MenuHeading>
+          <MenuItem
+            icon={<FileJson className="size-4" aria-hidden />}
+            href={address(`/conversations/${id}/export`, { format: 'json' })}
+          >
+            JSON
+          </MenuItem>
+          <MenuItem
+            icon={<FileText className="size-4" aria-hidden />}
+            href={address(`/conversations/${id}/export`, { format: 'markdown' })}
+          >
+            Markdown
+          </MenuItem>
+          <MenuLine />
+          <MenuItem danger icon={<Trash2 className="size-4" aria-hidden />} onSelect={() => setIsDeleting(true)}>
+            {t('delete')}
+          </MenuItem>
+        </Menu>
+      </Bar>
+      <nav className="shrink-0 overflow-x-auto border-b border-line [scrollbar-width:none]" aria-label={t('views')}>
+        <ul className="flex px-2 sm:px-3">
+          {VIEWS.map((one) => (
+            <li key={one}>
+              <button
+                type="button"
+                onClick={() => open({ view: one })}
+                aria-current={one === view ? 'page' : undefined}
+                className={classes(
+                  'h-10 border-b-2 px-3 text-sm whitespace-nowrap focus-visible:-outline-offset-2',
+                  one === view ? 'border-accent font-medium text-ink' : 'border-transparent text-soft hover:text-ink',
+                )}
+              >
+                {t(`view_${one}`)}
+              </button>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <main id="content" className="flex min-h-0 flex-1 flex-col">
+        {Other ? (
+          // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard
+          <div className="min-h-0 flex-1 overflow-y-auto" tabIndex={0} role="region" aria-label={t(`view_${view}`)}>
+            <div className="mx-auto w-full max-w-4xl p-4 pb-10">
+              <Other />
+            </div>
+          </div>
+        ) : (
+          <ChatView firstWords={firstWords} onFirstWordsSent={onFirstWordsSent} />
+        )}
+      </main>
+      {segment && <SegmentDialog segment={segment} onClose={() => setSegment(null)} />}
+      {isSearching && <SearchDialog onClose={() => setIsSearching(false)} />}
+      <Confirm
+        open={isDeleting}
+        onOpenChange={setIsDeleting}
+        title={t('delete_title')}
+        what={t('delete_what')}
+        action={t('delete')}
+        onConfirm={async () => {
+          await deleteConversation(id);
+          onListChanged();
+          open({ conversation: null, view: 'chat' });
+        }}
+      />
+    </OpenerProvider>
+  );
+}

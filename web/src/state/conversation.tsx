@@ -1,0 +1,180 @@
+'use client';
+
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useReducer, useRef } from 'react';
+import { followEvents } from '@/api/events';
+import { getConversation } from '@/api/resources';
+import type { Conversation, Event, Gauge } from '@/api/types';
+
+export interface RunningCompaction {
+  id: string;
+  trigger: string;
+  since: number;
+}
+
+interface State {
+  conversation?: Conversation;
+  gauge?: Gauge;
+  error?: unknown;
+  /** Whether events come as they happen. */
+  live: boolean;
+  compacting: RunningCompaction | null;
+  /** The newest notification in words. */
+  notification: string | null;
+}
+
+/** Counts of what happened: what shows such things loads them again when its count moves. */
+export interface Revisions {
+  messages: number;
+  changed: number;
+  compactions: number;
+  states: number;
+}
+
+interface Held extends State {
+  revisions: Revisions;
+}
+
+type Action =
+  | { type: 'conversation'; conversation: Conversation }
+  | { type: 'gauge'; gauge: Gauge }
+  | { type: 'error'; error: unknown }
+  | { type: 'live'; live: boolean }
+  | { type: 'event'; event: Event }
+  | { type: 'noted' }
+  | { type: 'all' };
+
+interface Live extends Held {
+  id: string;
+  setGauge: (gauge: Gauge) => void;
+  setConversation: (conversation: Conversation) => void;
+  /** Read everything again, and say so to everybody who shows it. */
+  refresh: () => void;
+  forgetNotification: () => void;
+  onEvent: (listener: (event: Event) => void) => () => void;
+}
+
+const NONE: Revisions = { messages: 0, changed: 0, compactions: 0, states: 0 };
+const Context = createContext<Live | null>(null);
+
+function moved(held: Held, names: (keyof Revisions)[]): Revisions {
+  const revisions = { ...held.revisions };
+  for (const name of names) revisions[name] += 1;
+  return revisions;
+}
+
+function afterEvent(held: Held, event: Event): Held {
+  const notification = event.notification ? event.notification.message : held.notification;
+  const [kind, what] = event.type.split('.') as [string, string];
+  if (kind === 'compaction') {
+    const id = String(event.data.compaction_id ?? '');
+    const begins = what === 'queued' || what === 'started';
+    const compacting = begins
+      ? { id, trigger: String(event.data.trigger ?? ''), since: held.compacting?.id === id ? held.compacting.since : Date.now() }
+      : null;
+    const names: (keyof Revisions)[] = what === 'applied' ? ['compactions', 'states'] : ['compactions'];
+    return { ...held, notification, compacting, revisions: moved(held, names) };
+  }
+  if (kind === 'conversation') {
+    return { ...held, notification, revisions: moved(held, ['states', 'changed', 'compactions']) };
+  }
+  if (what === 'erased' || what === 'superseded') {
+    return { ...held, notification, revisions: moved(held, ['messages', 'changed']) };
+  }
+  return { ...held, notification, revisions: moved(held, ['messages']) };
+}
+
+function reduce(held: Held, action: Action): Held {
+  switch (action.type) {
+    case 'conversation':
+      return { ...held, conversation: action.conversation, gauge: action.conversation.context, error: undefined };
+    case 'gauge':
+      return { ...held, gauge: action.gauge };
+    case 'error':
+      return { ...held, error: action.error };
+    case 'live':
+      return { ...held, live: action.live };
+    case 'event':
+      return afterEvent(held, action.event);
+    case 'noted':
+      return { ...held, notification: null };
+    case 'all':
+      return { ...held, revisions: moved(held, ['messages', 'changed', 'compactions', 'states']) };
+  }
+}
+
+/** The open conversation: its record and gauge, and what happens to it as it happens, from whichever tab or process. */
+export function ConversationProvider({ id, children }: { id: string; children: ReactNode }) {
+  const [held, dispatch] = useReducer(reduce, {
+    live: false,
+    compacting: null,
+    notification: null,
+    revisions: NONE,
+  });
+  const listeners = useRef(new Set<(event: Event) => void>());
+  const wanted = useRef<ReturnType<typeof setTimeout> | null>(null);
+
+  const read = useCallback(
+    () =>
+      getConversation(id).then(
+        (conversation) => dispatch({ type: 'conversation', conversation }),
+        (error: unknown) => dispatch({ type: 'error', error }),
+      ),
+    [id],
+  );
+
+  useEffect(() => {
+    const control = new AbortController();
+    void read();
+    // Several events come together: one reading is enough for them.
+    const readSoon = () => {
+      wanted.current ??= setTimeout(() => {
+        wanted.current = null;
+        void read();
+      }, 120);
+    };
+    const onEvent = (event: Event) => {
+      dispatch({ type: 'event', event });
+      for (const listener of listeners.current) listener(event);
+      readSoon();
+    };
+    let wasLive = false;
+    const onLive = (live: boolean) => {
+      dispatch({ type: 'live', live });
+      if (live && wasLive) readSoon();
+      wasLive = live;
+    };
+    void followEvents(id, { newest: 0, onEvent, onLive }, control.signal);
+    return () => {
+      control.abort();
+      if (wanted.current) clearTimeout(wanted.current);
+      wanted.current = null;
+    };
+  }, [id, read]);
+
+  // The same functions for as long as the conversation is open: effects depend on them.
+  const stable = useMemo(
+    () => ({
+      id,
+      setGauge: (gauge: Gauge) => dispatch({ type: 'gauge', gauge }),
+      setConversation: (conversation: Conversation) => dispatch({ type: 'conversation', conversation }),
+      refresh: () => {
+        dispatch({ type: 'all' });
+        void read();
+      },
+      forgetNotification: () => dispatch({ type: 'noted' }),
+      onEvent: (listener: (event: Event) => void) => {
+        listeners.current.add(listener);
+        return () => void listeners.current.delete(listener);
+      },
+    }),
+    [id, read],
+  );
+  const value = useMemo<Live>(() => ({ ...held, ...stable }), [held, stable]);
+  return <Context.Provider value={value}>{children}</Context.Provider>;
+}
+
+export function useConversation(): Live {
+  const live = useContext(Context);
+  if (!live) throw new Error('no conversation');
+  return live;
+}

@@ -1,0 +1,54 @@
+'use client';
+
+import { useSearchParams } from 'next/navigation';
+import { createContext, type ReactNode, useCallback, useContext, useMemo } from 'react';
+
+export const VIEWS = ['chat', 'state', 'context', 'stats', 'timeline', 'settings'] as const;
+export type View = (typeof VIEWS)[number];
+
+export interface Place {
+  /** The conversation's id; `null`: one that is about to begin. */
+  conversation: string | null;
+  view: View;
+  /** The number of a message to be shown. */
+  message: number | null;
+}
+
+interface Navigation extends Place {
+  open: (place: Partial<Place>, replace?: boolean) => void;
+}
+
+const Here = createContext<Navigation | null>(null);
+const UUID = /^[0-9a-f-]{36}$/;
+
+/** Where the reader is stands in the query, so that a static page knows it, a reload keeps it, and "back" works. */
+export function NavigationProvider({ children }: { children: ReactNode }) {
+  const search = useSearchParams();
+  const given = search.get('c');
+  const conversation = given && UUID.test(given) ? given : null;
+  const view = VIEWS.find((one) => one === search.get('view')) ?? 'chat';
+  const message = Number.parseInt(search.get('m') ?? '', 10) || null;
+
+  const open = useCallback(
+    (place: Partial<Place>, replace = false) => {
+      const next: Place = { conversation, view, message: null, ...place };
+      const query = new URLSearchParams();
+      if (next.conversation) query.set('c', next.conversation);
+      if (next.view !== 'chat') query.set('view', next.view);
+      if (next.message) query.set('m', String(next.message));
+      const text = query.toString();
+      const url = text ? `?${text}` : window.location.pathname;
+      window.history[replace ? 'replaceState' : 'pushState'](null, '', url);
+    },
+    [conversation, view],
+  );
+
+  const value = useMemo(() => ({ conversation, view, message, open }), [conversation, view, message, open]);
+  return <Here.Provider value={value}>{children}</Here.Provider>;
+}
+
+export function useNavigation(): Navigation {
+  const here = useContext(Here);
+  if (!here) throw new Error('no navigation');
+  return here;
+}

@@ -1,0 +1,58 @@
+'use client';
+
+import { X } from 'lucide-react';
+import { Dialog as Primitive } from 'radix-ui';
+import type { ReactNode } from 'react';
+import { useWords } from '@/i18n/provider';
+import { Button } from './button';
+import { classes } from './classes';
+
+interface Props {
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+  title: string;
+  description?: string;
+  children: ReactNode;
+  /** In the middle, or at the left edge over the whole height. */
+  side?: 'middle' | 'left';
+  wide?: boolean;
+}
+
+export function Dialog({ open, onOpenChange, title, description, children, side = 'middle', wide = false }: Props) {
+  const { t } = useWords();
+  const inMiddle = side === 'middle';
+  return (
+    <Primitive.Root open={open} onOpenChange={onOpenChange}>
+      <Primitive.Portal>
+        <Primitive.Overlay className="appears fixed inset-0 z-40 bg-black/45" />
+        <Primitive.Content
+          {...(description ? {} : { 'aria-describedby': undefined })}
+          className={classes(
+            'appears fixed z-50 flex flex-col border-line bg-surface shadow-xl focus:outline-none',
+            inMiddle
+              ? 'top-[6dvh] left-1/2 max-h-[86dvh] w-[calc(100vw-1.5rem)] -translate-x-1/2 rounded-2xl border'
+              : 'inset-y-0 left-0 w-[min(20rem,85vw)] border-r',
+            inMiddle && (wide ? 'max-w-3xl' : 'max-w-lg'),
+          )}
+        >
+          <div className="flex items-start gap-3 px-4 pt-3.5 pb-2">
+            <div className="min-w-0 flex-1">
+              <Primitive.Title className="text-base font-semibold">{title}</Primitive.Title>
+              {description && (
+                <Primitive.Description className="mt-0.5 text-sm text-soft">{description}</Primitive.Description>
+              )}
+            </div>
+            <Primitive.Close asChild>
+              <Button look="quiet" square aria-label={t('close')}>
+                <X className="size-4" aria-hidden />
+              </Button>
+            </Primitive.Close>
+          </div>
+          <div className={classes('min-h-0 flex-1 overflow-y-auto', inMiddle && 'px-4 pb-4')} tabIndex={-1}>
+            {children}
+          </div>
+        </Primitive.Content>
+      </Primitive.Portal>
+    </Primitive.Root>
+  );
+}

@@ -1,0 +1,78 @@
+'use client';
+
+import { type DependencyList, type ReactNode, useCallback, useEffect, useState } from 'react';
+import { wordsOf } from '@/api/client';
+import { useWords } from '@/i18n/provider';
+import { Button } from './button';
+import { Notice } from './notice';
+import { Spinner } from './spinner';
+
+export interface Loaded<T> {
+  value: T | undefined;
+  error: unknown;
+  loading: boolean;
+  reload: () => void;
+}
+
+/** What a request brings, again whenever something that it depends on changes; the last value stays meanwhile. */
+export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, depends: DependencyList): Loaded<T> {
+  const [state, setState] = useState<{ value?: T; error?: unknown; loading: boolean }>({ loading: true });
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const control = new AbortController();
+    setState((before) => ({ ...before, loading: true }));
+    load(control.signal).then(
+      (value) => !control.signal.aborted && setState({ value, loading: false }),
+      (error) => !control.signal.aborted && setState((before) => ({ ...before, error, loading: false })),
+    );
+    return () => control.abort();
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- `load` is what `depends` say
+  }, [...depends, round]);
+  const reload = useCallback(() => setRound((before) => before + 1), []);
+  return { value: state.value, error: state.error, loading: state.loading, reload };
+}
+
+/** The value, or that it comes, or why it does not. */
+export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T) => ReactNode }) {
+  const { t } = useWords();
+  if (of.value !== undefined) return children(of.value);
+  if (of.error) return <Failure error={of.error} onRetry={of.reload} />;
+  return (
+    <div className="flex justify-center p-10 text-soft" role="status">
+      <Spinner className="size-5" />
+      <span className="sr-only">{t('loading')}</span>
+    </div>
+  );
+}
+
+export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const words = useErrorWords();
+  const { t } = useWords();
+  return (
+    <Notice tone="bad">
+      <div className="flex flex-wrap items-center gap-2">
+        <span className="min-w-0 flex-1">{words(error)}</span>
+        {onRetry && (
+          <Button onClick={onRetry} className="text-ink">
+            {t('again')}
+          </Button>
+        )}
+      </div>
+    </Notice>
+  );
+}
+
+/** What to say of an error: the service's own words, but for those that only the page knows. */
+export function useErrorWords(): (error: unknown) => string {
+  const { t } = useWords();
+  return useCallback(
+    (error) => {
+      const { code, text } = wordsOf(error);
+      if (code === 'unreachable' || text === 'Failed to fetch' || text === 'network error') return t('unreachable');
+      if (code === 'turn_in_progress') return t('turn_in_progress');
+      if (code === 'not_regenerable') return t('not_regenerable');
+      return text;
+    },
+    [t],
+  );
+}

@@ -1,0 +1,74 @@
+/** Pure: the fields of a policy, and which of them a conversation has changed. */
+
+export const POLICY_FIELDS = [
+  'context_window',
+  'window_share',
+  'output_reserve',
+  'triggers',
+  'target',
+  'manual_keep',
+  'minimum_progress',
+  'state_schema',
+  'state_tokens',
+  'state_share',
+  'state_cap',
+  'served_as',
+  'anchor_share',
+  'pin_share',
+  'protect',
+  'held_roles',
+  'levels',
+  'segment_by',
+  'digest_share',
+  'recall',
+  'recall_share',
+  'oversized',
+  'summarizer',
+  'fallback_model',
+  'verify',
+  'instructions',
+  'inject_system_context',
+  'notifications',
+  'on_failure',
+  'on_disconnect',
+  'sync_deadline',
+  'calls_per_chunk',
+  'calls_per_hour',
+  'estimator',
+] as const;
+
+export type PolicyField = (typeof POLICY_FIELDS)[number];
+export type Policy = Record<string, unknown>;
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** What differs from the preset: this is what a `PATCH` sends, since it replaces all overrides. */
+export function overridesOf(policy: Policy, preset: Policy): Policy {
+  return Object.fromEntries(Object.entries(policy).filter(([name, value]) => !same(value, preset[name])));
+}
+
+interface Trigger {
+  name: string;
+  at: Record<string, number | null>;
+  run: string;
+}
+
+const isTrigger = (value: unknown): value is Trigger =>
+  typeof value === 'object' && value !== null && 'at' in value && 'run' in value;
+
+/** A value in short. */
+export function shownValue(value: unknown): string {
+  if (value === null || value === undefined) return '–';
+  if (Array.isArray(value)) return value.length ? value.map(shownValue).join(value.some(isTrigger) ? '\n' : ', ') : '–';
+  if (isTrigger(value)) return `${value.name} @ ${shownValue(given(value.at))} · ${value.run}`;
+  if (typeof value === 'object') {
+    return Object.entries(given(value as Record<string, unknown>))
+      .map(([name, one]) => `${name}: ${shownValue(one)}`)
+      .join(', ');
+  }
+  return value === '' ? '–' : String(value);
+}
+
+function given(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null));
+}

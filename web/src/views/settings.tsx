@@ -1,0 +1,141 @@
+'use client';
+
+import { type FormEvent, useState } from 'react';
+import { listPresets, patchConversation } from '@/api/resources';
+import type { Conversation, Preset } from '@/api/types';
+import { useWords } from '@/i18n/provider';
+import { LANGUAGE_NAMES, LANGUAGES } from '@/i18n/translator';
+import { useConversation } from '@/state/conversation';
+import { Button } from '@/ui/button';
+import { Choice, Field } from '@/ui/field';
+import { Failure, Shown, useLoaded } from '@/ui/loaded';
+import { Notice } from '@/ui/notice';
+import { POLICY_FIELDS, overridesOf, shownValue } from './policy';
+import { PolicyForm } from './policy-form';
+import { presetWhat } from './preset-words';
+import { Section } from './section';
+
+/** The conversation's title, language and prompt; its preset and policy, explained and changed. */
+export default function SettingsView() {
+  const { conversation } = useConversation();
+  const presets = useLoaded((signal) => listPresets(signal), []);
+  if (!conversation) return null;
+  return (
+    <Shown of={presets}>
+      {({ data }) => (
+        <div className="space-y-5">
+          <General key={`general-${conversation.updated_at}`} conversation={conversation} />
+          <PresetChoice conversation={conversation} presets={data} />
+          <PolicyForm key={`policy-${conversation.updated_at}`} conversation={conversation} presets={data} />
+          <PolicyTable conversation={conversation} presets={data} />
+        </div>
+      )}
+    </Shown>
+  );
+}
+
+function useChange(): { change: (body: Record<string, unknown>) => Promise<void>; busy: boolean; done: boolean; error: unknown } {
+  const { id, setConversation, refresh } = useConversation();
+  const [state, setState] = useState<{ busy: boolean; done: boolean; error: unknown }>({ busy: false, done: false, error: null });
+  const change = async (body: Record<string, unknown>) => {
+    setState({ busy: true, done: false, error: null });
+    try {
+      setConversation(await patchConversation(id, body));
+      refresh();
+      setState({ busy: false, done: true, error: null });
+    } catch (error) {
+      setState({ busy: false, done: false, error });
+    }
+  };
+  return { change, ...state };
+}
+
+function General({ conversation }: { conversation: Conversation }) {
+  const { t } = useWords();
+  const { change, busy, error } = useChange();
+  const [title, setTitle] = useState(conversation.title ?? '');
+  const [locale, setLocale] = useState(conversation.locale);
+  const [prompt, setPrompt] = useState(conversation.system_prompt);
+  const locales = LANGUAGES.map((value) => ({ value: value as string, label: LANGUAGE_NAMES[value] }));
+  const known = locales.some((one) => one.value === locale) ? locales : [{ value: locale, label: locale }, ...locales];
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    void change({ title: title.trim() || null, locale, system_prompt: prompt });
+  };
+  return (
+    <Section title={t('general')}>
+      <form onSubmit={save} className="space-y-3">
+        <div className="grid items-end gap-3 sm:grid-cols-[1fr_15rem]">
+          <Field label={t('title')} value={title} onChange={setTitle} maxLength={200} />
+          <Choice label={t('locale')} value={locale} options={known} onChange={setLocale} />
+        </div>
+        <Field label={t('system_prompt')} value={prompt} onChange={setPrompt} rows={4} />
+        {Boolean(error) && <Failure error={error} />}
+        <Button type="submit" look="primary" disabled={busy}>
+          {t('save')}
+        </Button>
+      </form>
+    </Section>
+  );
+}
+
+function PresetChoice({ conversation, presets }: { conversation: Conversation; presets: Preset[] }) {
+  const { t } = useWords();
+  const { change, busy, done, error } = useChange();
+  const [chosen, setChosen] = useState(conversation.preset);
+  const preset = presets.find((one) => one.name === chosen);
+  return (
+    <Section title={t('preset')} what={t('preset_what')}>
+      <div className="flex flex-wrap items-end gap-3">
+        <div className="min-w-52 flex-1">
+          <Choice
+            label={t('preset')}
+            hideLabel
+            value={chosen}
+            options={presets.map((one) => ({ value: one.name, label: `${one.name} – ${one.design}` }))}
+            onChange={setChosen}
+          />
+        </div>
+        <Button look="primary" disabled={busy || chosen === conversation.preset} onClick={() => void change({ preset: chosen })}>
+          {t('change_preset')}
+        </Button>
+      </div>
+      {preset && <p className="mt-2 text-sm text-soft">{presetWhat(t, preset)}</p>}
+      {Boolean(error) && (
+        <div className="mt-3">
+          <Failure error={error} />
+        </div>
+      )}
+      {done && (
+        <div className="mt-3" role="status">
+          <Notice>{t('saved')}</Notice>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+/** Every field in force, what it means, and which ones differ from the preset. */
+function PolicyTable({ conversation, presets }: { conversation: Conversation; presets: Preset[] }) {
+  const { t } = useWords();
+  const preset = presets.find((one) => one.name === conversation.preset);
+  const own = overridesOf(conversation.policy, preset?.policy ?? {});
+  return (
+    <Section title={t('policy')} what={t('policy_what')}>
+      <dl className="divide-y divide-line text-sm">
+        {POLICY_FIELDS.filter((name) => name in conversation.policy).map((name) => (
+          <div key={name} className="grid gap-x-4 gap-y-0.5 py-2 sm:grid-cols-[13rem_1fr]">
+            <dt className="font-mono text-[0.8125rem]">
+              {name}
+              {name in own && <span className="ml-2 font-sans text-xs font-medium text-accent">{t('own')}</span>}
+            </dt>
+            <dd className="min-w-0">
+              <span className="font-mono text-[0.8125rem] whitespace-pre-wrap">{shownValue(conversation.policy[name])}</span>
+              <span className="block text-xs text-soft">{t(`policy_${name}`)}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Section>
+  );
+}

@@ -1,0 +1,156 @@
+/** A talk from its first message: compactions, reload in the middle, stop, recall, restore, two tabs. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { api, conversationOf, facts, open, send, settled, shot, withPage } from './browser.mjs';
+
+const byTest = (page, name) => page.getByTestId(name);
+
+test('a talk goes on through compactions', async () => {
+  await withPage({}, async (page, context) => {
+    await open(page);
+    await page.getByLabel('Context window in tokens').fill('4000');
+    await send(page, 'Please remember: the ferry leaves at 17:45 from quay 9.');
+    await page.waitForURL(/\?c=/);
+    const id = conversationOf(page);
+    let seq = 2;
+    const replied = async () => {
+      await page.locator(`[data-seq="${seq}"]`).waitFor();
+      await settled(page);
+      seq += 2;
+    };
+    await replied();
+    assert.match(await page.title(), /^Please remember/);
+
+    /** Says more and more until something was compacted for that reason. */
+    const sayUntil = async (trigger, size) => {
+      for (let round = 0; round < 8; round += 1) {
+        await send(page, `And these too. ${facts(size, seq * 40)}`);
+        await replied();
+        await page.waitForTimeout(1500);
+        const { data } = await api('GET', `/conversations/${id}/compactions`);
+        if (data.some((one) => one.status === 'applied' && one.trigger === trigger)) return;
+      }
+      assert.fail(`nothing was compacted by ${trigger}`);
+    };
+    // In the background, once the context is above its threshold.
+    await sayUntil('background', 18);
+    await byTest(page, 'compaction').first().waitFor();
+    assert.match(await byTest(page, 'compaction').first().innerText(), /in the background/);
+    await shot(page, 'background');
+
+    // Inside a turn, before the reply: a message after which too little room would be left.
+    await sayUntil('sync', 60);
+    await byTest(page, 'compaction').getByText('before a reply').first().waitFor();
+
+    // Something that only the folded messages say is brought back, and opens its original.
+    const asked = seq;
+    await send(page, 'When does the ferry leave, and from which quay?');
+    await replied();
+    assert.match(await page.locator(`[data-seq="${asked}"]`).innerText(), /17:45/);
+
+    // A divider opens to the state, an entry to its original.
+    const divider = byTest(page, 'compaction').last();
+    await divider.getByRole('button').first().click();
+    await byTest(page, 'compaction-state').getByText(/State, version/).first().waitFor();
+    await shot(page, 'divider');
+    const original = byTest(page, 'compaction-state').getByRole('button', { name: /^Open original/ }).first();
+    const meant = (await original.innerText()).slice(1);
+    await original.click();
+    await page.locator(`[data-seq="${meant}"].marked`).waitFor();
+
+    // The same talk in a second tab: both see what either does.
+    const second = await context.newPage();
+    await open(second, `?c=${id}`);
+    await second.locator(`[data-seq="${asked}"]`).waitFor();
+    await send(second, 'Thank you.');
+    await second.locator(`[data-seq="${seq}"]`).waitFor();
+    await page.getByRole('button', { name: 'Latest' }).click();
+    await page.locator(`[data-seq="${seq}"]`).waitFor();
+    await second.close();
+  });
+});
+
+test('a reply goes on over a reload, is stopped, and is written again', async () => {
+  await withPage({}, async (page) => {
+    await open(page);
+    await send(page, 'Tell me slowly what you know about the harbour.');
+    await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
+    await page.waitForURL(/\?c=/);
+    const id = conversationOf(page);
+    await page.reload();
+    await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
+    await page.locator('[data-seq="2"]').waitFor();
+    await settled(page);
+    const { data } = await api('GET', `/conversations/${id}/messages`);
+    assert.deepEqual(data.map((one) => [one.role, one.status]), [['user', 'complete'], ['assistant', 'complete']]);
+    assert.equal(await page.locator('[data-role="user"]').count(), 1, 'what was asked is there once');
+    const told = await page.locator('[data-seq="2"]').innerText();
+    assert.equal(told.split('Offline').length, 2, 'and the reply is');
+
+    await send(page, 'Tell me slowly again, please, and take your time with it.');
+    await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.locator('[data-seq="4"]').getByText('stopped').waitFor();
+    await settled(page);
+
+    await page.locator('[data-seq="4"]').hover();
+    await page.locator('[data-seq="4"]').getByRole('button', { name: 'Write this reply again' }).click();
+    await page.locator('[data-seq="5"]').waitFor();
+    await page.locator('[data-seq="4"]').getByText('Earlier version of the reply').waitFor();
+  });
+});
+
+test('a state is compared and restored, a message pinned, an anchor set right, the talk downloaded', async () => {
+  const { id } = await api('POST', '/conversations', { title: 'Lamps', policy: { context_window: 4000, max_tokens: -1 } });
+  const say = (role, content) => ({ role, content });
+  await api('POST', `/conversations/${id}/messages/batch`, {
+    messages: [
+      say('user', 'Let us talk about lamps.'),
+      say('assistant', 'Noted.'),
+      say('user', `We decided to take lamp 7. ${facts(12)}`),
+      say('assistant', 'Fine.'),
+      say('user', facts(12, 12)),
+      say('assistant', 'Good.'),
+      say('user', facts(12, 24)),
+      say('assistant', 'Well.'),
+    ],
+  });
+  await api('POST', `/conversations/${id}/compact`);
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="8"]').waitFor();
+    await page.locator('[data-seq="2"]').hover();
+    await page.locator('[data-seq="2"]').getByRole('button', { name: /^Pin/ }).click();
+    await page.locator('[data-seq="2"]').getByText('pinned').waitFor();
+
+    await send(page, `The decision is changed: we take lamp 8 instead. ${facts(20, 40)}`);
+    await page.locator('[data-seq="10"]').waitFor();
+    await settled(page);
+    await page.getByRole('button', { name: 'Compact', exact: true }).click();
+    await page.getByRole('dialog').getByLabel('Focus').fill('lamps');
+    await page.getByRole('dialog').getByRole('button', { name: 'Compact', exact: true }).click();
+    await byTest(page, 'compaction').nth(1).waitFor();
+
+    await page.getByRole('button', { name: 'State', exact: true }).click();
+    await page.getByLabel('Compare with').selectOption('1');
+    await byTest(page, 'difference').waitFor();
+    await shot(page, 'difference');
+    await page.getByLabel('Version').selectOption('1');
+    await page.getByRole('button', { name: 'Restore' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click();
+    await page.getByText('restored', { exact: true }).waitFor();
+    assert.equal((await api('GET', `/conversations/${id}`)).state_version, 3);
+
+    await page.getByRole('button', { name: 'Chat', exact: true }).click();
+    const anchor = byTest(page, 'anchor').first();
+    await anchor.click();
+    await page.getByRole('menuitemradio', { name: 'resolved' }).click();
+    await page.keyboard.press('Escape');
+    await page.waitForFunction(() => document.querySelector('[data-testid=anchor]')?.className.includes('line-through'));
+
+    await page.getByRole('button', { name: 'Download or delete' }).click();
+    const download = page.waitForEvent('download');
+    await page.getByRole('menuitem', { name: 'Markdown' }).click();
+    assert.match((await download).suggestedFilename(), /\.md$/);
+  });
+});

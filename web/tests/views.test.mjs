@@ -1,0 +1,79 @@
+/** Each view, in both languages and themes, at a desk and on a phone: it says something, fits, and is accessible. */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { api, facts, faults, open, shot, withPage } from './browser.mjs';
+
+const VIEWS = ['chat', 'state', 'context', 'stats', 'timeline', 'settings'];
+const WAYS = [
+  { name: 'desk', language: 'en', dark: false, phone: false },
+  { name: 'desk-dark-ru', language: 'ru', dark: true, phone: false },
+  { name: 'phone-ru', language: 'ru', dark: false, phone: true },
+  { name: 'phone-dark', language: 'en', dark: true, phone: true },
+];
+let id = '';
+
+before(async () => {
+  ({ id } = await api('POST', '/conversations', { title: 'Lantern Nights', policy: { context_window: 4000 } }));
+  for (let round = 0; round < 3; round += 1) {
+    await api('POST', `/conversations/${id}/chat`, { content: `We decided to keep the quay. ${facts(14, round * 14)}` });
+  }
+  await api('POST', `/conversations/${id}/compact`);
+  await api('POST', `/conversations/${id}/chat`, { content: 'Which pier does lamp number 3 stand at?' });
+  await api('POST', `/conversations/${id}/compact`);
+});
+
+for (const way of WAYS) {
+  test(`views, ${way.name}`, async () => {
+    await withPage(way, async (page) => {
+      for (const view of ['new', ...VIEWS]) {
+        await open(page, view === 'new' ? '' : `?c=${id}&view=${view}`);
+        await page.locator('main').getByText(/\p{L}/u).first().waitFor();
+        await page.waitForTimeout(700);
+        if (view === 'chat') await page.getByTestId('gauge').waitFor();
+        await shot(page, `${view}-${way.name}`);
+        const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        assert.ok(width <= 0, `${view} is ${width} pixels too wide`);
+        assert.deepEqual(await faults(page), [], view);
+        const dark = await page.evaluate(() => document.documentElement.classList.contains('dark'));
+        assert.equal(dark, way.dark);
+        assert.equal(await page.evaluate(() => document.documentElement.lang), way.language);
+      }
+      await open(page, `?c=${id}`);
+      await page.getByTestId('compaction').first().getByRole('button').first().click();
+      await page.getByTestId('compaction-state').locator('dl').waitFor();
+      await page.getByTestId('gauge').click();
+      await page.waitForTimeout(300);
+      await shot(page, `gauge-${way.name}`);
+      assert.deepEqual(await faults(page), [], 'an opened divider and gauge');
+    });
+  });
+}
+
+test('control: a picture without words, and words that nobody can read, are found', async () => {
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    await page.evaluate(() => {
+      document.querySelector('main').insertAdjacentHTML('beforeend', '<img src="data:,"><p style="color:#ddd">pale</p>');
+    });
+    const found = (await faults(page)).join();
+    assert.match(found, /image-alt/);
+    assert.match(found, /color-contrast/);
+  });
+});
+
+test('with the keyboard alone a message is sent, and what the gauge says is read', async () => {
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.tagName), 'TEXTAREA');
+    await page.keyboard.type('Hello');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    const said = await page.evaluate(() => document.activeElement.querySelector('.sr-only').textContent);
+    assert.match(said, /% of the context: [\d,]+ of [\d,]+ tokens\. [\d,]+ tokens? until compaction/);
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+  });
+});
