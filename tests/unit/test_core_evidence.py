@@ -40,6 +40,11 @@ def test_every_sentence_of_a_claim_is_looked_for() -> None:
     assert {5, 6} <= set(seqs(("The choir rehearses in the chapel. The bicycle needs a pump.", (3,))))
 
 
+def test_of_what_a_narrative_tells_the_answer_is_shown_too() -> None:
+    narrative = claims_of([], [entry("N1", "The choir rehearses in the school.")])
+    assert [one.seq for one in evidence(narrative, CHUNK)] == [2, 8, 9]
+
+
 def test_a_digest_is_judged_by_its_stretch() -> None:
     digest = DigestText(id="d", topic="The choir", brief="It rehearses in the chapel.", from_seq=1, to_seq=4)
     assert [one.seq for one in evidence(claims_of([], [], digests=[digest]), CHUNK)] == [2, 3]

@@ -25,7 +25,8 @@ def evidence(claims: Iterable[Claim], chunk: Sequence[Message]) -> tuple[Message
     """The messages of a chunk by which claims can be judged, in order.
 
     Those that claims name, each with its neighbours: what it answers, and how it was answered. And for every sentence
-    those that share most of its words, wherever they stand in the chunk; of a digest, in its stretch.
+    those that share most of its words, wherever they stand in the chunk; of a digest, in its stretch. A narrative names
+    no sources, so that the answer to the first of these is shown too: a "yes" shares no words.
     """
     claims = tuple(claims)
     places = {message.seq: place for place, message in enumerate(chunk)}
@@ -35,7 +36,9 @@ def evidence(claims: Iterable[Claim], chunk: Sequence[Message]) -> tuple[Message
     for claim in claims:
         within = _stretch(claim, chunk) if claim.kind == "digest" else range(len(chunk))
         for text in _texts(claim):
-            chosen.update(alike.best(content(text), MOST_ALIKE, within))
+            best = alike.best(content(text), MOST_ALIKE, within)
+            chosen.update(best)
+            chosen.update(place + 1 for place in best[:1] if claim.kind == "sentence")
     return tuple(message for place, message in enumerate(chunk) if place in chosen)
 
 

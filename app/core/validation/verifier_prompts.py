@@ -1,4 +1,4 @@
-"""What a verifier is told: what the summarizer saw, and the claims of what it wrote."""
+"""What a verifier is told: claims of what a summarizer wrote, and what they can be judged by."""
 
 from __future__ import annotations
 
