@@ -71,7 +71,7 @@ class Sentence:
 def verdicts(prompt: str) -> dict[str, Any]:
     """What a verifier answers to whom it believes."""
     numbers = [int(number) for number in _CLAIM.findall(prompt)]
-    return {"verdicts": [{"n": n, "verdict": "supported", "seq": 0, "quote": ""} for n in numbers]}
+    return {"supported": numbers, "verdicts": []}
 
 
 def candidate(prompt: str, schema: Mapping[str, Any]) -> dict[str, Any]:

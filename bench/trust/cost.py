@@ -126,8 +126,7 @@ def verifying(requests: Iterable[VerificationRequest]) -> Tokens:
 
 def answer_to(claims: Sequence[Claim]) -> str:
     """An answer as a model writes it that contradicts nothing."""
-    verdicts = [{"n": claim.n, "verdict": "supported", "seq": 0, "quote": ""} for claim in claims]
-    return json.dumps({"verdicts": verdicts})
+    return json.dumps({"supported": [claim.n for claim in claims], "verdicts": []})
 
 
 def row_of(name: str, costs: Sequence[Cost]) -> list[str]:

@@ -16,6 +16,7 @@ from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.framing import frame, unframe
+from app.core.validation.evidence import evidence
 from bench.trust.lies import Lie, is_served
 from bench.trust.playing import Played
 from bench.trust.plays import GIVES_UP_VALID, Play
@@ -37,6 +38,7 @@ Asking = Callable[[Case, Played], Asked]
 
 LIES_SHOWN: Final = "false claims left to the verifier: a deciding message is shown whole"
 ALL_SHOWN: Final = "… every message that the label names is"
+LARGE_SHOWN: Final = "… a deciding message is, of the whole conversation so far as one chunk"
 ITEMS_SHOWN: Final = "honest items: all their sources are shown whole"
 GIVEN_UP_SHOWN: Final = "entries given up: all their sources are shown whole"
 LIES_GONE: Final = "false statements gone"
@@ -64,6 +66,9 @@ def evidence_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
                 found = [any(_is_shown(asked, claim, seq) for claim in false) for seq in deciding(one.lie)]
                 counts[LIES_SHOWN].append(any(found))
                 counts[ALL_SHOWN].append(all(found))
+                chunk = [redact_message(message) for message in play.case.talk.messages if message.seq <= _last(asked)]
+                seqs = {message.seq for message in evidence(asked.claims, chunk)}
+                counts[LARGE_SHOWN].append(not seqs.isdisjoint(deciding(one.lie)))
     return counts
 
 
@@ -151,6 +156,10 @@ def _is_shown(asked: Asked, claim: Claim, seq: int) -> bool:
         return False
     whole, joined = _texts_of(asked.case.talk.id, seq)
     return whole.issubset(shown) or joined in shown
+
+
+def _last(asked: Asked) -> int:
+    return asked.case.request.messages[-1].seq
 
 
 @cache

@@ -79,6 +79,22 @@ def test_an_array_is_read_alone_in_an_object_fenced_and_among_words() -> None:
     assert verdicts_of('{"n": 1, "verdict": "supported"}', claims) == wanted[:1]
 
 
+def test_numbers_of_supported_claims_are_read_beside_the_array() -> None:
+    claims = fact_claims("one", "two", "three", "twelve")
+    wanted = (Verdict(n=1, verdict="supported"), Verdict(n=3, verdict="supported"))
+    for answer in (
+        '{"supported": [1, 3], "verdicts": []}',
+        '```json\n{"supported" : ["1",\n"#3"]}\n```',
+        '{"verdicts": [{"n": 1, "verdict": "supported"}], "supported": [3, 3, 77]}',
+        '{"supported": [1, 3, 2',
+    ):
+        assert verdicts_of(answer, claims) == wanted, answer
+    told = '{"supported": [1, 2], "verdicts": [{"n": 2, "verdict": "not_stated"}, {"n": 3, "verdict": "not_stated"}]}'
+    assert verdicts_of(told, claims) == (wanted[0], Verdict(n=3, verdict="not_stated")), "told both ways: neither"
+    quote = json.dumps([{"n": 1, "verdict": "contradicted", "seq": 10, "quote": 'it says "supported": [3]'}])
+    assert [one.n for one in verdicts_of(quote, claims)] == [1]
+
+
 def test_numbers_and_words_are_read_in_the_ways_models_write_them() -> None:
     claims = fact_claims("one", "two", "three")
     raw = [
@@ -133,6 +149,8 @@ def test_an_answer_that_cannot_be_used_says_nothing(answer: str) -> None:
         "x" * 10_000_000,
         '[{"n": 1, "verdict": "supported"}]' + " " * 10_000_000,
         "[{]" * 3_000_000,
+        '{"supported": [' + "7," * 90_000,
+        '"supported":' * 15_000,
     ],
     ids=lambda answer: f"{answer[:6]} {len(answer)}",
 )

@@ -48,13 +48,22 @@ class Claim:
     @property
     def statement(self) -> str:
         """What the verifier reads."""
-        if self.kind == "replaced":
-            return f"{self.target} ({self.text}) may go, as {self.by} ({self.by_text}) takes its place"
-        if self.kind == "dropped":
-            return f"{self.target} ({self.text}) may go, as untrue, settled or useless now"
+        if self.gives_up:
+            return self.given_up()
         if self.becomes is not None:
             return f"What #{self.seqs[0]} says ({self.text}) {_BECOMES[self.becomes].format(self.seqs[-1])}"
         return self.text
+
+    def given_up(self, successor: str | None = None) -> str:
+        """What the verifier reads of an entry that may go.
+
+        Args:
+            successor: How what took its place is named; ``None``: told in full.
+        """
+        entry = f"{self.target} ({self.text})" if self.text else self.target
+        if self.kind == "dropped":
+            return f"{entry} may go, as untrue, settled or useless now"
+        return f"{entry} may go, as {successor or f'{self.by} ({self.by_text})'} takes its place"
 
 
 _BECOMES: Final[Mapping[ClaimedStatus, str]] = {

@@ -273,13 +273,13 @@ class DetailRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationRequest:
-    """One call of the verifier: what the summarizer saw, and the claims of what it wrote."""
+    """One call of the verifier: claims of what a summarizer wrote, and what they can be judged by."""
 
     messages: tuple[Message, ...]
-    """The chunk, with the same secrets withheld as from the summarizer."""
+    """Of the chunk, with the same secrets withheld as from the summarizer."""
     claims: tuple[Claim, ...]
     previous: tuple[StateEntry, ...] = ()
-    """The entries that were served before."""
+    """Of the entries that were served before."""
     older: tuple[Message, ...] = ()
     """Excerpts of earlier messages on which the entries rest that a claim replaces, drops, joins or retells."""
     max_output_tokens: int = 4_096

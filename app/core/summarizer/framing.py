@@ -67,17 +67,35 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
         anchors: Passages of these messages (others are ignored) that are marked as kept verbatim.
         max_tokens: What all texts together may weigh; the largest are elided until they do. ``None``: all in full.
     """
-    bodies = [(message, *_body(message)) for message in messages]
     kept: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
     for name, anchor in names_of(anchors):
         kept[anchor.seq].append((name, anchor))
-    if max_tokens is None:
-        return "\n".join(_element(message, content, parts, kept[message.seq]) for message, content, parts in bodies)
-    sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for _, content, parts in bodies]
     return "\n".join(
-        _element(message, *_elided(content, parts, room), kept[message.seq])
-        for (message, content, parts), room in zip(bodies, shares(sizes, max_tokens), strict=True)
+        _element(message, content, parts, kept[message.seq])
+        for message, (content, parts) in zip(messages, _bodies(messages, max_tokens), strict=True)
     )
+
+
+def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+    """The same in fewer tokens, for reading alone: a message begins with its tag and ends where the next one begins.
+
+    The tag holds number, role and time, and the day only where it is another than that of the message before.
+    """
+    lines: list[str] = []
+    before: str | None = None
+    for message, (content, parts) in zip(messages, _bodies(messages, max_tokens), strict=True):
+        day, time = _day_and_time(message.created_at)
+        when = time if day == before else f"{day} {time}"
+        more = _attributes(_told_beside(message, content))
+        opening = " ".join(filter(None, [str(message.seq), message.role, when, more]))
+        lines += [f"<message {opening}>", *filter(None, [escape(content), *map(_written, parts)])]
+        before = day
+    return "\n".join(lines)
+
+
+def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) -> list[tuple[str, ...]]:
+    """Of each message the texts that a frame shows: its content and those of its parts."""
+    return [(content, *(part.text for part in parts)) for content, parts in _bodies(messages, max_tokens)]
 
 
 def unframe(text: str) -> list[FramedMessage]:
@@ -106,6 +124,14 @@ def kept_passage(name: str, text: str) -> str:
 
 def _element(message: Message, content: str, parts: Sequence[_Element], kept: Sequence[tuple[str, FoundAnchor]]) -> str:
     attributes = {"seq": str(message.seq), "role": message.role, "at": _time(message.created_at)}
+    attributes |= _told_beside(message, content)
+    lines = [_marked(content, kept), *map(_written, parts)]
+    return f"<message {_attributes(attributes)}>\n" + "\n".join(lines) + "\n</message>"
+
+
+def _told_beside(message: Message, content: str) -> dict[str, str]:
+    """What is told of a message beside its number, role and time."""
+    attributes: dict[str, str] = {}
     if name := message.metadata.get("name"):
         attributes["name"] = str(name)
     if message.event_type != "casual":
@@ -114,8 +140,11 @@ def _element(message: Message, content: str, parts: Sequence[_Element], kept: Se
         attributes["status"] = message.status
     if message.role == "user" and regions(content)[0]:
         attributes["holds"] = "pasted document"
-    lines = [_marked(content, kept), *(f"<{_opening(part)}>{escape(part.text)}</{part.kind}>" for part in parts)]
-    return f"<message {_attributes(attributes)}>\n" + "\n".join(lines) + "\n</message>"
+    return attributes
+
+
+def _written(part: _Element) -> str:
+    return f"<{_opening(part)}>{escape(part.text)}</{part.kind}>"
 
 
 def _marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
@@ -165,6 +194,21 @@ def _time(moment: datetime) -> str:
     """UTC to the minute, with the day of the week: what "next Friday" is reckoned from."""
     utc = moment.astimezone(UTC)
     return f"{utc:%Y-%m-%dT%H:%MZ} {_DAYS[utc.weekday()]}"
+
+
+def _day_and_time(moment: datetime) -> tuple[str, str]:
+    """Both in UTC."""
+    utc = moment.astimezone(UTC)
+    return f"{_DAYS[utc.weekday()]} {utc:%Y-%m-%d}", f"{utc:%H:%M}"
+
+
+def _bodies(messages: Sequence[Message], max_tokens: int | None) -> list[tuple[str, list[_Element]]]:
+    """Content and parts of each, the largest elided until all together weigh no more than that."""
+    bodies = [_body(message) for message in messages]
+    if max_tokens is None:
+        return bodies
+    sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for content, parts in bodies]
+    return [_elided(*body, room) for body, room in zip(bodies, shares(sizes, max_tokens), strict=True)]
 
 
 def _body(message: Message) -> tuple[str, list[_Element]]:

@@ -34,7 +34,9 @@ from app.core.text.tables import (
 from app.core.text.tokens import LOOSE, Cursor, Unit
 
 _DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
-_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL
+_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL | frozenset(WEEKDAYS)
+_IN_DATE: Final = LOOSE - {" ("}
+"""Between a day and its month: in "in June (12)" stands no date."""
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
 _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | {"am", "ab", "bis", "by", "on", "until"}
@@ -53,7 +55,7 @@ def date_at(c: Cursor, place: int) -> int:
         month_at = after = days[-1][2]
         while c.word(month_at) in DATE_FILL and c.near(month_at) and month_at - after < _FILLING:
             month_at += 1
-        month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, LOOSE) else 0
+        month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, _IN_DATE) else 0
         if month and not _is_verb(c, month_at):
             return _days_of_month(c, place, month_at + 1, month, days)
         if month and c.at:  # "21 march"
@@ -62,7 +64,7 @@ def date_at(c: Cursor, place: int) -> int:
         return _day_alone(c, place)
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
-    days = _day_numbers(c, first) if c.near(first, LOOSE) and not _is_verb(c, place) else []
+    days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
     if days:
         return _days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)

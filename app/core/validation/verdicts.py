@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final, Literal, cast, get_args
 
 from app.core.model.claims import Claim
@@ -37,6 +38,8 @@ _MOST_READ: Final = 1_000
 _MOST_PLACES: Final = 100  # of one quote in one text that are looked at
 _MOST_DIGITS: Final = 15
 _ARRAY: Final = compiled(r"\[\s*+\{")
+_SUPPORTED: Final = compiled(r'"supported"\s*+:\s*+\[(?P<numbers>[\d\s,."#]*+)(?P<end>\]?)')
+"""A key of an object, not a word inside a quote: there its quotation marks would be escaped."""
 _BLANKLESS: Final = compiled(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no blanks between words."""
 _IDEOGRAPH: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
@@ -89,16 +92,20 @@ class VerifiedState:
 
 
 def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
-    """Read an answer: an array of verdicts, alone, in an object, or among other words; also one that was cut off.
+    """Read an answer: the numbers of supported claims, and an array of verdicts, alone, in an object, or among words.
 
-    What is no verdict on one of these claims is passed over. A claim with two verdicts that differ has none.
+    What was cut off is read as far as it goes. What is no verdict on one of these claims is passed over. A claim with
+    two verdicts that differ has none.
     """
     known = {claim.n for claim in claims}
     found: dict[int, Verdict] = {}
     disputed: set[int] = set()
-    for raw in _objects(text)[:_MOST_READ]:
-        verdict = _verdict(raw)
-        if verdict is None or verdict.n not in known:
+    if len(text) > _MOST_CHARACTERS:
+        return ()
+    read = [Verdict(n=n, verdict="supported") for n in _supported(text)]
+    read += filter(None, map(_verdict, _objects(text)[:_MOST_READ]))
+    for verdict in read:
+        if verdict.n not in known:
             continue
         if found.setdefault(verdict.n, verdict).verdict != verdict.verdict:
             disputed.add(verdict.n)
@@ -403,9 +410,18 @@ def _effective(verdicts: Iterable[Verdict], quotes: Quotes) -> tuple[dict[int, V
     return said, unproven - said.keys()
 
 
+def _supported(text: str) -> Iterator[int]:
+    """The numbers of claims that are listed as supported; of a list that was cut off not the last, which may go on."""
+    found = _SUPPORTED.search(text)
+    if found is None:
+        return
+    numbers = found["numbers"].split(",")
+    for number in islice(numbers if found["end"] else numbers[:-1], _MOST_READ):
+        if (n := _number(number.strip(' \t\r\n"'))) is not None:
+            yield n
+
+
 def _objects(text: str) -> list[Any]:
-    if len(text) > _MOST_CHARACTERS:
-        return []
     for piece in _pieces(text):
         try:
             value, _ = _READER.raw_decode(piece)

@@ -24,6 +24,7 @@ from app.core.model.state import StateVersion
 from app.core.state.apply import served
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources
+from app.core.validation.evidence import background, evidence
 from app.core.validation.retelling import retold_sources
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
@@ -78,23 +79,27 @@ class Subject:
         """The calls, each about some of the claims."""
         if not self.messages:
             return []
-        before, seqs = self.reading.before, [message.seq for message in self.messages]
-        return [
-            VerificationRequest(
-                messages=self.messages,
-                claims=claims,
-                previous=served(before.entries) if before else (),
-                older=tuple(self.older[seq] for seq in self._rested(claims, seqs) if seq in self.older),
-                max_output_tokens=min(output_room(claims), profile.output_limit),
-                locale=locale,
-                chunk_tokens=chunk_tokens(profile),
-            )
-            for claims in batches(self.claims)
-        ]
+        return [self._request(claims, profile, locale) for claims in batches(self.claims)]
 
-    def _rested(self, claims: Sequence[Claim], seqs: Sequence[int]) -> list[int]:
+    def _request(self, claims: Sequence[Claim], profile: ModelProfile, locale: str) -> VerificationRequest:
+        """One call: the claims, and what they can be judged by."""
+        before = self.reading.before
+        messages = evidence(claims, self.messages)
+        older = tuple(self.older[seq] for seq in self._rested(claims) if seq in self.older)
+        return VerificationRequest(
+            messages=messages,
+            claims=tuple(claims),
+            previous=background(claims, (*messages, *older), served(before.entries)) if before else (),
+            older=older,
+            max_output_tokens=min(output_room(claims), profile.output_limit),
+            locale=locale,
+            chunk_tokens=chunk_tokens(profile),
+        )
+
+    def _rested(self, claims: Sequence[Claim]) -> list[int]:
         tells = any(claim.kind == "sentence" for claim in claims)
-        return sorted({*older_sources(claims, seqs), *(self.retold if tells else ())})
+        named = older_sources(claims, [message.seq for message in self.messages])
+        return sorted({*named, *(self.retold if tells else ())})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

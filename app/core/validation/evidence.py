@@ -1,0 +1,119 @@
+"""What of messages and entries a verifier is shown: what claims name as their sources, and what shares their words."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Final
+
+from app.core.model.claims import Claim
+from app.core.model.conversation import Message
+from app.core.model.overlap import message_text
+from app.core.model.state import StateEntry
+from app.core.text.sentences import sentences
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
+
+MOST_ALIKE: Final = 2
+"""Messages of a chunk that are shown for each sentence of a claim because they share most of its words. In the open
+half of ``bench.trust`` two show every deciding message that the whole chunk shows; one misses one of them."""
+
+
+def evidence(claims: Iterable[Claim], chunk: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages of a chunk by which claims can be judged, in order.
+
+    Those that claims name, each with its neighbours: what it answers, and how it was answered. And for every sentence
+    those that share most of its words, wherever they stand in the chunk; of a digest, in its stretch. A narrative names
+    no sources, so that the answer to the first of these is shown too: a "yes" shares no words.
+    """
+    claims = tuple(claims)
+    places = {message.seq: place for place, message in enumerate(chunk)}
+    named = {places[seq] for claim in claims if claim.kind != "digest" for seq in claim.seqs if seq in places}
+    chosen = {near for place in named for near in (place - 1, place, place + 1)}
+    alike = _Alike([content(message_text(message)) for message in chunk])
+    for claim in claims:
+        within = _stretch(claim, chunk) if claim.kind == "digest" else range(len(chunk))
+        for text in _texts(claim):
+            best = alike.best(content(text), MOST_ALIKE, within)
+            chosen.update(best)
+            chosen.update(place + 1 for place in best[:1] if claim.kind == "sentence")
+    return tuple(message for place, message in enumerate(chunk) if place in chosen)
+
+
+def background(
+    claims: Sequence[Claim], shown: Iterable[Message], previous: Sequence[StateEntry]
+) -> tuple[StateEntry, ...]:
+    """Of the state so far: what claims give up or change, and what tells words of them that no message shown holds.
+
+    Of a narrative only the sentences that do.
+    """
+    named = {claim.target for claim in claims}
+    wanted = {word for claim in claims for word in content(claim.text)}
+    known = {word for message in shown for word in content(message_text(message))}
+    known.update(word for entry in previous if entry.id in named for word in content(entry.text))
+    pieces = [
+        (entry.id, text)
+        for entry in previous
+        if entry.id not in named
+        for text in (sentences(entry.text) if entry.role == "narrative" else [entry.text])
+    ]
+    chosen = set(_covering(wanted - known, {place: content(text) for place, (_, text) in enumerate(pieces)}))
+    told: defaultdict[str, list[str]] = defaultdict(list)
+    for place, (name, text) in enumerate(pieces):
+        if place in chosen:
+            told[name].append(text)
+    return tuple(
+        entry if entry.id in named else replace(entry, text=" ".join(told[entry.id]))
+        for entry in previous
+        if entry.id in named or entry.id in told
+    )
+
+
+def content(text: str) -> frozenset[str]:
+    """The words of a text that tell what it is about, without their endings."""
+    return frozenset(stems(text)) - FRAME_STEMS - GENERIC_STEMS
+
+
+def _covering(wanted: AbstractSet[str], texts: Mapping[int, AbstractSet[str]]) -> list[int]:
+    """Of some texts, few that together hold all wanted words that any of them holds; the most telling first."""
+    chosen = list[int]()
+    held = {key: words for key, found in texts.items() if (words := wanted & found)}
+    while held:
+        best = max(held, key=lambda key: (len(held[key]), key))
+        told = held.pop(best)
+        chosen.append(best)
+        held = {key: left for key, words in held.items() if (left := words - told)}
+    return chosen
+
+
+def _texts(claim: Claim) -> Iterator[str]:
+    yield from sentences(claim.text)
+    yield from sentences(claim.by_text)
+
+
+def _stretch(claim: Claim, chunk: Sequence[Message]) -> range:
+    places = [place for place, message in enumerate(chunk) if claim.seqs[0] <= message.seq <= claim.seqs[-1]]
+    return range(places[0], places[-1] + 1) if places else range(0)
+
+
+class _Alike:
+    """Texts by their words, of which rare ones weigh more."""
+
+    def __init__(self, texts: Sequence[Collection[str]]) -> None:
+        self._holding: Final[defaultdict[str, list[int]]] = defaultdict(list)
+        for place, found in enumerate(texts):
+            for word in found:
+                self._holding[word].append(place)
+        self._count: Final = len(texts)
+
+    def best(self, wanted: Iterable[str], most: int, within: range) -> list[int]:
+        """The places of those that share most, the best first."""
+        shared: defaultdict[int, float] = defaultdict(float)
+        for word in wanted:
+            holding = self._holding.get(word, ())
+            for place in holding:
+                if place in within:
+                    shared[place] += math.log(1 + self._count / len(holding))
+        return sorted(shared, key=lambda place: (-shared[place], place))[:most]
