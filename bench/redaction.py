@@ -2,8 +2,8 @@
 
 ``python -m bench.redaction [--draws 20] [--errors] [--write]`` fills the texts of ``tests/corpora/redaction.jsonl``
 with values drawn by seed, and redacts them. A third of the texts of each kind is held out: no pattern was written or
-changed to suit them. With ``--errors`` it names the other texts that are judged wrongly; with ``--write`` the table goes into
-``docs/privacy.md``.
+changed to suit them. With ``--errors`` it names the other texts that are judged wrongly; with ``--write`` the table
+goes into ``docs/privacy.md``.
 
 A secret counts as found when none of it is left: no eight signs in a row. It counts as found exactly when all around
 it stays. A text without secrets counts as a false alarm when anything in it changes.

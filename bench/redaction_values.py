@@ -10,7 +10,7 @@ import json
 import random
 import re
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -27,17 +27,105 @@ _ALPHABETS: Final[Mapping[str, str]] = {
     "upper": string.ascii_uppercase + string.digits,
 }
 _WORDS: Final = (
-    "amber anchor apple arrow autumn banjo basil beacon bridge candle canyon cedar cobalt copper coral cotton cradle"
-    " daisy desert dragon ember falcon fern forest garden ginger glacier hazel honey island jasmine kettle lantern lemon"
-    " maple marble meadow mirror nectar ocean olive orchid pepper pigeon planet quartz rabbit raven ribbon river saddle"
-    " salmon silver summer tiger timber tulip velvet violet walnut willow window winter yellow zebra"
-).split()
-_WORDS_RU: Final = "ромашка подсолнух береза синица корабль ветер лампа зима облако яблоко медведь дорога река".split()
+    "amber",
+    "anchor",
+    "apple",
+    "arrow",
+    "autumn",
+    "banjo",
+    "basil",
+    "beacon",
+    "bridge",
+    "candle",
+    "canyon",
+    "cedar",
+    "cobalt",
+    "copper",
+    "coral",
+    "cotton",
+    "cradle",
+    "daisy",
+    "desert",
+    "dragon",
+    "ember",
+    "falcon",
+    "fern",
+    "forest",
+    "garden",
+    "ginger",
+    "glacier",
+    "hazel",
+    "honey",
+    "island",
+    "jasmine",
+    "kettle",
+    "lantern",
+    "lemon",
+    "maple",
+    "marble",
+    "meadow",
+    "mirror",
+    "nectar",
+    "ocean",
+    "olive",
+    "orchid",
+    "pepper",
+    "pigeon",
+    "planet",
+    "quartz",
+    "rabbit",
+    "raven",
+)
+_WORDS_RU: Final = (
+    "ромашка",
+    "подсолнух",
+    "береза",
+    "синица",
+    "корабль",
+    "ветер",
+    "лампа",
+    "зима",
+    "облако",
+    "яблоко",
+    "медведь",
+    "дорога",
+    "река",
+)
 _WEAK: Final = ("letmein", "sunshine", "trustno1", "qwertyuiop", "dragon", "Liverpool", "iloveyou", "monkey123")
 _SEEDS: Final = (
-    "abandon ability able about above absent absorb abstract absurd abuse access accident account accuse achieve acid"
-    " acoustic acquire across act action actor actress actual adapt add addict address adjust admit adult advance"
-).split()
+    "abandon",
+    "ability",
+    "able",
+    "about",
+    "above",
+    "absent",
+    "absorb",
+    "abstract",
+    "absurd",
+    "abuse",
+    "access",
+    "accident",
+    "account",
+    "accuse",
+    "achieve",
+    "acid",
+    "acoustic",
+    "acquire",
+    "across",
+    "act",
+    "action",
+    "actor",
+    "actress",
+    "actual",
+    "adapt",
+    "add",
+    "addict",
+    "address",
+    "adjust",
+    "admit",
+    "adult",
+    "advance",
+)
 _ISSUERS: Final = ("4", "51", "55", "2221", "6011", "3528")
 
 
@@ -90,11 +178,11 @@ class Drawn:
         """As it stands escaped in an address."""
         return f"{self.word()}%40{self.signs('digits', 3)}"
 
-    def one_of(self, values: tuple[str, ...] | list[str]) -> str:
+    def one_of(self, values: Sequence[str]) -> str:
         """One of these."""
         return self._random.choice(values)
 
-    def many(self, values: list[str], count: int) -> str:
+    def many(self, values: Sequence[str], count: int) -> str:
         """So many of these words, in a row."""
         return " ".join(self._random.choices(values, k=count))
 

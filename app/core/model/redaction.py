@@ -61,7 +61,8 @@ def redact_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     """
     shown = [redact_message(message) for message in messages]
     for place, (before, after) in enumerate(pairwise(shown), 1):
-        value = given_in_answer(before.content, after.content)
+        is_next = after.seq == before.seq + 1
+        value = given_in_answer(before.content, after.content) if is_next else None
         if value is not None:
             shown[place] = _without(after, *value)
     return tuple(shown)
@@ -95,6 +96,7 @@ _FINDERS: Final[tuple[Finder, ...]] = (*BEFORE_NAMES, *NAMED, *AFTER_NAMES)
 
 
 # --- parts of messages ---------------------------------------------------------------------------------------------
+
 
 def _part(part: Part) -> Part:
     redacted: Part = {key: value if key in _DATA else _value(value, 0) for key, value in part.items()}

@@ -12,7 +12,8 @@ from app.core.text.patterns import compiled
 from app.core.text.plain_view import plain_view
 
 _PASSWORDS: Final = (
-    r"passwords?|passwd|passphrase|passcode|pwd|парол(?:ь|я|ем|и|ю|ями?)|(?:кодов|парольн)(?:ое|ая) (?:слово|фраза)|密码|密碼|口令"
+    r"passwords?|passwd|passphrase|passcode|pwd|парол(?:ь|я|ем|и|ю|ями?)|(?:кодов|парольн)(?:ое|ая) (?:слово|фраза)"
+    r"|密码|密碼|口令"
     r"|пассворд|(?<![^\W_])пасс?(?=[ \t]?[:=])|identified by|(?<![^\W_])(?:pass(?=[ \t]?[:=])|pw)(?![^\W_])"
     r"|パスワード|비밀번호|كلمة (?:المرور|السر)|contraseña|clave|mot de passe|passwort|kennwort|senha|hasło|şifre|סיסמה"
     r"|wachtwoord|lösenord|adgangskode|salasana|heslo|jelszó|лозинка|पासवर्ड|รหัสผ่าน|mật khẩu|kata sandi"
@@ -20,7 +21,8 @@ _PASSWORDS: Final = (
 _SECRETS: Final = (
     r"api[ _-]?keys?|api[ _-]?secret|access[ _-]?key(?:[ _-]?id)?|secret[ _-]?(?:access[ _-]?)?key|client[ _-]?secret"
     r"|(?:auth|access|refresh|session|id|bot|api|private)[ _-]?token|private[ _-]?key|encryption[ _-]?key"
-    r"|signing[ _-]?key|licen[sc]e[ _-]?key|account ?key|shared ?access ?key|credentials?|secret|token|(?:api|апи)[ -]?ключ"
+    r"|signing[ _-]?key|licen[sc]e[ _-]?key"
+    r"|account ?key|shared ?access ?key|credentials?|secret|token|(?:api|апи)[ -]?ключ"
     r"|ключ (?:api|апи)|секрет(?:ный ключ)?|токен|密钥|令牌"
 )
 _PINS: Final = (
@@ -33,9 +35,10 @@ _NAMED: Final = compiled(
     rf"(?P<of>{_OF})?"
     r"(?P<sign>\\?[\"'`*]{0,3}[ \t]{0,4}(?::=|=>|->|→|==?|%3[aAdD](?:%2[02])?|>(?=[^\s=>])|[:：—–]|[ ]-[ ]|['’]s\b"
     r"|\bis(?: now)?\b(?!\s\w+ to )|\bwas\b(?!\s\w+ to )|\bwill be\b|(?:\b(?:is|was|has been) )?\b(?:changed|set"
-    r"|reset|updated) to\b|\b(?:lautet|ist|est|es|é|è|jest|är|on|je)\b(?=[ ])"
+    r"|reset|updated) to\b|\b(?:lautet|ist|est|es|é|è|jest|är)\b(?=[ ])"
     r"|是|は|는|은|это|такой:?|будет|теперь|\|(?=[ \t])|(?(of)(?!)|\bto\b)"
-    r"|(?:поменя|смени|измени|постави|установи)\w{1,4} на|改[成为]|设为|(?(whose)(?<=[ \t])(?=\S{0,20}\d)|(?(of)(?!)|(?:(?<=[ \t])|(?=[«“„])))))"
+    r"|(?:поменя|смени|измени|постави|установи)\w{1,4} на|改[成为]|设为"
+    r"|(?(whose)(?<=[ \t])(?=\S{0,20}\d)|(?(of)(?!)|(?:(?<=[ \t])|(?=[«“„])))))"
     r"[ \t]{0,4}\\?[\"'`*«“„]{0,3}(?:(?<=\*\*)[ \t]{1,4})?)"
     r"(?P<value>(?(pin)\d(?:(?:[ -]\d){3,7}|\d\d[ -]\d{3})(?![\w-])|(?!))"
     r"|(?<=(?<!\\)\")(?:[^\"\\\n]|\\[^\n]){1,4000}+(?=\")|(?<=(?<!\\)')(?:[^'\\\n]|\\[^\n]){1,4000}+(?=')"
@@ -65,15 +68,15 @@ _GRAMMAR: Final = compiled(
     re.IGNORECASE,
 )
 """Words of a sentence about a passphrase; made of words that are drawn, one has hardly any of them."""
+_NAME: Final = compiled(
+    rf"(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS})|(?<![^\W_])(?P<pin>{_PINS})", re.IGNORECASE
+)
 _BLOCK: Final = compiled(
-    rf"(?:(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS}))[\"']?[ \t]{{0,4}}:[ \t]{{1,4}}[|>][+-]?[ \t]{{0,4}}\r?\n"
-    r"[ \t]{1,40}(?P<value>[^\s][^\n]{3,4000})",
-    re.IGNORECASE,
+    r"[\"']?[ \t]{0,4}:[ \t]{1,4}[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}(?P<value>[^\s][^\n]{3,4000})", re.IGNORECASE
 )
 _ON_NEXT_LINE: Final = compiled(
-    rf"(?:(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS})|(?<![^\W_])(?P<pin>{_PINS}))"
     r"(?:[ ](?:for|to|of|on|от|для|к|на|в)[ ][^\n:=—|?]{1,40}+)?[\"'`*]{0,3}"
-    r"(?P<sign>[ \t]{0,4}(?:is:?|это:?|:=|[:=?-]|—)?[*]{0,2})[ \t]{0,4}\r?\n(?:[ \t]{0,20}\r?\n){0,3}(?:`{3}\w{0,12}\r?\n)?"
+    r"[ \t]{0,4}(?:is:?|это:?|:=|[:=?-]|—)?[*]{0,2}[ \t]{0,4}\r?\n(?:[ \t]{0,20}\r?\n){0,3}(?:`{3}\w{0,12}\r?\n)?"
     r"[ \t]{0,40}(?:(?:[*>•-]|it['’]?s|it is|это|вот)[ \t])?[\"'`]?"
     r"(?P<value>[^\s\"'`]{3,200}(?:[ -]\d{1,3}){0,3})(?=[\"'`]?[.,]?[ \t]{0,4}(?:[\r\n]|\Z))",
     re.IGNORECASE,
@@ -107,7 +110,7 @@ def _named(text: str) -> Iterator[Found]:
         kind = _kind(found)
         start, place = found.span("value")
         if _IS_SECRET[kind](found, value):
-            if len(found["value"]) == _LONGEST_BARE and not quoted:
+            if len(found["value"]) == _LONGEST_BARE:
                 value += _rest(text, place)
             place = start + len(value)
             yield start, place, kind
@@ -133,24 +136,28 @@ def _may_fit(text: str, needed: frozenset[str] | None) -> bool:
     return any(piece in folded for piece in needed)
 
 
-def _blocks(text: str) -> Iterator[Found]:
-    """Values of YAML that stand on the line after their name."""
-    if not _may_fit(text, _NAMED_NEEDS):
-        return
-    for found in _BLOCK.finditer(text):
-        if not _PLACEHOLDER.match(found["value"]):
-            yield *found.span("value"), "password" if found["password"] else "secret"
-
-
 def _on_next_lines(text: str) -> Iterator[Found]:
-    """Values that stand alone on the line after their name."""
+    """Values that stand on the line after their name: alone, or as a block of YAML."""
     if "\n" not in text or not _may_fit(text, _NAMED_NEEDS):
         return
-    for found in _ON_NEXT_LINE.finditer(text):
-        kind, value = _kind(found), found["value"].rstrip(_TRAILING)
-        if _stands_alone(kind, value):
-            start = found.start("value")
-            yield start, start + len(value), kind
+    done = 0
+    for name in _NAME.finditer(text):
+        found = _under(name) if name.start() >= done else None
+        if found:
+            done = found[1]
+            yield found
+
+
+def _under(name: re.Match[str]) -> Found | None:
+    kind = _kind(name)
+    block = _BLOCK.match(name.string, name.end())
+    if block and kind != "pin":
+        return None if _PLACEHOLDER.match(block["value"]) else (*block.span("value"), kind)
+    found = _ON_NEXT_LINE.match(name.string, name.end())
+    value = found["value"].rstrip(_TRAILING) if found else ""
+    if found is None or not _stands_alone(kind, value):
+        return None
+    return found.start("value"), found.start("value") + len(value), kind
 
 
 def _stands_alone(kind: str, value: str) -> bool:
@@ -212,7 +219,8 @@ _LEAST_BARE: Final = 6
 _MEASURE: Final = compiled(r"\d{1,4}(?:-[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7a3]\w*)\Z")
 """``8-stellig``, ``12-значный``, ``8文字以上``: what is said of a password's length."""
 _PLACE: Final = compiled(
-    r"[a-z][a-z0-9+]{1,15}://|arn:|(?:\.{0,2}|~)/[\w.-]{1,60}/|projects/|[\w./-]{1,200}\.(?:json|ya?ml|pem|key|txt|env|py)\Z",
+    r"[a-z][a-z0-9+]{1,15}://|arn:|(?:\.{0,2}|~)/[\w.-]{1,60}/|projects/"
+    r"|[\w./-]{1,200}\.(?:json|ya?ml|pem|key|txt|env|py)\Z",
     re.IGNORECASE,
 )
 """Where a secret is kept, and not what it is."""
@@ -277,7 +285,8 @@ def _is_pin(found: re.Match[str], value: str) -> bool:
             return False
     elif found["of"] and not found["sign"].strip():
         return False
-    least = 3 if found["short"] or found["sign"].strip() else 4  # "pin 13" is one of a chip
+    is_named = found["sign"].strip(" \t|`")
+    least = 3 if found["short"] or is_named else 4  # "pin 13" is one of a chip
     return value.isdigit() and least <= len(value) <= 8  # noqa: PLR2004 - PINs have up to eight digits
 
 
@@ -296,5 +305,5 @@ def names_secret(key: str) -> bool:
     return _SECRET_KEY.fullmatch(key) is not None
 
 
-NAMED: Final[tuple[Finder, ...]] = (_named, _blocks, _on_next_lines, _passphrases, _phrases)
+NAMED: Final[tuple[Finder, ...]] = (_named, _on_next_lines, _passphrases, _phrases)
 """What is looked for by its name, in this order."""
