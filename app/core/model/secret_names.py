@@ -71,16 +71,19 @@ _GRAMMAR: Final = compiled(
 _NAME: Final = compiled(
     rf"(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS})|(?<![^\W_])(?P<pin>{_PINS})", re.IGNORECASE
 )
-_BLOCK: Final = compiled(
-    r"[\"']?[ \t]{0,4}:[ \t]{1,4}[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}(?P<value>[^\s][^\n]{3,4000})", re.IGNORECASE
-)
-_ON_NEXT_LINE: Final = compiled(
+_ASKED: Final = 160  # characters of a line in which the name of what the next line gives is looked for
+_ASKING: Final = compiled(
     r"(?:[ ](?:for|to|of|on|от|для|к|на|в)[ ][^\n:=—|?]{1,40}+)?[\"'`*]{0,3}"
-    r"[ \t]{0,4}(?:is:?|это:?|:=|[:=?-]|—)?[*]{0,2}[ \t]{0,4}\r?\n(?:[ \t]{0,20}\r?\n){0,3}(?:`{3}\w{0,12}\r?\n)?"
+    r"[ \t]{0,4}(?:is:?|это:?|:=|[:=?-]|—)?[*]{0,2}[ \t]{0,4}\Z",
+    re.IGNORECASE,
+)
+_ALONE: Final = compiled(
+    r"\n(?:[ \t]{0,20}\r?\n){0,3}(?:`{3}\w{0,12}\r?\n)?"
     r"[ \t]{0,40}(?:(?:[*>•-]|it['’]?s|it is|это|вот)[ \t])?[\"'`]?"
     r"(?P<value>[^\s\"'`]{3,200}(?:[ -]\d{1,3}){0,3})(?=[\"'`]?[.,]?[ \t]{0,4}(?:[\r\n]|\Z))",
     re.IGNORECASE,
 )
+_BLOCK: Final = compiled(r":[ \t]{1,4}[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}(?P<value>[^\s][^\n]{3,4000})")
 _BEFORE_ANSWER: Final = 160
 _ANSWER: Final = 400
 """Characters at the end of a message and at the beginning of the next in which a secret is looked for over both."""
@@ -137,27 +140,30 @@ def _may_fit(text: str, needed: frozenset[str] | None) -> bool:
 
 
 def _on_next_lines(text: str) -> Iterator[Found]:
-    """Values that stand on the line after their name: alone, or as a block of YAML."""
+    """Values that stand alone on the line after their name."""
     if "\n" not in text or not _may_fit(text, _NAMED_NEEDS):
         return
-    done = 0
-    for name in _NAME.finditer(text):
-        found = _under(name) if name.start() >= done else None
-        if found:
-            done = found[1]
-            yield found
+    for found in _ALONE.finditer(text):
+        value = found["value"].rstrip(_TRAILING)
+        kinds = _asked_for(text, found.start()) if any(sign.isdigit() for sign in value) else ()
+        kind = next((kind for kind in kinds if _stands_alone(kind, value)), None)
+        if kind:
+            start = found.start("value")
+            yield start, start + len(value), kind
 
 
-def _under(name: re.Match[str]) -> Found | None:
-    kind = _kind(name)
-    block = _BLOCK.match(name.string, name.end())
-    if block and kind != "pin":
-        return None if _PLACEHOLDER.match(block["value"]) else (*block.span("value"), kind)
-    found = _ON_NEXT_LINE.match(name.string, name.end())
-    value = found["value"].rstrip(_TRAILING) if found else ""
-    if found is None or not _stands_alone(kind, value):
-        return None
-    return found.start("value"), found.start("value") + len(value), kind
+def _blocks(text: str) -> Iterator[Found]:
+    """Values that YAML writes below their name."""
+    for found in _BLOCK.finditer(text):
+        kinds = [] if _PLACEHOLDER.match(found["value"]) else _asked_for(text, found.start())
+        if kinds and kinds[-1] != "pin":
+            yield *found.span("value"), kinds[-1]
+
+
+def _asked_for(text: str, end: int) -> list[str]:
+    """The kinds of secrets whose name a line ends with."""
+    line = text[max(0, end - _ASKED) : end].rpartition("\n")[2].rstrip("\r")
+    return [_kind(name) for name in _NAME.finditer(line) if _ASKING.match(line, name.end())]
 
 
 def _stands_alone(kind: str, value: str) -> bool:
@@ -305,5 +311,5 @@ def names_secret(key: str) -> bool:
     return _SECRET_KEY.fullmatch(key) is not None
 
 
-NAMED: Final[tuple[Finder, ...]] = (_named, _on_next_lines, _passphrases, _phrases)
+NAMED: Final[tuple[Finder, ...]] = (_named, _blocks, _on_next_lines, _passphrases, _phrases)
 """What is looked for by its name, in this order."""
