@@ -121,7 +121,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
 def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -> GateReport:
     """What is left after the exact checks; refused when that is nothing, or no item of a span that holds facts."""
     shown = so_far.shown or Shown.of(request)
-    examined = examine(_without_secrets(candidate), shown)
+    examined = examine(candidate, shown)
     left = settled(examined, request.schema)
     report = replace(so_far, examined=examined, repairs=(*so_far.repairs, *left.repairs), shown=shown)
     if left.is_refused:
@@ -130,7 +130,7 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
     is_skeleton = candidate.texts() and _is_skeleton(left.candidate, request)
     if left.repairs and (nothing or is_skeleton):
         return replace(report, reason="skeleton")
-    return _with_dates(replace(report, candidate=left.candidate, reason=None), request)
+    return _with_dates(replace(report, candidate=_without_secrets(left.candidate), reason=None), request)
 
 
 def _without_secrets(candidate: Candidate) -> Candidate:
