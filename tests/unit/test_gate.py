@@ -12,6 +12,7 @@ from app.core.state.layout import layout_of
 from app.core.state.merge import merge
 from app.core.state.pruning import state_of
 from app.core.text.token_counts import estimate_text
+from app.core.validation import gate
 from app.core.validation.gate import judge, saves_too_little
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
@@ -453,6 +454,21 @@ def test_foreign_names_and_code_do_not_make_another_language() -> None:
 def test_reasons_come_in_the_documented_order() -> None:
     assert reason(answer("I'm sorry, but I cannot help."), RUSSIAN) == "not_a_summary"
     assert reason(answer("They talked about a number of things today."), RUSSIAN) == "skeleton"
+
+
+def test_a_secret_that_the_model_put_together_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    span = talk(
+        "Kettle_4821 opens the wifi of the cabin.", "Is that its password?", "Yes, and Mia has the key.", "Good."
+    )
+    text = answer("The wifi password is Kettle_4821.", [], [fact("The password is Kettle_4821, said the user.", 1)])
+
+    def told() -> str:
+        return repr(judge(proposal(text), request(span)).candidate)
+
+    assert "Kettle_4821" not in told()
+    assert told().count("[REDACTED:password]") == 2
+    monkeypatch.setattr(gate, "redact", lambda written: written)
+    assert "password is Kettle_4821" in told(), "the control"
 
 
 def test_sources_are_attributed_and_kept_inside_the_span() -> None:

@@ -20,6 +20,7 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.model_io import OFFLINE, FinishReason, Proposal, SummaryRequest
 from app.core.model.provenance import origin_of, own_words
+from app.core.model.redaction import redact
 from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry
 from app.core.reading.quoting import quoted
@@ -129,7 +130,15 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
     is_skeleton = candidate.texts() and _is_skeleton(left.candidate, request)
     if left.repairs and (nothing or is_skeleton):
         return replace(report, reason="skeleton")
-    return _with_dates(replace(report, candidate=left.candidate, reason=None), request)
+    return _with_dates(replace(report, candidate=_without_secrets(left.candidate), reason=None), request)
+
+
+def _without_secrets(candidate: Candidate) -> Candidate:
+    """What a model put together of several messages can name a secret that none of them names."""
+    items = tuple(replace(item, text=redact(item.text)) for item in candidate.items)
+    return replace(
+        candidate, items=items, narrative={field: redact(text) for field, text in candidate.narrative.items()}
+    )
 
 
 def _with_dates(report: GateReport, request: SummaryRequest) -> GateReport:

@@ -17,7 +17,7 @@ from app.core.model.errors import FieldError, InvalidInputError, ModelNotAllowed
 from app.core.model.model_io import ModelProfile, SummaryRequest
 from app.core.model.policies.policy import MODEL_FIELDS
 from app.core.model.records import Compaction, FoldRequest, Page
-from app.core.model.redaction import redact, redact_message
+from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import CutSegment, Level
 from app.core.model.state import StateEntry, StateVersion
@@ -233,10 +233,7 @@ async def _anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) 
 
 
 async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:
-    def work() -> tuple[Message, ...]:
-        return tuple(redact_message(message) for message in span)
-
-    return work() if len(span) <= ON_LOOP else await asyncio.to_thread(work)
+    return redact_messages(span) if len(span) <= ON_LOOP else await asyncio.to_thread(redact_messages, span)
 
 
 async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:

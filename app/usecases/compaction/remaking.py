@@ -10,7 +10,7 @@ from typing import Any, Final
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Conversation, Layout, Message
 from app.core.model.records import Compaction, CompactionStatus, EntryCounts
-from app.core.model.redaction import redact_message
+from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import ID_LETTERS, StateEntry, StateVersion
 from app.core.planning.compaction import CompactionPlan
@@ -84,7 +84,7 @@ async def _read(shell: Shell, lease: Lease) -> Chunk | None:
         row=row,
         resolved=replace(resolved, schema=schema),
         plan=_plan(resolved, messages),
-        span=await asyncio.to_thread(lambda: tuple(redact_message(message) for message in messages)),
+        span=await asyncio.to_thread(redact_messages, messages),
         version=replace(version, entries=tuple(entry for entry in version.entries if entry.role != "narrative")),
         anchors=tuple(anchors),
         most_tokens=most,

@@ -19,7 +19,7 @@ from app.core.context.fitting import DIGEST_SHARE
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.policies.policy import Budgets
-from app.core.model.redaction import redact_message
+from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
 from app.core.summarizer.offline.extractive import digest as extractive_digest
@@ -272,4 +272,4 @@ class _Span:
 @lru_cache(maxsize=DIGESTS)
 def _digest(span: _Span, max_tokens: int, locale: str) -> str:
     """The digest keeps no secret: its messages are redacted first."""
-    return extractive_digest([redact_message(message) for message in span.messages], max_tokens, locale)
+    return extractive_digest(redact_messages(span.messages), max_tokens, locale)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message
 from app.core.model.records import ERASURE, Compaction, FoldRequest
-from app.core.model.redaction import redact, redact_message
+from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion
 from app.core.state.erasing import (
@@ -226,7 +226,7 @@ async def _remaining(
 
 
 def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
-    told = [redact_message(message) for message in messages if message.status != "erased" and message.content]
+    told = redact_messages(message for message in messages if message.status != "erased" and message.content)
     return " ".join(digest(told, tokens, locale).split("\n")) if told and tokens else ""
 
 

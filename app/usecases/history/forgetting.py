@@ -9,7 +9,7 @@ from datetime import datetime
 
 from app.core.model.conversation import Message
 from app.core.model.errors import InvalidInputError
-from app.core.model.redaction import redact_message
+from app.core.model.redaction import redact_messages
 from app.core.model.segments import EXTRACTIVE, LEVELS, CutSegment, Segment
 from app.core.model.state import StateVersion
 from app.core.segments.describing import describe
@@ -89,7 +89,7 @@ def _draws_on(segment: Segment, erased: Erased, remaining: Remaining) -> bool:
 
 def _told_anew(segment: Segment, originals: Sequence[Message], locale: str, now: datetime) -> Segment:
     """The segment as code describes what is left of it."""
-    left = [redact_message(message) for message in originals if message.status != "erased"]
+    left = redact_messages(message for message in originals if message.status != "erased")
     cut = _described(segment, left)
     levels = {}
     for name in LEVELS:

@@ -12,7 +12,7 @@ from app.core.model.conversation import Conversation, Message, Outline, Sums, Us
 from app.core.model.errors import NotFoundError, PreviousResponseNotFoundError, SummarizerFailedError
 from app.core.model.model_io import ModelProfile
 from app.core.model.records import Compaction, FoldRequest
-from app.core.model.redaction import redact_message
+from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateVersion
 from app.core.planning.compaction import NothingToFold
@@ -227,7 +227,7 @@ def _chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: 
         row=row,
         resolved=resolved,
         plan=planned,
-        span=tuple(redact_message(message) for message in span),
+        span=redact_messages(span),
         version=progress.version,
         anchors=(),
         most_tokens=most,

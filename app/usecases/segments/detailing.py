@@ -18,7 +18,7 @@ from app.core.model.conversation import Conversation, Message, Usage
 from app.core.model.errors import DependencyUnavailableError, InvalidInputError, ModelUnavailableError, NotFoundError
 from app.core.model.model_io import DetailRequest, Proposal
 from app.core.model.records import Attempt, DetailCall
-from app.core.model.redaction import redact, redact_message
+from app.core.model.redaction import redact, redact_messages
 from app.core.model.segments import Segment, SegmentLevel
 from app.core.segments.hashing import content_hash
 from app.core.summarizer.details import DETAIL_VERSION
@@ -334,7 +334,7 @@ def _request(claim: _Claim) -> DetailRequest:
     target = int(min(max(SHARE * claim.segment.tokens, LEAST_TARGET), MOST_TARGET))
     return DetailRequest(
         topic=redact(claim.segment.topic),
-        messages=tuple(redact_message(message) for message in claim.messages),
+        messages=redact_messages(claim.messages),
         target_tokens=target,
         max_output_tokens=min(max(OUTPUT_PER_TARGET * target, LEAST_OUTPUT), profile.output_limit),
         locale=claim.conversation.locale,

@@ -23,7 +23,7 @@ from app.core.model.errors import (
     SummarizerFailedError,
 )
 from app.core.model.records import Page
-from app.core.model.redaction import redact_message
+from app.core.model.redaction import redact_messages
 from app.core.model.segments import (
     ANCHORS,
     EARLIER,
@@ -341,7 +341,7 @@ def _made(
     segment: Segment, originals: Sequence[Message], level: Level, locale: str, now: datetime
 ) -> SegmentLevel | None:
     """A level by code, or the stored one where code would write the same; its words cost more than their hash."""
-    shown = [redact_message(message) for message in originals]
+    shown = redact_messages(originals)
     stored = segment.levels.get(level)
     if stored is not None and stored.content_hash == extractive_hash(level, shown):
         return stored

@@ -18,7 +18,7 @@ from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.errors import CompactionInProgressError
 from app.core.model.overlap import message_text
 from app.core.model.records import Compaction
-from app.core.model.redaction import redact_message
+from app.core.model.redaction import redact_messages
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
 from app.core.validation.damage import Damage, Made, Mended, damages, mended, sound_version
@@ -173,4 +173,4 @@ async def _said(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Made])
 
 
 def _texts(messages: Sequence[Message]) -> dict[int, str]:
-    return {message.seq: message_text(redact_message(message))[:_LONGEST] for message in messages}
+    return {message.seq: message_text(message)[:_LONGEST] for message in redact_messages(messages)}

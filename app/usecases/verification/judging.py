@@ -18,7 +18,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, VerificationRequest
 from app.core.model.overlap import message_text
 from app.core.model.records import Attempt
-from app.core.model.redaction import redact, redact_message
+from app.core.model.redaction import redact, redact_message, redact_messages
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.state import StateVersion
 from app.core.state.apply import served
@@ -180,9 +180,7 @@ def subject_of(reading: Reading) -> Subject:
         repairs=[repair for version in reversed(reading.since) for repair in version.repairs],
         anchors=[replace(anchor, content=redact(anchor.content)) for anchor in reading.anchors],
     )
-    return Subject(
-        reading=reading, claims=claims, messages=tuple(redact_message(message) for message in reading.messages)
-    )
+    return Subject(reading=reading, claims=claims, messages=redact_messages(reading.messages))
 
 
 def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) -> Subject:

@@ -19,7 +19,7 @@ from app.core.model.claims import Claim
 from app.core.model.conversation import Conversation, Usage
 from app.core.model.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
 from app.core.model.records import Compaction, Verification, VerificationStatus
-from app.core.model.redaction import redact_message
+from app.core.model.redaction import redact_messages
 from app.core.model.segments import Level
 from app.core.model.state import StateVersion, VerificationCounts
 from app.core.segments.describing import describe
@@ -418,7 +418,7 @@ class VerificationService:
             return False
         told = digest_text(segment)
         found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
-        messages = [redact_message(one) for one in found if one.status != "erased" and not one.is_command]
+        messages = redact_messages(one for one in found if one.status != "erased" and not one.is_command)
         if told is None or told.text != claim.text or not messages:
             return False
         topic = (await asyncio.to_thread(describe, messages)).topic

@@ -1,0 +1,315 @@
+"""Secrets that are known by the word that names them: ``password=…``, "my PIN is …", in several languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from app.core.model.secret_shapes import Finder, Found
+from app.core.text.factors import fold, pieces
+from app.core.text.patterns import compiled
+from app.core.text.plain_view import plain_view
+
+_PASSWORDS: Final = (
+    r"passwords?|passwd|passphrase|passcode|pwd|парол(?:ь|я|ем|и|ю|ями?)|(?:кодов|парольн)(?:ое|ая) (?:слово|фраза)"
+    r"|密码|密碼|口令"
+    r"|пассворд|(?<![^\W_])пасс?(?=[ \t]?[:=])|identified by|(?<![^\W_])(?:pass(?=[ \t]?[:=])|pw)(?![^\W_])"
+    r"|パスワード|비밀번호|كلمة (?:المرور|السر)|contraseña|clave|mot de passe|passwort|kennwort|senha|hasło|şifre|סיסמה"
+    r"|wachtwoord|lösenord|adgangskode|salasana|heslo|jelszó|лозинка|पासवर्ड|รหัสผ่าน|mật khẩu|kata sandi"
+)
+_SECRETS: Final = (
+    r"api[ _-]?keys?|api[ _-]?secret|access[ _-]?key(?:[ _-]?id)?|secret[ _-]?(?:access[ _-]?)?key|client[ _-]?secret"
+    r"|(?:auth|access|refresh|session|id|bot|api|private)[ _-]?token|private[ _-]?key|encryption[ _-]?key"
+    r"|signing[ _-]?key|licen[sc]e[ _-]?key"
+    r"|account ?key|shared ?access ?key|credentials?|secret|token|(?:api|апи)[ -]?ключ"
+    r"|ключ (?:api|апи)|секрет(?:ный ключ)?|токен|密钥|令牌"
+)
+_PINS: Final = (
+    r"pin(?:[ -]?code)?|пин(?:[ -]?код)?|(?P<short>cvv2?|cvc2?)|otp|one[ -]time (?:code|password)|verification code"
+    r"|код (?:подтверждения|из смс)|验证码"
+)
+_OF: Final = r"[ ](?:to|(?P<whose>for|of|on|от|для|к|на|в))[ ][^\n:=—|]{1,40}?"
+_NAMED: Final = compiled(
+    rf"(?:(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS})|(?<![^\W_])(?P<pin>{_PINS}))"
+    rf"(?P<of>{_OF})?"
+    r"(?P<sign>\\?[\"'`*]{0,3}[ \t]{0,4}(?::=|=>|->|→|==?|%3[aAdD](?:%2[02])?|>(?=[^\s=>])|[:：—–]|[ ]-[ ]|['’]s\b"
+    r"|\bis(?: now)?\b(?!\s\w+ to )|\bwas\b(?!\s\w+ to )|\bwill be\b|(?:\b(?:is|was|has been) )?\b(?:changed|set"
+    r"|reset|updated) to\b|\b(?:lautet|ist|est|es|é|è|jest|är)\b(?=[ ])"
+    r"|是|は|는|은|это|такой:?|будет|теперь|\|(?=[ \t])|(?(of)(?!)|\bto\b)"
+    r"|(?:поменя|смени|измени|постави|установи)\w{1,4} на|改[成为]|设为"
+    r"|(?(whose)(?<=[ \t])(?=\S{0,20}\d)|(?(of)(?!)|(?:(?<=[ \t])|(?=[«“„])))))"
+    r"[ \t]{0,4}\\?[\"'`*«“„]{0,3}(?:(?<=\*\*)[ \t]{1,4})?)"
+    r"(?P<value>(?(pin)\d(?:(?:[ -]\d){3,7}|\d\d[ -]\d{3})(?![\w-])|(?!))"
+    r"|(?<=(?<!\\)\")(?:[^\"\\\n]|\\[^\n]){1,4000}+(?=\")|(?<=(?<!\\)')(?:[^'\\\n]|\\[^\n]){1,4000}+(?=')"
+    r"|(?<=[«“„])[^»”“\n]{1,200}(?=[»”“])"
+    r"|(?<=[\"'`])[^\"'`\n\\]{1,4000}(?=\\?[\"'`])|[^\s\"'`,;，。；<>(){}«»“”„]{1,200})",
+    re.IGNORECASE,
+)
+_GOES_ON: Final = compiled(r"[^\s\"'`,;，。；<>(){}«»“”„]{0,20000}+")
+_LONGEST_BARE: Final = 200
+_NAMED_NEEDS: Final = pieces(rf"{_PASSWORDS}|{_SECRETS}|{_PINS}")
+_PHRASE: Final = compiled(
+    r"(?:seed phrase|recovery phrase|mnemonic|сид[- ]?фраза|助记词)\W{1,6}(?:is\s)?"
+    r"(?P<value>(?:[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})",
+    re.IGNORECASE,
+)
+_PHRASE_NEEDS: Final = pieces(_PHRASE.pattern)
+_PASSPHRASE: Final = compiled(
+    r"(?:pass[ -]?phrase|(?:парольная|кодовая) фраза)(?:[ \t]{0,4}[:=][ \t]{0,4}|[ \t](?:is|это|[—-])[ \t])[\"'`«]?"
+    r"(?P<value>[^\W\d_]{2,20}(?:[ -][^\W\d_]{2,20}){2,11}+)[\"'`».]?(?=[ \t]{0,4}(?:[\r\n]|\Z))",
+    re.IGNORECASE,
+)
+_PASSPHRASE_NEEDS: Final = pieces(_PASSPHRASE.pattern)
+_GRAMMAR: Final = compiled(
+    r"\b(?:the|an?|is|are|be|to|of|in|on|at|for|by|and|or|not|no|with|from|must|should|can|will|has|have|had|it|its|this"
+    r"|that|every|any|all|than|before|after|when|required|needed|не|и|в|на|из|для|с|по|от|или|это|что|как|должн\w{1,2}"
+    r"|нужн\w{1,2})\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence about a passphrase; made of words that are drawn, one has hardly any of them."""
+_NAME: Final = compiled(
+    rf"(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS})|(?<![^\W_])(?P<pin>{_PINS})", re.IGNORECASE
+)
+_ASKED: Final = 160  # characters of a line in which the name of what the next line gives is looked for
+_ASKING: Final = compiled(
+    r"(?:[ ](?:for|to|of|on|от|для|к|на|в)[ ][^\n:=—|?]{1,40}+)?[\"'`*]{0,3}"
+    r"[ \t]{0,4}(?:is:?|это:?|:=|[:=?-]|—)?[*]{0,2}[ \t]{0,4}\Z",
+    re.IGNORECASE,
+)
+_ALONE: Final = compiled(
+    r"\n(?:[ \t]{0,20}\r?\n){0,3}(?:`{3}\w{0,12}\r?\n)?"
+    r"[ \t]{0,40}(?:(?:[*>•-]|it['’]?s|it is|это|вот)[ \t])?[\"'`]?"
+    r"(?P<value>[^\s\"'`]{3,200}(?:[ -]\d{1,3}){0,3})(?=[\"'`]?[.,]?[ \t]{0,4}(?:[\r\n]|\Z))",
+    re.IGNORECASE,
+)
+_BLOCK: Final = compiled(r":[ \t]{1,4}[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}(?P<value>[^\s][^\n]{3,4000})")
+_BEFORE_ANSWER: Final = 160
+_ANSWER: Final = 400
+"""Characters at the end of a message and at the beginning of the next in which a secret is looked for over both."""
+_PLACEHOLDER: Final = compiled(
+    r"\[REDACTED|[\[$%<{*.•…_x?-]{2}|[$%<{*]|(?:none|null|nil|true|false|undefined|str|string|text|bytes|bool|int"
+    r"|secretstr"
+    r"|optional|required|changeme|empty|hidden|secret|password|your[-_ ]?\w+|getenv"
+    r"|input|example)(?![^\W_])|(?:os|process|env|settings|config|self|req(?:uest)?|user)[.\[(]"
+    r"|[A-Za-z_][\w.]{0,80}[(\[]"
+    r"|[A-Za-z_][\w.]{0,80}?[_.](?:password|passwd|pwd|secret|token|key)s?(?![\w.])",
+    re.IGNORECASE,
+)
+_LEAST_PASSWORD: Final = 4
+_LEAST_SECRET: Final = 12
+_TRAILING: Final = ".,!?:…"
+_QUOTES: Final = ('"', "'", "`", "«", "“", "„")
+_QUOTED: Final = "\"'`*\\«“„"
+
+
+def _named(text: str) -> Iterator[Found]:
+    if not _may_fit(text, _NAMED_NEEDS):
+        return
+    place = 0
+    while found := _NAMED.search(text, place):
+        quoted = found["sign"].endswith(_QUOTES)
+        value = found["value"] if quoted else found["value"].rstrip(_TRAILING)
+        kind = _kind(found)
+        start, place = found.span("value")
+        if _IS_SECRET[kind](found, value):
+            if len(found["value"]) == _LONGEST_BARE:
+                value += _rest(text, place)
+            place = start + len(value)
+            yield start, place, kind
+        else:
+            place = start  # it may name a secret itself: "the password is password=…"
+
+
+def _kind(found: re.Match[str]) -> str:
+    return "password" if found["password"] else "secret" if found["secret"] else "pin"
+
+
+def _rest(text: str, place: int) -> str:
+    """What a value that is longer than the pattern sees has left."""
+    found = _GOES_ON.match(text, place)
+    return found.group().rstrip(_TRAILING) if found else ""
+
+
+def _may_fit(text: str, needed: frozenset[str] | None) -> bool:
+    """Whether a text has any of the pieces without which a pattern does not fit."""
+    if needed is None:
+        return True
+    folded = fold(text)
+    return any(piece in folded for piece in needed)
+
+
+def _on_next_lines(text: str) -> Iterator[Found]:
+    """Values that stand alone on the line after their name."""
+    if "\n" not in text or not _may_fit(text, _NAMED_NEEDS):
+        return
+    for found in _ALONE.finditer(text):
+        value = found["value"].rstrip(_TRAILING)
+        kinds = _asked_for(text, found.start()) if any(sign.isdigit() for sign in value) else ()
+        kind = next((kind for kind in kinds if _stands_alone(kind, value)), None)
+        if kind:
+            start = found.start("value")
+            yield start, start + len(value), kind
+
+
+def _blocks(text: str) -> Iterator[Found]:
+    """Values that YAML writes below their name."""
+    for found in _BLOCK.finditer(text):
+        kinds = [] if _PLACEHOLDER.match(found["value"]) else _asked_for(text, found.start())
+        if kinds and kinds[-1] != "pin":
+            yield *found.span("value"), kinds[-1]
+
+
+def _asked_for(text: str, end: int) -> list[str]:
+    """The kinds of secrets whose name a line ends with."""
+    line = text[max(0, end - _ASKED) : end].rpartition("\n")[2].rstrip("\r")
+    return [_kind(name) for name in _NAME.finditer(line) if _ASKING.match(line, name.end())]
+
+
+def _stands_alone(kind: str, value: str) -> bool:
+    """Without a word that says so: what nothing else than a secret of this kind looks like."""
+    if kind == "pin":
+        digits = value.replace(" ", "").replace("-", "")
+        return digits.isdigit() and 4 <= len(digits) <= 8  # noqa: PLR2004 - PINs have up to eight digits
+    if _PLACEHOLDER.match(value) or _PLACE.match(value):
+        return False
+    return _is_bare_password(value) and (kind == "password" or (len(value) >= _LEAST_SECRET and value.isascii()))
+
+
+def given_in_answer(before: str, after: str) -> tuple[str, str] | None:
+    """What a message gives that the one before it names ("your password?" – "hunter22"): the value and its kind."""
+    named = before.rstrip()[-_BEFORE_ANSWER:] + "\n"
+    both = named + after[:_ANSWER]
+    view = plain_view(both)
+    for start, end, kind in _on_next_lines(view.text):
+        begin = view.original(start)
+        if begin >= len(named):
+            return both[begin : view.original(end)], kind
+    return None
+
+
+def _passphrases(text: str) -> Iterator[Found]:
+    if not _may_fit(text, _PASSPHRASE_NEEDS):
+        return
+    for found in _PASSPHRASE.finditer(text):
+        if not _GRAMMAR.search(found["value"]):
+            yield *found.span("value"), "password"
+
+
+def _phrases(text: str) -> Iterator[Found]:
+    if not _may_fit(text, _PHRASE_NEEDS):
+        return
+    for found in _PHRASE.finditer(text):
+        yield *found.span("value"), "seed_phrase"
+
+
+_ADJECTIVES: Final = compiled(
+    r"(?:wrong|right|gone|weak|strong|good|bad|correct|incorrect|invalid|valid|expired?|expiring|required|lost"
+    r"|missing|safe|secure|unknown"
+    r"|fine|here|there|needed|old|new|short|long|okay|reset|changed|stored|leaked|compromised|hashed|encrypted"
+    r"|forgotten"
+    r"|broken|blank|optional|mandatory|set|unset|same|different|unchanged|locked|saved|protected|visible|private"
+    r"|public"
+    r"|working|rejected|accepted|below|above|case|not|no|n/?a|\w+(?:ed|ing|able|ible|ful|ly))\Z"
+    r"|(?:не\w*|нет|есть|нужен|любой|прежний|старый|новый|другой|простой|сложный|слабый|скрыт|пуст\w*|верн\w*|тот|там"
+    r"|\w+(?:ен|ён|ан|ят|ыт|ел|ал|ил|ала|ила|ли|ный|ной|тся|лся|ется))\Z",
+    re.IGNORECASE,
+)
+"""What is said of a password; everything else that stands alone after "my password is" is one."""
+_OWNED: Final = compiled(r"(?:my|our|his|her|their|мой|наш|его|её|ее)\s(?:\w{1,20}\s){0,2}\Z", re.IGNORECASE)
+_OWNER: Final = 60  # characters before a name in which its owner may stand
+_ALGORITHMS: Final = compiled(
+    r"(?:sha|md|argon|bcrypt|scrypt|pbkdf|base|utf|oauth|\d?fa\b|2fa|mfa|v)-?\d*+(?:[a-z]{1,4}\d*+)?\Z", re.IGNORECASE
+)
+_LEAST_BARE: Final = 6
+_MEASURE: Final = compiled(r"\d{1,4}(?:-[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7a3]\w*)\Z")
+"""``8-stellig``, ``12-значный``, ``8文字以上``: what is said of a password's length."""
+_PLACE: Final = compiled(
+    r"[a-z][a-z0-9+]{1,15}://|arn:|(?:\.{0,2}|~)/[\w.-]{1,60}/|projects/"
+    r"|[\w./-]{1,200}\.(?:json|ya?ml|pem|key|txt|env|py)\Z",
+    re.IGNORECASE,
+)
+"""Where a secret is kept, and not what it is."""
+
+
+def _is_password(found: re.Match[str], value: str) -> bool:
+    """A value that no prose would put there: assigned, quoted, alone on its line, or with a digit or sign in it."""
+    if len(value) < _LEAST_PASSWORD or _PLACEHOLDER.match(value) or _is_called(found, value):
+        return False
+    sign = found["sign"].strip()
+    if sign.strip(_QUOTED) in {"", "to", "|"} or (found["of"] and not sign):  # no word names it as the value
+        return _is_bare_password(value)
+    if (sign[-1:].isalpha() and _MEASURE.match(value)) or _PLACE.match(value):
+        return False
+    odd = any(not letter.isalpha() for letter in value) or (value != value.lower() and value != value.capitalize())
+    hyphened = value.replace("-", "").isalpha() and value == value.lower()
+    if odd and not (sign[-1:].isalpha() and hyphened):
+        return True
+    return not "\u3040" <= value[0] <= "\u9fff" and not found["of"] and _is_word_password(found, sign, value)
+
+
+def _is_called(found: re.Match[str], value: str) -> bool:
+    """``password = encoder.encode(…)``: code that makes one."""
+    return found.string[found.end("value") : found.end("value") + 1] == "(" and value.replace(".", "").isidentifier()
+
+
+def _is_word_password(found: re.Match[str], sign: str, value: str) -> bool:
+    """A plain word: one that is assigned, or that stands alone and is not what one says of a password."""
+    says_how = _ADJECTIVES.match(value) is not None
+    if "=" in sign or sign.endswith((*_QUOTES, ">")):
+        return value.isascii() or not says_how
+    rest = found.string[found.end("value") : found.end("value") + 2]
+    alone = rest[:1] in {"", "\n", "\r", '"', "'", "`", "\\", ";", "&"} or rest in {".\n", "."}
+    if not alone:
+        return False
+    if sign[:1] in ":：—–":
+        return value.isascii() or not says_how
+    owned = _OWNED.search(found.string, max(0, found.start() - _OWNER), found.start())
+    return owned is not None and sign[-1:].isalpha() and not says_how
+
+
+def _is_bare_password(value: str) -> bool:
+    """As in ``password hunter2``: letters and digits together, and no name of an algorithm."""
+    mixed = any(letter.isalpha() for letter in value) and any(letter.isdigit() for letter in value)
+    is_said_of_it = _ALGORITHMS.match(value) or _MEASURE.match(value)
+    return mixed and len(value) >= _LEAST_BARE and value[0] not in "-/" and not is_said_of_it
+
+
+def _is_secret(found: re.Match[str], value: str) -> bool:
+    """Long, with digits, and no order of words: keys look like nothing else."""
+    if _PLACE.match(value) or (found["of"] and not found["sign"].strip()):
+        return False
+    if len(value) < _LEAST_SECRET or _PLACEHOLDER.match(value) or not value.isascii() or _is_called(found, value):
+        return False
+    return any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+
+
+def _is_pin(found: re.Match[str], value: str) -> bool:
+    if " " in value or "-" in value:
+        value = value.replace(" ", "").replace("-", "")
+        if not found["sign"].strip():
+            return False
+    elif found["of"] and not found["sign"].strip():
+        return False
+    is_named = found["sign"].strip(" \t|`")
+    least = 3 if found["short"] or is_named else 4  # "pin 13" is one of a chip
+    return value.isdigit() and least <= len(value) <= 8  # noqa: PLR2004 - PINs have up to eight digits
+
+
+_IS_SECRET: Final[Mapping[str, Callable[[re.Match[str], str], bool]]] = {
+    "password": _is_password,
+    "secret": _is_secret,
+    "pin": _is_pin,
+}
+
+
+_SECRET_KEY: Final = compiled(rf"(?:.{{0,60}}[^a-zа-я])?(?:{_PASSWORDS}|{_SECRETS}|{_PINS})", re.IGNORECASE)
+
+
+def names_secret(key: str) -> bool:
+    """Whether a key of an object names a secret."""
+    return _SECRET_KEY.fullmatch(key) is not None
+
+
+NAMED: Final[tuple[Finder, ...]] = (_named, _blocks, _on_next_lines, _passphrases, _phrases)
+"""What is looked for by its name, in this order."""

@@ -1,0 +1,238 @@
+"""Secrets that are known by their own shape: prefixes of providers, blocks, places in addresses, check sums.
+
+Every finder takes a text in plain signs, runs in linear time, and gives what it finds in order.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from app.core.text.patterns import compiled
+
+Found = tuple[int, int, str]
+"""Start, end and kind of a secret."""
+Finder = Callable[[str], Iterator[Found]]
+"""Text to what is found in it, in order and apart from each other."""
+
+# --- keys that providers mark with a prefix -------------------------------------------------------------------------
+
+_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # also behind the escaped line break of a JSON string
+_TOKEN: Final = 1_000_000
+"""Characters: the longest piece of a token where a run of its signs begins; each run is read once."""
+_KEYS: Final[Mapping[str, str]] = {
+    "aws_key": r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    "google_key": r"AIza[\w-]{35,60}+|ya29\.[\w-]{20,2000}+|GOCSPX-[\w-]{20,60}+|1//0[\w-]{30,300}+",
+    "azure_secret": r"[\w~.-]{3}[78]Q~[\w~.-]{31,40}+",
+    "github_token": r"gh[pousr]_[A-Za-z0-9]{30,255}+|github_pat_\w{22,255}+",
+    "gitlab_token": r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct)-[\w.-]{16,255}+",
+    "slack_token": (
+        r"xox[abeoprs](?:\.xox[bp])?-[\w-]{10,255}+|xapp-[\w-]{20,255}+"
+        r"|hooks\.slack\.com/services/[\w/]{20,120}+"
+    ),
+    "stripe_key": r"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,255}+|whsec_[A-Za-z0-9+/=]{16,255}+",
+    "anthropic_key": r"sk-ant-[\w-]{16,255}+",
+    "openai_key": r"sk-(?=[\w-]{0,254}\d)(?:[a-z]{3,12}-)?[\w-]{20,255}+",
+    "huggingface_token": r"hf_[A-Za-z0-9]{30,64}+",
+    "package_token": r"npm_[A-Za-z0-9]{36,64}+|pypi-[\w-]{50,300}+|dckr_pat_[\w-]{20,64}+",
+    "sendgrid_key": r"SG\.[\w-]{16,32}\.[\w-]{16,64}+",
+    "twilio_key": r"SK[0-9a-f]{32}(?![A-Za-z0-9])",
+    "telegram_token": r"\d{8,10}:AA[\w-]{32,34}(?![\w-])",
+    "discord_token": r"[MNO][A-Za-z\d]{23,27}\.[\w-]{6}\.[\w-]{27,50}+",
+    "cloud_token": (
+        r"do[por]_v1_[a-f0-9]{64}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|lin_api_[A-Za-z0-9]{40}|hv[sbr]\.[\w-]{24,1000}+"
+        r"|dapi[a-f0-9]{32}(?![A-Za-z0-9])|sq0(?:atp|csp)-[\w-]{22,64}+|AGE-SECRET-KEY-1[0-9A-Z]{58}"
+        r"|glsa_\w{32,64}+|sntry[su]_[\w+/=-]{30,300}+|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|xai-[A-Za-z0-9]{40,120}+"
+        r"|gsk_[A-Za-z0-9]{40,80}+|r8_[A-Za-z0-9]{36,40}+|tvly-[\w-]{20,64}+|AccountKey=[A-Za-z0-9+/]{40,100}={0,2}"
+    ),
+    "vendor_key": (
+        r"key-[0-9a-z]{32}(?![0-9a-z])|xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}|EAA[A-Za-z0-9]{60,400}+"
+        r"|AT(?:ATT|CTT|BB)[\w=.-]{24,300}+|nvapi-[\w-]{40,100}+|pplx-[A-Za-z0-9]{40,64}+|figd_[\w-]{30,64}+"
+        r"|(?:ntn|secret)_[A-Za-z0-9]{40,64}+|dp\.(?:pt|st|ct|sa)\.(?:[\w-]{1,40}\.)?[A-Za-z0-9]{40,64}+"
+        r"|lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}|NRAK-[A-Z0-9]{27}|sbp_[a-f0-9]{40}|tskey-[a-z]{3,8}-[\w-]{16,80}+"
+        r"|pscale_(?:tkn|pw)_[\w.-]{30,64}+|rubygems_[a-f0-9]{48}|phx_[A-Za-z0-9]{40,64}+|LTAI[A-Za-z0-9]{16,24}+"
+        r"|AQVN[\w-]{35,60}+|y[0-3]_[\w-]{50,80}+|t1\.[\w-]{40,400}={0,2}\.[\w-]{80,100}={0,2}|vk1\.a\.[\w-]{60,300}+"
+        r"|npg_[A-Za-z0-9]{10,64}+|sb_secret_[\w-]{20,64}+|[0-9a-f]{32}-us\d{1,2}(?!\w)|pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"
+        r"|ops_eyJ[\w-]{100,4000}+|CFPAT-[\w-]{40,64}+|tgp_v1_[\w-]{40,64}+|apify_api_[A-Za-z0-9]{30,50}+"
+        r"|[A-Za-z0-9]{14}\.atlasv1\.[\w-]{50,100}+|pul-[a-f0-9]{40}(?!\w)|fw_[A-Za-z0-9]{20,40}+(?!\w)"
+        r"|dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{64}|glc_eyJ[\w+/=-]{60,400}+|lin_oauth_[a-f0-9]{64}|fm[12]_[\w+/=-]{80,2000}+"
+        r"|rnd_[A-Za-z0-9]{28,40}+(?!\w)|csk-[a-z0-9]{40,60}+|jina_[a-f0-9]{32}\w{20,40}+|vercel_blob_rw_\w{30,80}+"
+        r"|v1\.0-[a-f0-9]{24}-[a-f0-9]{100,200}|discord(?:app)?\.com/api/webhooks/\d{15,22}/[\w-]{50,100}+"
+    ),
+    "throughline_key": r"tl_[\w-]{43}(?![\w-])",
+    "jwt": (
+        rf"(?<![\w-])eyJ[\w-]{{8,{_TOKEN}}}+\.(?:[\w-]{{0,{_TOKEN}}}+\.){{1,3}}[\w-]{{8,{_TOKEN}}}+"
+        r"|eyJ[\w-]{8,1000}+\.(?:[\w-]{0,4000}+\.){1,3}[\w-]{8,4000}+"
+    ),
+}
+_KEY: Final = compiled(f"{_BEFORE}(?:{'|'.join(f'(?P<{kind}>{shape})' for kind, shape in _KEYS.items())})", re.ASCII)
+_KEY_HINT: Final = compiled(
+    r"A[KSBC][ICA]A|AIza|ya29|GOCSPX|1//0|Q~|gh[pousr]_|github_|gl[a-z]{2,5}-|xox|xapp-|hooks\.|[sr]k[-_]|whsec|hf_"
+    r"|npm_"
+    r"|pypi-|dckr|SG\.|SK[0-9a-f]|:AA|[MNO][A-Za-z\d]{23}|do[por]_v|shp|lin_api|hv[sbr]\.|dapi|sq0|AGE-|glsa|sntry|PMAK"
+    r"|xai-|gsk_|r8_|tvly|AccountKey|eyJ|tl_|key-|xkeysib|EAA|AT(?:ATT|CTT|BB)|nvapi|pplx-|figd_|ntn_|secret_|dp\."
+    r"|lsv2_"
+    r"|NRAK|sbp_|tskey|pscale|rubygems|phx_|LTAI|AQVN|y[0-3]_|t1\.|vk1\.|v1\.0|webhooks/"
+    r"|npg_|sb_s|-us\d|pat[A-Za-z0-9]{14}\.|ops_|CFPAT|tgp_|apify|atlasv1|pul-|fw_|dt0c01|glc_|lin_oauth|fm[12]_|rnd_|csk-"
+    r"|jina_|vercel_"
+)
+
+
+def _keys(text: str) -> Iterator[Found]:
+    if _KEY_HINT.search(text):
+        for found in _KEY.finditer(text):
+            yield found.start(), found.end(), found.lastgroup or "secret"
+
+
+# --- blocks --------------------------------------------------------------------------------------------------------
+
+_KEY_BLOCK: Final = 20_000  # characters between BEGIN and END, whatever they are; more than that must look like a key
+_BEGIN: Final = compiled(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d{1,4}")
+_END: Final = compiled(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINES: Final = compiled(
+    r"(?:(?:\s|\\[nr]){0,8}[A-Za-z0-9+/=]{24,200}){0,20000}+(?:(?:\s|\\[nr]){0,8}[A-Za-z0-9+/]{1,80}={1,2})?"
+)
+
+_LAST_LINE: Final = compiled(rf"(?:(?:\s|\\[nr]){{0,8}}{_END.pattern})?")
+
+
+def _private_keys(text: str) -> Iterator[Found]:
+    """From BEGIN to END; without an END, as far as the lines look like a key."""
+    if "PRIVATE KEY" not in text and "Private-Lines" not in text:
+        return
+    ends = [found.end() for found in _END.finditer(text)]
+    done = 0
+    for begin in _BEGIN.finditer(text):
+        if begin.start() < done:
+            continue
+        place = bisect_left(ends, begin.end())
+        if place < len(ends) and ends[place] - begin.start() <= _KEY_BLOCK:
+            done = ends[place]
+        else:
+            lines = _KEY_LINES.match(text, begin.end())
+            end = _LAST_LINE.match(text, lines.end() if lines else begin.end())
+            done = end.end() if end else begin.end()
+        yield begin.start(), done, "private_key"
+
+
+# --- what stands in a URL or a header ------------------------------------------------------------------------------
+
+_IN_URL: Final = compiled(r"(?<=://)[^\s:/@?#\"<>]{0,100}+:(?P<value>[^\s/?#\"<>]{1,200})@(?=[\w\[])")
+_IN_DATABASE_URL: Final = compiled(
+    r"(?<![a-z])(?:postgres(?:ql)?|mysql|mariadb|mssql|sqlserver|oracle|mongodb|rediss?|valkeys?|amqps?|clickhouse|nats"
+    r"|kafka|s?ftps?|smtps?|ldaps?|imaps?|cockroachdb|snowflake)(?:\+\w{1,20})?://[^\s:/@?#\"<>]{0,100}+:(?!\d{1,5}[/?])"
+    r"(?P<value>[^\s\"'<>]{1,200}?)@(?=[\w.-]{1,253}+(?:[:/?,;\s\"')]|\Z)|\[)",
+    re.IGNORECASE,
+)
+_NO_PASSWORD: Final = compiled(
+    r"\$[{(A-Z]|[{*]|(?:password|passwd|pass|pwd|secret|changeme|x{3,}|your[-_]?password)\Z", re.IGNORECASE
+)
+_HEADER: Final = compiled(
+    r"\b(?:bearer\s{1,4}(?P<bearer>(?=[\w.~+/-]{0,254}\d)[\w.~+/-]{16,4000}+=*)"
+    r"|authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|token|apikey|digest)"
+    r"\s{1,4}(?P<authorization>[\w.~+/-]{8,4000}+=*))",
+    re.IGNORECASE | re.ASCII,
+)
+_SIGNED: Final = compiled(
+    r"[?&](?:sig|signature|x-amz-signature|x-goog-signature|access_token|api_?key"
+    r"|auth_?token|token)=(?P<value>[\w%+/.~-]{12,2000}+)",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+_COMMAND: Final = compiled(
+    r"\bcurl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:(?P<curl>[^\s\"']{1,200})"
+    r"|\b(?:mysql(?:dump|admin)?|mariadb(?:-dump)?)\b[^\n]{0,200}?\s-p[\"']?(?P<sql>[^\s\"']{4,200})"
+    r"|\bredis-cli\b[^\n]{0,200}?\s-a\s[\"']?(?P<redis>[^\s\"']{4,200})"
+    r"|\bdocker\s{1,4}login\b[^\n]{0,200}?\s(?:-p|--password)[ =][\"']?(?P<docker>[^\s\"']{4,200})"
+    r"|\bsshpass\s{1,4}-p\s?[\"']?(?P<ssh>[^\s\"']{1,200})"
+)
+_COMMANDS: Final = ("curl", "mysql", "mariadb", "redis-cli", "sshpass", "docker")
+_COOKIE: Final = compiled(
+    r"\b(?:session(?:[ _-]?id)?|sess(?:id)?|sid|phpsessid|jsessionid|asp\.net_sessionid|connect\.sid"
+    r"|auth(?:_session)?"
+    r"|remember_\w{1,40})=(?P<value>(?=[\w%+/.~-]{0,254}\d)[\w%+/.~-]{16,2000}+)",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def _in_commands(text: str) -> Iterator[Found]:
+    if any(command in text for command in _COMMANDS):
+        for found in _COMMAND.finditer(text):
+            value = found.lastgroup or 0
+            if not _NO_PASSWORD.match(found[value]):
+                yield *found.span(value), "password"
+
+
+def _in_cookies(text: str) -> Iterator[Found]:
+    if "=" in text:
+        for found in _COOKIE.finditer(text):
+            yield *found.span("value"), "session"
+
+
+def _in_urls(text: str) -> Iterator[Found]:
+    return _passwords_in(text, _IN_URL)
+
+
+def _in_database_urls(text: str) -> Iterator[Found]:
+    return _passwords_in(text, _IN_DATABASE_URL)
+
+
+def _passwords_in(text: str, pattern: re.Pattern[str]) -> Iterator[Found]:
+    if "://" in text:
+        for found in pattern.finditer(text):
+            if not _NO_PASSWORD.match(found["value"]):
+                yield *found.span("value"), "password"
+
+
+def _signatures(text: str) -> Iterator[Found]:
+    if "=" in text:
+        for found in _SIGNED.finditer(text):
+            yield *found.span("value"), "url_token"
+
+
+def _headers(text: str) -> Iterator[Found]:
+    for found in _HEADER.finditer(text):
+        kind = found.lastgroup or "bearer"
+        yield *found.span(kind), kind
+
+
+# --- payment cards -------------------------------------------------------------------------------------------------
+
+_CARD: Final = compiled(r"(?<![\w.#№+-])(?:(?:\d[ /-]{0,2}){13,18}\d|\d{4}(?:\.\d{4}){3})(?![\w-]|\.\d)", re.ASCII)
+_BETWEEN_DIGITS: Final = str.maketrans("", "", " ./-")
+_ISSUERS: Final = compiled(
+    r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|220[0-4]\d{12,15}"
+    r"|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|35(?:2[89]|[3-8]\d)\d{12}|6(?:011|4[4-9]\d|5\d\d)\d{12}|62\d{14,17}"
+)
+
+
+def _cards(text: str) -> Iterator[Found]:
+    for found in _CARD.finditer(text):
+        digits = found.group().translate(_BETWEEN_DIGITS)
+        if _ISSUERS.fullmatch(digits) and _passes_luhn(digits):
+            yield *found.span(), "card"
+
+
+def _passes_luhn(digits: str) -> bool:
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        doubled = int(digit) * 2 if place % 2 else int(digit)
+        total += doubled - 9 if doubled > 9 else doubled  # noqa: PLR2004 - the sum of its two digits
+    return total % 10 == 0
+
+
+BEFORE_NAMES: Final[tuple[Finder, ...]] = (
+    _private_keys,
+    _keys,
+    _in_database_urls,
+    _in_urls,
+    _in_commands,
+    _signatures,
+    _in_cookies,
+    _headers,
+)
+"""What is looked for before the values that a word names."""
+AFTER_NAMES: Final[tuple[Finder, ...]] = (_cards,)

@@ -1,0 +1,96 @@
+"""A text as a reader sees it, in plain signs: what is hidden, wide or look-alike in it, undone, and the way back.
+
+For what is looked for in texts by shape: a word with a blank of no width in it, with a Cyrillic letter among Latin
+ones, in wide letters or behind an entity of HTML reads the same, and is found the same.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from html import unescape
+from typing import Final
+
+from app.core.text.escaping import plain_letters
+from app.core.text.patterns import compiled
+
+_UNSEEN: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u2800"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f\u0300-\u036f\u0483-\u0487\u20d0-\u20f0"
+)
+_BLANKS: Final = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_DASHES: Final = "\u2010-\u2013\u2212\ufe63\uff0d"
+_WIDE: Final = (
+    "\uff01-\uff0c\uff0e-\uff5e\ufe50-\ufe62\ufe64-\ufe6b\u00b2\u00b3\u00b9\u2070-\u208e\u2460-\u2468\u24b6-\u24e9"
+    "\U0001d400-\U0001d7ff"
+)
+_DIGITS: Final = "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59"
+_ODD: Final = compiled(
+    f"[&{_UNSEEN}{_BLANKS}{_DASHES}{_WIDE}{_DIGITS}](?:(?<=&)(?:quot|apos|amp|lt|gt|nbsp|#34|#39|#x22|#x27);)?"
+)
+_BLANK: Final = compiled(f"[{_BLANKS}]")
+_DASH: Final = compiled(f"[{_DASHES}]")
+_HIDDEN: Final = compiled(f"[{_UNSEEN}]")
+_MEETING: Final = compiled("[\u0370-\u04ff](?:(?<=[A-Za-z].)|(?=[A-Za-z]))")
+_MIXED: Final = compiled(
+    r"(?<![A-Za-z\u0370-\u04ff])(?:[A-Za-z]++[\u0370-\u04ff]|[\u0370-\u04ff]++[A-Za-z])[A-Za-z\u0370-\u04ff]*+"
+)
+_CYRILLIC: Final = str.maketrans("aceopxykmtAECOPXKMTHB", "асеорхукмтАЕСОРХКМТНВ")
+
+
+@dataclass(frozen=True, slots=True)
+class PlainView:
+    """A text in plain signs."""
+
+    text: str
+    breaks: tuple[int, ...] = (0,)
+    """Places in it after which the distance to the original changes."""
+    distances: tuple[int, ...] = (0,)
+
+    def original(self, place: int) -> int:
+        """Where a sign of it begins in the original; its end for the end."""
+        return place + self.distances[bisect_right(self.breaks, place) - 1]
+
+
+def plain_view(text: str) -> PlainView:
+    """See a text in plain signs; one of plain signs is its own view."""
+    mixed = _MIXED.sub(_of_one_alphabet, text) if _MEETING.search(text) else text
+    pieces: list[str] = []
+    breaks, distances = [0], [0]
+    done = length = 0
+    for odd in _ODD.finditer(mixed):
+        instead = _instead(odd.group())
+        pieces += (mixed[done : odd.start()], instead)
+        length += odd.start() - done + len(instead)
+        done = odd.end()
+        if done - length != distances[-1]:
+            breaks.append(length)
+            distances.append(done - length)
+    return PlainView("".join([*pieces, mixed[done:]]), tuple(breaks), tuple(distances)) if pieces else PlainView(mixed)
+
+
+@lru_cache(maxsize=1_024)
+def _instead(sign: str) -> str:
+    if len(sign) > 1:
+        return unescape(sign).replace("\u00a0", " ")
+    if _HIDDEN.match(sign):
+        return ""
+    if _BLANK.match(sign):
+        return " "
+    if _DASH.match(sign):
+        return "-"
+    digit = unicodedata.digit(sign, None)
+    plain = unicodedata.normalize("NFKC", sign) if digit is None else str(digit)
+    return plain if len(plain) == 1 and plain.isascii() else sign
+
+
+def _of_one_alphabet(found: re.Match[str]) -> str:
+    """A word of two alphabets in Latin letters, if all of it can be read so, or else in Cyrillic ones."""
+    word = found.group()
+    latin = [letter if letter.isascii() else plain_letters(letter) for letter in word]
+    if all(len(letter) == 1 and letter.isascii() for letter in latin):
+        return "".join(latin)
+    return word.translate(_CYRILLIC)

@@ -1,0 +1,41 @@
+"""A text in plain signs leads back to every place of its original."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.text.plain_view import plain_view
+
+SEEN = {
+    "p\u0430ssword": "password",
+    "\u043fapo\u043b\u044c": "\u043f\u0430\u0440\u043e\u043b\u044c",
+    "pass\u200bwo\u00adrd": "password",
+    "\uff30\uff29\uff2e\uff1a\uff11\uff12": "PIN:12",
+    "4111\u00a01111\u20111111": "4111 1111-1111",
+    "\U0001d5bd\U0001d5be": "de",
+    "\u0661\u0662": "12",
+    "&quot;a&quot; &amp;&nbsp;b&x;": '"a" & b&x;',
+    "VK \u0438 \u0421\u0431\u0435\u0440": "VK \u0438 \u0421\u0431\u0435\u0440",
+    "\u043f\u0430\u0440\u043e\u043b\u044c \u2014 \u00fcber": "\u043f\u0430\u0440\u043e\u043b\u044c \u2014 \u00fcber",
+}
+
+
+@pytest.mark.parametrize(("text", "seen"), SEEN.items(), ids=ascii)
+def test_a_text_is_seen_in_plain_signs(text: str, seen: str) -> None:
+    assert plain_view(text).text == seen
+
+
+odd = st.sampled_from([*SEEN, "\u200b", "\ufeff", " ", "a", "&quot;", "\u0434"])
+
+
+@given(st.lists(odd | st.text(max_size=3), max_size=12).map("".join))
+def test_every_place_leads_back_to_the_sign_that_it_was(text: str) -> None:
+    view = plain_view(text)
+    places = [view.original(place) for place in range(len(view.text) + 1)]
+    assert places == sorted(set(places))
+    assert places[-1] == len(text)
+    for place, sign in enumerate(view.text):
+        piece = text[places[place] : places[place + 1]]
+        assert plain_view(piece).text in {sign, piece}
