@@ -87,10 +87,10 @@ class SegmentRepository(Repository):
         in_order = found if page.order == "asc" else found[::-1]
         return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
 
-    async def newest(self, conversation_id: UUID, *, limit: int) -> list[Segment]:
-        """The newest current ones, with their L2 and L3, by ``from_seq``; one query, bounded by ``limit``."""
+    async def newest(self, conversation_id: UUID, *, limit: int, levels: Collection[Level] = _SERVED) -> list[Segment]:
+        """The newest current ones with these levels, by ``from_seq``; one query, bounded by ``limit``."""
         statement = select(SegmentRow).where(_of(conversation_id), _CURRENT).order_by(_from.desc()).limit(limit)
-        return await self._whole(statement, _SERVED)
+        return await self._whole(statement, levels)
 
     async def count(self, conversation_id: UUID) -> int:
         """How many are current."""

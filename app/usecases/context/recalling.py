@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.context.assembly import AssembledContext, Material, Section, exceeds
-from app.core.context.drafts import block_sizes, first_draft, outline_of
+from app.core.context.drafts import NO_DETAIL, block_sizes, first_draft, outline_of
 from app.core.model.conversation import Layout, Message
 from app.core.model.segments import Expansion, Level, Segment
 from app.core.retrieval.choose import Recalled
@@ -154,10 +154,11 @@ def chosen(material: Material, wanted: Wanted) -> Material:
         return material
     has_digests = wanted.digests and wanted.levels != ()
     if not has_digests:
-        material = replace(material, segments=(), segments_total=0)
+        material = replace(material, segments=(), segments_total=0, detail=NO_DETAIL)
     elif wanted.levels is not None:
         levels = tuple(level for level in material.policy.levels if level in wanted.levels)
-        material = replace(material, policy=material.policy.model_copy(update={"levels": levels}))
+        detail = replace(material.detail, opens=False)
+        material = replace(material, policy=material.policy.model_copy(update={"levels": levels}), detail=detail)
     anchors = material.anchors if wanted.anchors else ()
     conversation = material.conversation
     if conversation.layout is not None:
