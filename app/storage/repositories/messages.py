@@ -401,6 +401,10 @@ class MessageRepository(Repository):
         """
         return await Narrowing(self._session, conversation_id).sources(stems, limit=limit, neighbours=neighbours)
 
+    async def sources_at(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Source]:
+        """These messages as recall sees them, in order."""
+        return await Narrowing(self._session, conversation_id).at(seqs)
+
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
     ) -> list[Source]:
