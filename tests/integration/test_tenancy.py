@@ -139,7 +139,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.ids_like": (lambda unit: unit.segments.ids_like(CONVERSATION, ["auth"]), frozenset()),
     "segments.page": (lambda unit: unit.segments.page(CONVERSATION, ALL), ([], None)),
     "segments.newest": (lambda unit: unit.segments.newest(CONVERSATION, limit=9), []),
-    "segments.tagged": (lambda unit: unit.segments.tagged(CONVERSATION, ["auth"], limit=9), []),
+    "segments.tagged": (lambda unit: unit.segments.tagged(CONVERSATION, ["a", "b"], limit=9), []),
     "segments.count": (lambda unit: unit.segments.count(CONVERSATION), 0),
     "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), []),
     "segments.touching": (lambda unit: unit.segments.touching(CONVERSATION, [1]), []),
@@ -294,7 +294,8 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
             CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name, claimed_status="resolved", proposed_by="user"
         )
         await unit.anchors.add([claimed])
-        auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels={"L3": level("L3", name)})
+        tags = {"L3": level("L3", name, made_by="a model")}
+        auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels=tags)
         await unit.segments.add([auth])
         await unit.expansions.add([expansion(CONVERSATION, id=EXPANSION, segment_id="auth")])
         await unit.detail_calls.begin(DetailCall(id=DETAIL_CALL, conversation_id=CONVERSATION, called_at=START))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -18,14 +19,22 @@ def tagged(
 ) -> list[tuple[Segment, frozenset[str]]]:
     """The segments whose L3 holds words that no message does, each with these words; those with most of them first.
 
+    A question that holds a word answers nothing about it: this one, and the same one asked before.
+
     Args:
         segments: With their L3.
         wanted: Stems of a question.
         sources: Messages of the conversation.
         known: In how many messages stems stand, where ``sources`` are not all of them.
     """
-    said = frozenset[str]().union(*(words_of(source.text).counts.keys() for source in sources))
-    missing = {stem for stem in wanted if stem not in said and not known.get(stem)}
+    asked: Counter[str] = Counter()
+    said: set[str] = set()
+    for words in (words_of(source.text) for source in sources):
+        if words.is_question:
+            asked.update(words.counts.keys())
+        else:
+            said.update(words.counts)
+    missing = {stem for stem in wanted if stem not in said and known.get(stem, 0) <= asked[stem]}
     if not missing:
         return []
     found = [(segment, frozenset(missing.intersection(_tags(segment)))) for segment in segments]
