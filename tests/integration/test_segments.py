@@ -589,7 +589,10 @@ class TestMaking:
         for place in ((last_seq, last_seq + 1), (5, 4)):
             with pytest.raises(NotFoldedError, match="ask for less"):
                 await make(service.tenant, conversation_id, place, "brief")
-        for place in ((1, first.to_seq - 1), (2, first.to_seq), (1, second.to_seq), (boundary - 1, boundary + 1)):
+        for place in ((1, 5), (6, 9)):
+            with pytest.raises(NotFoldedError, match="tool call"):
+                await make(service.tenant, conversation_id, place, "brief")
+        for place in ((1, 4), (2, first.to_seq), (1, second.to_seq), (boundary, boundary + 2)):
             told = await make(service.tenant, conversation_id, place, "brief")
             again = await make(service.tenant, conversation_id, place, "brief")
             assert told.segment is not None
