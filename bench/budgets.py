@@ -203,7 +203,8 @@ def table(rows: Sequence[Row]) -> str:
             words = (_mean([row.words for row in found if row.share == share]) for share in SHARES)
             lines.append(f"| {name}{question}: evidence | {' | '.join(evidence)} |")
             lines.append(f"| {name}{question}: words | {' | '.join(words)} |")
-    return "\n".join(lines)
+    count = sum((row.name, row.share) == (NEWEST, SHARES[0]) for row in rows)
+    return "\n".join([*lines, "", f"{count} questions of {len({row.talk for row in rows})} conversations."])
 
 
 def _mean(values: Sequence[float | None]) -> str:

@@ -24,6 +24,7 @@ from app.storage.repositories.mapping import columns, value, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
 
 _SERVED: Final[tuple[Level, ...]] = ("L2", "L3")
+_TAGS: Final[tuple[Level, ...]] = ("L3",)
 _FIXED: Final = frozenset({"id", "conversation_id", "from_seq", "to_seq", "is_current", "created_at", "levels"})
 """What erasure leaves as it is."""
 _NUMBERED: Final = "_[0-9]+$"
@@ -108,7 +109,7 @@ class SegmentRepository(Repository):
             .where(col(level.made_by) != EXTRACTIVE, func.lower(col(level.text)).like(any_(literal(patterns, _TEXTS))))
         )
         picked = select(SegmentRow).where(_of(conversation_id), _CURRENT, _id.in_(told)).order_by(_from.desc())
-        return await self._whole(picked.limit(limit), ("L3",))
+        return await self._whole(picked.limit(limit), _TAGS)
 
     async def count(self, conversation_id: UUID) -> int:
         """How many are current."""
