@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 import pytest
@@ -280,6 +281,50 @@ def test_compress_expand_and_assemble_context_under_their_names(
             return told.level, (await other.assemble_context(talk.id, budget)).gauge.tokens
 
     assert asyncio.run(the_same()) == ("tags", context.gauge.tokens)
+
+
+def test_a_larger_budget_serves_more_at_mixed_levels(
+    offline: Service, start_talk: StartTalk, client: Throughline
+) -> None:
+    talk = begun(start_talk, offline)
+    talked(talk, pairs=80)
+    talk.compact(keep_tail_messages=2)
+    engine = ContextCompressor(client, talk.id)
+    default = talk.context()
+    order = [None, "tags", "brief", "detailed", "full"]
+    for query in (None, "What did we say about invoices?"):
+        served: list[Json] = []
+        for budget in (1_500, 3_000, 6_000, 12_000, 24_000):
+            context = talk.post("/context", {"budget": budget} | ({"query": query} if query else {})).json()
+            spent = context["gauge"]["tokens"] - context["gauge"]["breakdown"]["system"]
+            seqs = [message["seq"] for message in context["messages"] if message["seq"]]
+            recalled = [seq for one in context["sections"] if one["kind"] == "recalled" for seq in one["seqs"]]
+            assert spent <= budget
+            assert seqs == sorted(set(seqs)), "in order, none twice"
+            assert not set(recalled) & set(seqs), "nor beside what is recalled"
+            served.append({"spent": spent, "seqs": {*seqs, *recalled}, "levels": levels_served(context)})
+        for small, large in pairwise(served):
+            assert small["spent"] <= large["spent"]
+            assert len(small["seqs"]) <= len(large["seqs"])
+        if query is None:
+            for small, large in pairwise(served[1:]):
+                assert small["seqs"] <= large["seqs"]
+                assert all(
+                    order.index(large["levels"].get(id_)) >= order.index(level)
+                    for id_, level in small["levels"].items()
+                )
+            kinds = [set(one["levels"].values()) for one in served]
+            assert any("full" in one and one & {"detailed", "brief", "tags"} for one in kinds), kinds
+        assert served[-1]["seqs"] >= {message["seq"] for message in talk.history()[1:]}
+    assert engine.assemble_context(talk.id, 24_000).gauge.tokens > engine.assemble_context(talk.id, 3_000).gauge.tokens
+    assert talk.context() == default, "the stored layout stays"
+
+
+def levels_served(context: Json) -> dict[str, str | None]:
+    """Of each segment the level at which the block, or the messages before the tail, show it."""
+    return {
+        one["segment_id"]: one["level"] for one in context["sections"] if one["kind"] == "digests" and one["segment_id"]
+    }
 
 
 # --- its success metrics ------------------------------------------------------------------------------------------

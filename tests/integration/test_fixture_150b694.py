@@ -43,6 +43,7 @@ _CAP: Final = "a policy may name the most that a state weighs"
 _SPEAKERS: Final = "an anchor says whose words it quotes"
 _LABELS: Final = "a context says of each stored message its turn, its event type and whether it is held"
 _REFUSED: Final = "the sessions preset refuses what it has no room to hold for ever, and has more room for it"
+_DETAIL: Final = "a budget with room beyond the stored layout serves more of the segments"
 EXPLAINED: Final[Mapping[str, str]] = {
     "*.compactions.*.repairs": _REPAIRS,
     "*.states.*.repairs": _REPAIRS,
@@ -51,6 +52,11 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
     "*.contexts.*query.*": _QUERY,
     "written-hierarchical.contexts.small.*": _DAYS,
+    "hierarchical-??.contexts.small.*": _DETAIL,
+    "research-??.contexts.small.*": _DETAIL,
+    "semantic-??.contexts.small.*": _DETAIL,
+    "written-handoff.contexts.small.*": _DETAIL,
+    "written-research.contexts.small.*": _DETAIL,
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,

@@ -287,8 +287,8 @@ class TestShortForms:
         body = {"preset": "handoff", "policy": {"sync_at": None, "max_tokens": -1}}
         refused(await http.post("/conversations", json=body), 422, "policy_invalid", "policy.sync_at")
 
-    async def test_a_range_that_is_not_folded_is_said_so(self, http: httpx.AsyncClient) -> None:
+    async def test_a_range_that_is_not_finished_is_said_so(self, http: httpx.AsyncClient) -> None:
         path = await begun(http)
-        body = {"from_seq": 1, "to_seq": 1, "level": "brief"}
+        body = {"from_seq": 1, "to_seq": 2, "level": "brief"}
         problem = refused(await http.post(f"{path}/segments", json=body), 422, "not_folded", "to_seq")
-        assert "compact first" in problem["detail"]
+        assert "ask for less" in problem["detail"]

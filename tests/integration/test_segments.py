@@ -578,20 +578,27 @@ class TestExpansion:
 
 
 class TestMaking:
-    async def test_what_is_no_whole_covered_segment_is_refused_in_words(self, service: Service) -> None:
+    async def test_any_finished_range_is_made_and_others_are_refused_in_words(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 6})
         await say(service, conversation_id, 30)
         await compact(service, conversation_id)
         make = service.container.expansion.make
         boundary = (await service.row(conversation_id)).boundary_seq
         first, second, *_ = await current(service, conversation_id)
-        for place in ((boundary + 1, boundary + 2), (1, boundary + 1), (5, 4)):
-            with pytest.raises(NotFoldedError, match="compact first"):
+        last_seq = (await service.row(conversation_id)).last_seq
+        for place in ((last_seq, last_seq + 1), (5, 4)):
+            with pytest.raises(NotFoldedError, match="ask for less"):
                 await make(service.tenant, conversation_id, place, "brief")
-        for place in ((1, first.to_seq - 1), (2, first.to_seq), (1, second.to_seq)):
-            with pytest.raises(NotFoldedError, match=first.id) as caught:
+        for place in ((1, 5), (6, 9)):
+            with pytest.raises(NotFoldedError, match="tool call"):
                 await make(service.tenant, conversation_id, place, "brief")
-            assert caught.value.extra["segments"][0]["segment_id"] == first.id
+        for place in ((1, 4), (2, first.to_seq), (1, second.to_seq), (boundary, boundary + 2)):
+            told = await make(service.tenant, conversation_id, place, "brief")
+            again = await make(service.tenant, conversation_id, place, "brief")
+            assert told.segment is not None
+            assert (told.segment.from_seq, told.segment.to_seq, told.segment.is_current) == (*place, False)
+            assert told.content
+            assert (again.segment_id, again.content) == (told.segment_id, told.content)
         with pytest.raises(NotFoundError):
             await make(service.tenant, conversation_id, "nobody", "brief")
         made = await make(service.tenant, conversation_id, (first.from_seq, first.to_seq), "brief")
@@ -602,8 +609,7 @@ class TestMaking:
         newest = (await current(service, conversation_id))[-1]
         await service.container.states.restore(service.tenant, conversation_id, 1)
         assert (await make(service.tenant, conversation_id, last.id, "tags")).content
-        with pytest.raises(NotFoldedError, match="compact first"):
-            await make(service.tenant, conversation_id, newest.id, "tags")
+        assert (await make(service.tenant, conversation_id, newest.id, "tags")).content
 
     async def by_model(self, begin: UnitOfWorkFactory, tenant: UUID, *details: Any) -> tuple[Service, UUID, Segment]:
         service = Service(begin, tenant)

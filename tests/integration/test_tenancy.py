@@ -95,6 +95,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.page": (lambda unit: unit.messages.page(CONVERSATION, ALL), ([], None)),
     "messages.outline": (lambda unit: unit.messages.outline(CONVERSATION, after_seq=0, limit=9), []),
     "messages.between": (lambda unit: unit.messages.between(CONVERSATION, 1, 9), []),
+    "messages.within": (lambda unit: unit.messages.within(CONVERSATION, [(1, 9)]), []),
+    "messages.sources_at": (lambda unit: unit.messages.sources_at(CONVERSATION, [1, 2]), []),
     "messages.newest": (lambda unit: unit.messages.newest(CONVERSATION, after_seq=0, max_tokens=99), []),
     "messages.held": (lambda unit: unit.messages.held(CONVERSATION, through_seq=9), []),
     "messages.calls": (lambda unit: unit.messages.calls(CONVERSATION, ["call"]), frozenset()),
@@ -147,6 +149,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.ids_like": (lambda unit: unit.segments.ids_like(CONVERSATION, ["auth"]), frozenset()),
     "segments.page": (lambda unit: unit.segments.page(CONVERSATION, ALL), ([], None)),
     "segments.newest": (lambda unit: unit.segments.newest(CONVERSATION, limit=9), []),
+    "segments.tagged": (lambda unit: unit.segments.tagged(CONVERSATION, ["a", "b"], limit=9), []),
     "segments.count": (lambda unit: unit.segments.count(CONVERSATION), 0),
     "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), []),
     "segments.touching": (lambda unit: unit.segments.touching(CONVERSATION, [1]), []),
@@ -311,7 +314,8 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
             CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name, claimed_status="resolved", proposed_by="user"
         )
         await unit.anchors.add([claimed])
-        auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels={"L3": level("L3", name)})
+        tags = {"L3": level("L3", name, made_by="a model")}
+        auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels=tags)
         await unit.segments.add([auth])
         await unit.expansions.add([expansion(CONVERSATION, id=EXPANSION, segment_id="auth")])
         await unit.detail_calls.begin(DetailCall(id=DETAIL_CALL, conversation_id=CONVERSATION, called_at=START))

@@ -28,6 +28,7 @@ from app.core.context.drafts import (
 from app.core.context.eliding import with_all_giants_elided, with_large_elided
 from app.core.context.fitting import Digest, Room, fit
 from app.core.context.joining import recall_tokens, spoken, with_recall
+from app.core.context.opening import FULL, with_detail
 from app.core.context.tools import tools_tokens
 from app.core.model.conversation import Message
 from app.core.model.errors import ContextOverWindowError
@@ -38,7 +39,7 @@ from app.core.retrieval.choose import Recalled
 from app.core.segments.markers import find
 from app.core.state.digesting import shares_of
 
-__all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "system_text"]
+__all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "room_of", "system_text"]
 
 SEQS: Final = 200
 """The most positions that a digest's section spells out: a response stays small, however long the history."""
@@ -119,9 +120,15 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
 
     base = material.budgets.budget if budget is None else budget
     most = _below_triggers(material) - _system_tokens(material) if budget is None else None
-    return _assembled(
-        material, with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
-    )
+    draft = with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
+    if budget is not None or material.detail.room is not None:
+        draft = with_detail(material, draft, room.tokens)
+    return _assembled(material, draft)
+
+
+def room_of(material: Material, budget: int | None) -> int:
+    """Tokens for all that stands after the system prompt."""
+    return _room(material, budget).tokens
 
 
 def _below_triggers(material: Material) -> int:
@@ -172,14 +179,23 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
 def _assembled(material: Material, draft: Draft) -> AssembledContext:
     system = _system_tokens(material)
     state, anchors, digests = block_sizes(material, draft)
-    held, tail = _weight(material, draft.held) + held_day_tokens(material, draft), _weight(material, draft.tail)
+    opened = _opened_sections(material, draft)
+    brought_back = sum(section.tokens for section in opened)
+    held = _weight(material, draft.held) - brought_back + held_day_tokens(material, draft)
+    tail = _weight(material, draft.tail)
+    opened_seqs = {seq for section in opened for seq in section.seqs}
     recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
     sections = (
         Section(kind="system", seqs=(), tokens=system),
         Section(kind="state", seqs=(), tokens=state),
         Section(kind="anchors", seqs=anchored_seqs(draft), tokens=anchors),
         *_digest_sections(draft, digests),
-        Section(kind="held", seqs=tuple(message.seq for message in draft.held), tokens=held),
+        *opened,
+        Section(
+            kind="held",
+            seqs=tuple(message.seq for message in draft.held if message.seq not in opened_seqs),
+            tokens=held,
+        ),
         Section(kind="tail", seqs=tuple(message.seq for message in draft.tail), tokens=tail),
         Section(kind="passages", seqs=(), tokens=passages),
         Section(kind="recalled", seqs=recalled_seqs(draft.recalled), tokens=recalled - passages),
@@ -197,7 +213,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
                 system=system,
                 state=state,
                 anchors=anchors,
-                digests=digests,
+                digests=digests + brought_back,
                 held=held,
                 tail=tail,
                 recalled=recalled,
@@ -234,6 +250,26 @@ def _digest_sections(draft: Draft, tokens: int) -> list[Section]:
         )
         for shown, share in shares_of(draft.digests, tokens)
     ]
+
+
+def _opened_sections(material: Material, draft: Draft) -> list[Section]:
+    """One for each covered segment whose originals are served; what is held besides is not of them."""
+    held = {message.seq for message in first_draft(material).held}
+    found = []
+    for one in draft.opened:
+        messages = [
+            message for message in draft.held if one.from_seq <= message.seq <= one.to_seq and message.seq not in held
+        ]
+        found.append(
+            Section(
+                kind="digests",
+                seqs=tuple(message.seq for message in messages),
+                tokens=_weight(material, tuple(messages)),
+                level=FULL,
+                segment_id=one.id,
+            )
+        )
+    return found
 
 
 def _positions(shown: ShownSegment) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from app.core.anchors.rendering import anchors_element, seqs_in
 from app.core.anchors.serving import Servable
@@ -11,13 +12,33 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
-from app.core.model.segments import Segment
+from app.core.model.segments import Segment, ShownSegment
 from app.core.model.state import StateSchema
-from app.core.retrieval.choose import Recalled
+from app.core.retrieval.choose import Ranking, Recalled
+from app.core.retrieval.naming import asked_of
 from app.core.retrieval.serving import Passage, Recall
 from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out
 from app.core.state.layout import LeftOut, block_messages, days_element, messages_tokens
 from app.core.text.token_counts import tokens_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """Covered segments that a larger budget serves more of."""
+
+    segments: tuple[Segment, ...] = ()
+    """The newest ones with all their levels, by position."""
+    total: int = 0
+    """How many there are, these included."""
+    room: int | None = None
+    """The most tokens that they may add in a turn; ``None``: whatever an asked budget leaves."""
+    opens: bool = True
+    """Whether originals may be served."""
+    originals: tuple[Message, ...] = ()
+    """Of the segments that are served verbatim, in order."""
+
+
+NO_DETAIL: Final = Detail()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +63,8 @@ class Material:
     """The newest segments with their levels; needed where anchors are, so that digests give way little by little."""
     segments_total: int = 0
     """How many there are, these included."""
+    detail: Detail = NO_DETAIL
+    """What covered segments can be served of in more detail than they are laid out in."""
     recall: Recall | None = None
     """What to recall from, and what a caller brings along."""
     tools: tuple[ToolSpec, ...] = ()
@@ -51,6 +74,20 @@ class Material:
     _ranked: dict[tuple[int, frozenset[int]], Servable] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
+    """What was reckoned for the question, if it was: a copy of this material needs it as well."""
+
+    def ranking(self, recall: Recall) -> Ranking:
+        """How much speaks for each message that may be recalled: reckoned once."""
+        found = next((ranking for known, ranking in self.rankings if known is recall), None)
+        if found is None:
+            found = Ranking(recall.corpus, asked_of(recall.question, recall.corpus))
+            self.rankings[:] = [(recall, found)]
+        return found
+
+    def with_originals(self, originals: Sequence[Message]) -> Material:
+        """With what was read of the segments."""
+        return replace(self, detail=replace(self.detail, originals=tuple(originals)))
 
     def servable(self, draft: Draft) -> Servable:
         """The anchors whose messages a draft does not serve: ranked once for all drafts that serve the same ones."""
@@ -98,6 +135,8 @@ class Draft:
     """Those of the caller."""
     held_days: str = ""
     """The rendered element with the days of the held messages."""
+    opened: tuple[ShownSegment, ...] = ()
+    """Covered segments whose originals stand among the held messages."""
 
     @property
     def through_seq(self) -> int:

@@ -8,7 +8,7 @@ it stands before that message, in one of role ``tool``, acknowledged as the stat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -18,7 +18,7 @@ from app.core.context.served import served_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.reading.labels import role_of
-from app.core.retrieval.choose import MARGIN, Ranking, Recalled
+from app.core.retrieval.choose import MARGIN, Recalled
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.serving import (
@@ -39,6 +39,9 @@ figures."""
 
 DATA_SHARE: Final = Fraction(9, 10)
 """Of that, what tools' data in the state may keep."""
+
+EXPLICIT_MARGIN: Final = 2 * MARGIN
+"""Where a budget can serve segments as well: what is further below the best says less than a segment does."""
 
 APART: Final[Role] = "tool"
 """The role whose recalled messages stand apart from the user's words."""
@@ -81,15 +84,16 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     allotted = _allotment(material, recall, fit, room, base=base, may_cut=may_cut, most=most)
     total = allotted.passages + allotted.recalled
     total, draft = beside_pins(material, fit, room, total)
-    ranking = _ranking(recall) if total else None
-    joined = _joined(material, draft, recall, total, ranking)
+    ranks = bool(total and recall.question)
+    margin = _margin(material, recall)
+    joined = _joined(material, draft, recall, total, margin if ranks else None)
     used = recall_tokens(material, joined)
     if used >= total:
         return joined
     wider = fit(room - used)
     left = room - used - size_of(material, wider) - (0 if wider.left_out else material.unloaded_tokens)
-    if most is None and recall.is_explicit and ranking is not None and left > 0:
-        return _joined(material, wider, recall, used + left, ranking)  # what the rest has no use for
+    if most is None and recall.is_explicit and ranks and left > 0:
+        return _joined(material, wider, recall, used + left, margin)  # what the rest has no use for
     rest = _unserved(wider, joined.recalled)
     return _settled(material, replace(wider, recalled=rest, passages=joined.passages, named=joined.named), joined)
 
@@ -231,25 +235,37 @@ def _fixed(material: Material, whole: Draft) -> int:
     return sum(weight_of(material, message) for message in (*whole.held, *last))
 
 
-def _ranking(recall: Recall) -> Ranking | None:
-    if not recall.question:
-        return None
-    question = asked_of(recall.question, recall.corpus)
-    return Ranking(recall.corpus, question, margin=math.inf if recall.is_explicit else MARGIN)
+def asked_in(material: Material) -> Mapping[int, float]:
+    """By ``seq`` how near messages come to the one that answers best, 0 to 1; none without a question."""
+    recall = material.recall
+    if recall is None or not recall.question:
+        return {}
+    return material.ranking(recall).closeness
 
 
-def _joined(material: Material, draft: Draft, recall: Recall, room: int, ranking: Ranking | None) -> Draft:
-    """The draft with as many passages as fit, in the caller's order, and what is recalled in the rest."""
+def _margin(material: Material, recall: Recall) -> float:
+    """Who asks gets whatever matches; where there are segments to serve instead, only what may be an answer."""
+    if not recall.is_explicit:
+        return MARGIN
+    return EXPLICIT_MARGIN if material.detail.segments else math.inf
+
+
+def _joined(material: Material, draft: Draft, recall: Recall, room: int, margin: float | None) -> Draft:
+    """The draft with as many passages as fit, in the caller's order, and what is recalled in the rest.
+
+    Nothing is recalled without a margin.
+    """
     draft = _with_passages(material, draft, recall.passages, room)
     passages = recall_tokens(material, draft)
-    if ranking is None or room <= passages:
+    if margin is None or room <= passages:
         return draft
+    ranking = material.ranking(recall)
     draft = replace(draft, named=labelled(recall.corpus, material.conversation.locale))
     served = served_seqs(draft)
-    packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served))
+    packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served, margin=margin))
     unused = room - recall_tokens(material, packed)  # packing only reckons, and with one frame
     if packed.recalled and (unused > 0 or any(one.source.role == APART for one in packed.recalled)):
-        packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served))
+        packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served, margin=margin))
     return _within(material, packed, room)
 
 

@@ -89,7 +89,7 @@ class BudgetTooSmallError(InvalidInputError):
 
 
 class NotFoldedError(InvalidInputError):
-    """A level is asked for of something that is no whole covered segment; ``extra["segments"]`` names those there."""
+    """A level is asked for of a range that is not finished, or too long."""
 
     code = "not_folded"
     title = "Not folded"

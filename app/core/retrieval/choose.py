@@ -64,7 +64,7 @@ def choose(
     margin: float = math.inf,
 ) -> tuple[Recalled, ...]:
     """What ``Ranking.packed`` says, for a question that is packed once."""
-    return Ranking(corpus, question, margin=margin).packed(room, served=served)
+    return Ranking(corpus, question).packed(room, served=served, margin=margin)
 
 
 class Ranking:
@@ -73,17 +73,30 @@ class Ranking:
     Args:
         corpus: The messages, also those that are served: what stands around a message speaks for it.
         question: What is asked.
-        margin: How far below the best score a message may be.
     """
 
-    def __init__(self, corpus: Corpus, question: Question, *, margin: float = math.inf) -> None:
+    def __init__(self, corpus: Corpus, question: Question) -> None:
         self._corpus = corpus
-        self._margin = margin
         asks = bool(question.stems or question.months or question.years)
         self._found = features(corpus, question) if asks else {}
         self._values = _scores(self._found, len(corpus.pieces))
 
-    def packed(self, room: int, *, served: Collection[int] = ()) -> tuple[Recalled, ...]:
+    @property
+    def closeness(self) -> dict[int, float]:
+        """By ``seq`` how near a message comes to the one for which most speaks: 1 for that, 0 from ``MARGIN`` on."""
+        corpus, found, values = self._corpus, self._found, self._values
+        if not found or not any(any(found[name]) for name in _LEADING):
+            return {}
+        best = max(values)
+        near: dict[int, float] = {}
+        for index, value in enumerate(values):
+            close = 1 - (best - value) / MARGIN
+            seq = corpus.source(index).seq
+            if close > near.get(seq, 0.0):
+                near[seq] = close
+        return near
+
+    def packed(self, room: int, *, served: Collection[int] = (), margin: float = math.inf) -> tuple[Recalled, ...]:
         """The messages that fit into ``room`` tokens, best value first; empty when nothing matches.
 
         A greedy packing by score less the price of length: what does not fit is passed over for something shorter; of
@@ -92,6 +105,7 @@ class Ranking:
         Args:
             room: Tokens for the messages with their lines and dates.
             served: Positions that are not to be recalled.
+            margin: How far below the best score a message may be.
         """
         corpus, found, values = self._corpus, self._found, self._values
         pieces = [index for index in range(len(corpus.pieces)) if corpus.source(index).seq not in served]
@@ -99,7 +113,7 @@ class Ranking:
             return ()
         packing = _Packing(corpus, values, found, room)
         best = packing.best_pieces(pieces)
-        least = max(values[index] for index in best.values()) - self._margin
+        least = max(values[index] for index in best.values()) - margin
         near = [(message, index) for message, index in best.items() if values[index] >= least]
         costs = {message: _cost(corpus.sources[message]) for message, _ in near}
         worth = {message: values[index] - PRICE * math.log(costs[message]) for message, index in near}

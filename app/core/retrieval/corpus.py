@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from app.core.retrieval.terms import terms
@@ -150,10 +151,16 @@ class Corpus:
         sources: By ``seq``; gaps are allowed, and nothing spreads over them.
         documents: In how many messages each stem stands, over the whole conversation; ``None``: counted here.
         total: Messages in the whole conversation; ``None``: those given.
+        tags: By ``seq``, stems that a message has beside its own words: those that its segment's tags hold.
     """
 
     def __init__(
-        self, sources: Sequence[Source], *, documents: Mapping[str, int] | None = None, total: int | None = None
+        self,
+        sources: Sequence[Source],
+        *,
+        documents: Mapping[str, int] | None = None,
+        total: int | None = None,
+        tags: Mapping[int, Collection[str]] = MappingProxyType({}),
     ) -> None:
         self.sources = tuple(sources)
         labels = labels_of([(source.role, source.text) for source in self.sources])
@@ -162,6 +169,10 @@ class Corpus:
         self.total = max(total or 0, len(self.pieces))
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
         self.words = [words_of(text) for text in self.texts]
+        if tags:
+            self.words = [
+                _with_tags(words, tags.get(self.source(index).seq, ())) for index, words in enumerate(self.words)
+            ]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
         self.postings: defaultdict[str, list[int]] = defaultdict(list)
         for index, words in enumerate(self.words):
@@ -284,6 +295,10 @@ class Corpus:
             runs.append(run)
             before = source
         return sittings, runs
+
+
+def _with_tags(words: Words, tags: Collection[str]) -> Words:
+    return replace(words, counts=Counter({**dict.fromkeys(tags, 1), **words.counts})) if tags else words
 
 
 def _speaker(source: Source, label: Label | None) -> str:

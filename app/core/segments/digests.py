@@ -26,12 +26,15 @@ WAY_BACK: Final = 32
 
 _TOPIC: Final = 80  # characters of a topic inside its marker
 _MARKER: Final = 80  # tokens
-_MOST: Final[Mapping[str, int]] = {"L2": 120, "L3": 60}
+_MOST: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
 """Tokens of a served text: one that outgrew its level must not crowd out the rest."""
 _REMEMBERED: Final = 2_048  # texts: the same few hundred are laid out with one fold, one change of policy, one question
 _SAMPLE: Final = 8_000  # characters of a stored text; more than this is never served
 _SHRINK: Final = 0.8
 _FORMS: Final = 10  # numbers in a row that show every plural form, or the teens', which is the longest
+_ALL: Final[tuple[Level, ...]] = ("L3", "L2", "L1")
+_LAID_OUT: Final[tuple[Level, ...]] = ("L3", "L2")
+"""What a stored layout may show; L1 is served where more was asked for."""
 _SHARES: Final[Mapping[str, int]] = {"marker": 1, "L3": 2, "L2": 4}
 """How many segments have at least their marker before one more has its L3, its L2: of n shown, n ÷ 4 have their L2."""
 
@@ -98,7 +101,7 @@ def serve_digests(
     total = max(total, len(ordered))
     if not levels or not total or room <= 0:
         return ServedDigests()
-    best = next(level for level in LEVELS if level in levels)
+    best = _best(levels)
     newest = ordered[::-1]
     how = _How(best=best, levels=levels, estimator=estimator, say=say)
     taken = _within(_steps(newest, how, room), total, how, room)
@@ -125,7 +128,7 @@ def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
     found: list[_Step] = []
     spent = 0
     for rank, segment in enumerate(newest):
-        for name, line in _forms(segment, how):
+        for name, line in _forms(segment, how, _LAID_OUT):
             step = _Step(
                 order=((rank + 1) * _SHARES[name], _SHARES[name]),
                 rank=rank,
@@ -140,11 +143,33 @@ def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
     return sorted(found, key=lambda one: one.order)
 
 
-def _forms(segment: Segment, how: _How) -> Iterator[tuple[str, str]]:
+def lines_of(
+    segment: Segment, levels: Collection[Level], *, estimator: Estimator = "script", locale: str = FALLBACK
+) -> dict[str, tuple[str, int]]:
+    """The segment's line and its tokens in each of its forms: ``marker``, and those of its levels that may be served.
+
+    Without any level that may be served there is none.
+    """
+    if not levels:
+        return {}
+    how = _How(best=_best(levels), levels=levels, estimator=estimator, say=catalogue_of(locale))
+    return {name: (line, _weight(line, estimator)) for name, line in _forms(segment, how, _ALL)}
+
+
+def element_of(lines: Sequence[str], behind: int, locale: str = FALLBACK) -> str:
+    """The element with these lines, in order, and so many segments behind the marker ``earlier``; empty for nothing."""
+    return _element(lines, behind, catalogue_of(locale)) if lines or behind else ""
+
+
+def _best(levels: Collection[Level]) -> Level:
+    return next(level for level in LEVELS if level in levels)
+
+
+def _forms(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tuple[str, str]]:
     """The segment's line in each of its forms, the shortest first."""
     marker = render(_marker(segment, how.best))
     yield "marker", marker
-    for level in LEVELS[:0:-1]:
+    for level in offered:
         stored = segment.levels.get(level) if level in how.levels else None
         text = _served(stored.text, _MOST[level]) if stored else ""
         if text:

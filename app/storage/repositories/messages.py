@@ -141,6 +141,16 @@ class MessageRepository(Repository):
         wanted = ~col(MessageRow.is_command) if superseded else _SPOKEN
         return await self._messages(_of(conversation_id).where(wanted, _seq.between(from_seq, to_seq)).order_by(_seq))
 
+    async def within(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
+        """Messages of these ranges, each inclusive, in order, without commands and superseded replies."""
+        if not ranges:
+            return []
+        firsts, lasts = (literal(list(seqs), ARRAY(BigInteger)) for seqs in zip(*ranges, strict=True))
+        wanted = func.unnest(firsts, lasts).table_valued("first", "last", name="wanted").render_derived()
+        inside = select(wanted.c.first).where(_seq.between(wanted.c.first, wanted.c.last)).exists()
+        between = _seq.between(min(first for first, _ in ranges), max(last for _, last in ranges))
+        return await self._messages(_of(conversation_id).where(_SPOKEN, between, inside).order_by(_seq))
+
     async def span(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
         """Messages of a range, inclusive, commands too."""
         return await self._messages(_of(conversation_id).where(_seq.between(from_seq, to_seq)).order_by(_seq))
@@ -390,6 +400,10 @@ class MessageRepository(Repository):
         a small one no more than the messages that hold stems.
         """
         return await Narrowing(self._session, conversation_id).sources(stems, limit=limit, neighbours=neighbours)
+
+    async def sources_at(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Source]:
+        """These messages as recall sees them, in order."""
+        return await Narrowing(self._session, conversation_id).at(seqs)
 
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int

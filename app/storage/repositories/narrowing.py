@@ -101,6 +101,10 @@ class Narrowing:
             total=total,
         )
 
+    async def at(self, seqs: Sequence[int]) -> list[Source]:
+        """``MessageRepository.sources_at``."""
+        return await self._read(seqs)
+
     async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
         """``MessageRepository.holding``."""
         conditions = [_holds(text) for text in texts]

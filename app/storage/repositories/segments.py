@@ -16,7 +16,7 @@ from sqlmodel import col
 
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
-from app.core.model.segments import LEVELS, Level, Segment, SegmentLevel
+from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentLevel
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.leases import now
@@ -24,9 +24,11 @@ from app.storage.repositories.mapping import columns, value, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
 
 _SERVED: Final[tuple[Level, ...]] = ("L2", "L3")
+_TAGS: Final[tuple[Level, ...]] = ("L3",)
 _FIXED: Final = frozenset({"id", "conversation_id", "from_seq", "to_seq", "is_current", "created_at", "levels"})
 """What erasure leaves as it is."""
 _NUMBERED: Final = "_[0-9]+$"
+_SHORTEST: Final = 2  # letters of a stem that are looked for in any case
 _BIGINTS: Final = ARRAY(BigInteger)
 _TEXTS: Final = ARRAY(Text)
 _LEVEL: Final = tuple(item.name for item in fields(SegmentLevel))
@@ -87,10 +89,27 @@ class SegmentRepository(Repository):
         in_order = found if page.order == "asc" else found[::-1]
         return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
 
-    async def newest(self, conversation_id: UUID, *, limit: int) -> list[Segment]:
-        """The newest current ones, with their L2 and L3, by ``from_seq``; one query, bounded by ``limit``."""
+    async def newest(self, conversation_id: UUID, *, limit: int, levels: Collection[Level] = _SERVED) -> list[Segment]:
+        """The newest current ones with these levels, by ``from_seq``; one query, bounded by ``limit``."""
         statement = select(SegmentRow).where(_of(conversation_id), _CURRENT).order_by(_from.desc()).limit(limit)
-        return await self._whole(statement, _SERVED)
+        return await self._whole(statement, levels)
+
+    async def tagged(self, conversation_id: UUID, stems: Sequence[str], *, limit: int) -> list[Segment]:
+        """The newest current ones whose L3, told by a model, may hold a word with one of these stems; with their L3.
+
+        What code wrote holds no word that the messages do not.
+        """
+        if not stems:
+            return []
+        level = SegmentLevelRow
+        patterns = [f"%{_literal(stem[: max(len(stem) - 1, _SHORTEST)])}%" for stem in stems]
+        told = (
+            select(col(level.segment_id))
+            .where(col(level.conversation_id) == conversation_id, col(level.level) == "L3")
+            .where(col(level.made_by) != EXTRACTIVE, func.lower(col(level.text)).like(any_(literal(patterns, _TEXTS))))
+        )
+        picked = select(SegmentRow).where(_of(conversation_id), _CURRENT, _id.in_(told)).order_by(_from.desc())
+        return await self._whole(picked.limit(limit), _TAGS)
 
     async def count(self, conversation_id: UUID) -> int:
         """How many are current."""
@@ -260,6 +279,11 @@ def _ids_of_chain(conversation_id: UUID, version: int) -> Any:
 
 def _of(conversation_id: UUID) -> Any:
     return col(SegmentRow.conversation_id) == conversation_id
+
+
+def _literal(text_: str) -> str:
+    """As a part of a pattern that stands for itself alone."""
+    return text_.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
 
 
 def _levels_of(conversation_id: UUID, segment_id: str) -> tuple[Any, ...]:

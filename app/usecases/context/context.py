@@ -12,10 +12,11 @@ from uuid import UUID
 
 import structlog
 
-from app.core.context.assembly import AssembledContext, Material, assemble, exceeds
+from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_of
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.eliding import LARGE
 from app.core.context.fitting import DIGEST_SHARE
+from app.core.context.opening import places_to_read
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.policies.policy import Budgets
@@ -27,7 +28,7 @@ from app.core.text.token_counts import estimate_text, tokens_of, weigh
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
 from app.usecases.history.appending import MessageDraft
-from app.usecases.shared.layouts import MOST_ANCHORS, digestible, held_messages
+from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -112,7 +113,9 @@ class ContextService:
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             resolved = self._shell.resolver(conversation, model=model).bringing(brought)
-            material = chosen(await load(uow, resolved, budget, all_anchors=asked.makes_room), asked.wanted)
+            room = self._room_for_detail(resolved, budget, asked)
+            loaded = await load(uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room)
+            material = chosen(loaded, asked.wanted)
         material = _with_question_held(material) if asked.in_turn else material
         begins = bool(material.tail) and material.tail[-1].role == "user"
         started = self._shell.clock.monotonic()
@@ -124,12 +127,25 @@ class ContextService:
             if not asked.in_turn:
                 raise
             log.warning("recall.failed", error=type(error).__name__)
-            context = await self._put_together(material, budget)
+            context = await self._put_together(tenant_id, material, budget)
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return Looked(context=context, recall_ms=took, begins_answer=begins)
+
+    def _room_for_detail(self, resolved: Resolved, budget: int | None, asked: Asked) -> int | None:
+        """What segments may be served of in more detail: what was asked for, or what a turn's larger model has more.
+
+        In turns only where the policy gives anchors all the room there is: the others save tokens. The layout is that
+        of the conversation's own model, and stays.
+        """
+        if budget is not None:
+            return budget
+        if not asked.in_turn or resolved.policy.anchor_share is not None:
+            return None
+        own = self._shell.resolver(resolved.conversation).budgets.budget
+        return max(resolved.budgets.budget - own, 0) or None
 
     async def _record(self, tenant_id: UUID, conversation_id: UUID, looked: Looked, record_id: UUID) -> None:
         """A measure: a turn goes on without it."""
@@ -146,12 +162,26 @@ class ContextService:
     ) -> AssembledContext:
         question = question_in(material, asked, budget=budget)
         if not question and not asked.passages:
-            return await self._put_together(material, budget)
+            return await self._put_together(tenant_id, material, budget)
         async with self._shell.uow(tenant_id) as uow:
             gathered = await gather(uow, material, asked, question, budget=budget)
-        return await asyncio.to_thread(lambda: _assembled(with_gathered(material, gathered), budget))
+        asking = await asyncio.to_thread(with_gathered, material, gathered)
+        return await asyncio.to_thread(_assembled, await self._with_originals(tenant_id, asking, budget), budget)
 
-    async def _put_together(self, material: Material, budget: int | None) -> AssembledContext:
+    async def _with_originals(self, tenant_id: UUID, material: Material, budget: int | None) -> Material:
+        """With the messages of the segments that there is room for."""
+        if not material.detail.segments:
+            return material
+        places = await asyncio.to_thread(places_to_read, material, room_of(material, budget))
+        if not places:
+            return material
+        async with self._shell.uow(tenant_id) as uow:
+            return material.with_originals(await uow.messages.within(material.conversation.id, places))
+
+    async def _put_together(self, tenant_id: UUID, material: Material, budget: int | None) -> AssembledContext:
+        if material.detail.segments:
+            material = await self._with_originals(tenant_id, material, budget)
+            return await asyncio.to_thread(_assembled, material, budget)
         if len(material.tail) + len(material.held) + len(material.segments) <= ON_LOOP:
             return _assembled(material, budget)
         return await asyncio.to_thread(_assembled, material, budget)
@@ -173,11 +203,17 @@ def _with_question_held(material: Material) -> Material:
 
 
 async def load(
-    uow: UnitOfWork, resolved: Resolved, budget: int | None = None, *, all_anchors: bool = False
+    uow: UnitOfWork,
+    resolved: Resolved,
+    budget: int | None = None,
+    *,
+    all_anchors: bool = False,
+    detail_room: int | None = None,
 ) -> Material:
     """Read what a context can be made of: one query for the tail, bounded by the budget.
 
-    Anchors and segments are read only where something has to be left out, or may have to (``all_anchors``).
+    Anchors and segments are read only where something has to be left out, or may have to (``all_anchors``), and the
+    segments' details where they have room (``detail_room``).
     """
     conversation, budgets = resolved.conversation, resolved.budgets
     tail = await uow.messages.newest(
@@ -200,7 +236,11 @@ async def load(
         tools=resolved.tools,
         schema_tokens=resolved.schema_tokens,
     )
-    if not all_anchors and not exceeds(material, budget=budget):
+    is_cut = exceeds(material, budget=budget)
+    if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:
+        detail = await detail_of(uow, resolved)
+        material = replace(material, detail=replace(detail, room=None if budget is not None else detail_room))
+    if not (all_anchors or is_cut or material.detail.segments):
         return material
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)

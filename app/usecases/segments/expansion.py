@@ -18,7 +18,6 @@ from app.core.model.errors import (
     ConflictError,
     FieldError,
     InvalidInputError,
-    NotFoldedError,
     NotFoundError,
     SummarizerFailedError,
 )
@@ -48,6 +47,7 @@ from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_hash, extractive_level
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.segments.detailing import DetailService
+from app.usecases.segments.ranges import segment_of_range
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -56,8 +56,6 @@ MOST_TOKENS: Final = 8_000
 """Tokens of a page where nothing else is asked for."""
 MOST_ROWS: Final = 100
 """Messages, segments or anchors on one page."""
-MOST_NAMED: Final = 10
-"""Segments that a refusal names."""
 MOST_ANCHORS: Final = 200
 """Anchors shown beside a segment, the last ones."""
 RETRY_AFTER: Final = 15.0
@@ -189,7 +187,9 @@ class ExpansionService:
         *,
         idem: Idem | None = None,
     ) -> Expanded:
-        """Make a level of a covered segment now, and show its first page; one that stands as it would be made stays.
+        """Make a level of a segment, or of any finished range, and show its first page.
+
+        One that stands as it would be made stays.
 
         Args:
             tenant_id: Whose.
@@ -201,7 +201,7 @@ class ExpansionService:
 
         Raises:
             NotFoundError: There is no such conversation or segment.
-            NotFoldedError: That is no whole segment of the present state.
+            NotFoldedError: The range is not finished, or too long.
             RateLimitedError: The hour's model calls are used up.
             SummarizerFailedError: The model wrote nothing usable; what there was stays.
         """
@@ -209,17 +209,26 @@ class ExpansionService:
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             resolved = shell.resolver(await uow.conversations.get(conversation_id))
-            segment = await _at(uow, resolved.conversation, (before["from_seq"], before["to_seq"]) if before else place)
+        segment = await self._at(
+            tenant_id, conversation_id, (before["from_seq"], before["to_seq"]) if before else place
+        )
         if not before and wanted is not None:
             await self._make(tenant_id, resolved, segment, wanted)
         async with shell.uow(tenant_id) as uow:
             again = await done_before(uow, idem, shell.clock.now())
-            segment = await _at(uow, resolved.conversation, (segment.from_seq, segment.to_seq))
+            segment = (await uow.segments.of_ranges(conversation_id, [(segment.from_seq, segment.to_seq)]))[0]
             shown = await _page_of(uow, segment, level, _Asked(max_tokens=MOST_TOKENS, after=None))
             if not again:  # by its range: an id may have to change one day
                 await record(uow, idem, {"from_seq": segment.from_seq, "to_seq": segment.to_seq}, 200)
                 await uow.commit()
         return shown
+
+    async def _at(self, tenant_id: UUID, conversation_id: UUID, place: str | tuple[int, int]) -> Segment:
+        """The segment of that id, or of that range. Raises ``NotFoundError`` and ``NotFoldedError``."""
+        if not isinstance(place, str):
+            return await segment_of_range(self._shell, tenant_id, conversation_id, *place)
+        async with self._shell.uow(tenant_id) as uow:
+            return await _segment(uow, conversation_id, place)
 
     async def _make(self, tenant_id: UUID, resolved: Resolved, segment: Segment, level: Level) -> None:
         """By code in any case, so that there is one; then an L1 by the model, where one writes them."""
@@ -266,31 +275,6 @@ async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _
     wanted = LEVEL_OF[level]
     page = await _originals(uow, segment, asked) if wanted is None else _text(segment, wanted, asked)
     return replace(page, anchors=await _anchors_in(uow, segment))
-
-
-async def _at(uow: UnitOfWork, conversation: Conversation, place: str | tuple[int, int]) -> Segment:
-    """The covered segment at that place. Raises ``NotFoundError`` and ``NotFoldedError``."""
-    if isinstance(place, str):
-        segment = await _segment(uow, conversation.id, place)
-        if segment.is_current:
-            return segment
-        place = (segment.from_seq, segment.to_seq)
-    exact = [one for one in await uow.segments.of_ranges(conversation.id, [place]) if one.is_current]
-    if exact:
-        return exact[0]
-    raise await _not_folded(uow, conversation, *place)
-
-
-async def _not_folded(uow: UnitOfWork, conversation: Conversation, first: int, last: int) -> NotFoldedError:
-    boundary = conversation.boundary_seq
-    if last < first or last > boundary:
-        message = f"only folded messages have levels, those up to {boundary}: compact first, or ask for less"
-        return NotFoldedError(message, errors=[FieldError(field="to_seq", message=message)])
-    near = (await uow.segments.within(conversation.id, first, last))[:MOST_NAMED]
-    there = ", ".join(f"{one.id} ({one.from_seq} to {one.to_seq})" for one in near) or "none"
-    message = f"levels are made of one whole segment at a time; in this range there are: {there}"
-    segments = [{"segment_id": one.id, "from_seq": one.from_seq, "to_seq": one.to_seq} for one in near]
-    return NotFoldedError(message, errors=[FieldError(field="from_seq", message=message)], extra={"segments": segments})
 
 
 async def _segment(uow: UnitOfWork, conversation_id: UUID, segment_id: str) -> Segment:

@@ -10,9 +10,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.anchors.serving import serve
+from app.core.context.drafts import Detail
 from app.core.model.conversation import Layout, Message
 from app.core.model.policies.allotments import digest_room
 from app.core.model.records import Page
+from app.core.model.segments import LEVELS, Segment
 from app.core.model.state import StateSchema
 from app.core.segments.digests import WAY_BACK
 from app.core.state.digesting import Digestible
@@ -26,6 +28,8 @@ MOST_ANCHORS: Final = 4_000
 """Active anchors, the newest, that one layout looks at: bounds the work whatever the history."""
 MOST_SEGMENTS: Final = 200
 """Segments, the newest, likewise; weighing their digests takes about a millisecond each."""
+MOST_DETAILED: Final = 400
+"""Segments, the newest, that a larger budget serves more of."""
 ON_LOOP: Final = 48
 """Segments: more than this are looked at off the event loop."""
 MOST_OUTDATED: Final = 200
@@ -114,11 +118,24 @@ async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, r
     if not covered:
         return source
     total = await uow.segments.count(resolved.conversation.id) - (len(newest) - len(covered))
+    return replace(source, segments=await _present(uow, resolved, covered), total=total)
+
+
+async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
+    """The newest covered segments with all their levels; as many whatever the budget, so that more adds to less."""
+    id_ = resolved.conversation.id
+    found = await uow.segments.newest(id_, limit=MOST_DETAILED, levels=LEVELS)
+    if not found:
+        return Detail()
+    return Detail(segments=tuple(await _present(uow, resolved, found)), total=await uow.segments.count(id_))
+
+
+async def _present(uow: UnitOfWork, resolved: Resolved, segments: Sequence[Segment]) -> list[Segment]:
+    """The segments without what corrections took back."""
     page = Page(limit=MOST_OUTDATED, order="desc")
     outdated, _ = await uow.anchors.page(resolved.conversation.id, page, status="superseded")
-    work = partial(without_outdated, covered, [one.content for one in outdated])
-    shown = work() if len(covered) <= ON_LOOP else await asyncio.to_thread(work)
-    return replace(source, segments=shown, total=total)
+    work = partial(without_outdated, segments, [one.content for one in outdated])
+    return work() if len(segments) <= ON_LOOP else await asyncio.to_thread(work)
 
 
 def _kept_room(layout: Layout | None) -> int | None:

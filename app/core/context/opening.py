@@ -1,0 +1,209 @@
+"""What a larger budget serves more of: covered segments in more detail than the state block was laid out with.
+
+The newest, the most important and, with a question, the most related segments come back as their originals (L0), which
+stand as messages before the tail; others are told in the block at L1, L2 or L3. Which, says ``segments.budgeting``.
+Nothing that is served already goes for it, and a conversation asked for no budget stays as it was laid out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.core.context.drafts import Draft, Material, first_draft, says_something, size_of, with_held
+from app.core.context.joining import asked_in, recall_tokens
+from app.core.model.conversation import Message
+from app.core.model.segments import LEVELS, Segment, ShownSegment
+from app.core.segments.budgeting import TOLD, Form, Step, steps_of, weight, within
+from app.core.segments.digests import WAY_BACK, element_of, lines_of
+from app.core.state.digesting import Digests
+from app.core.text.token_counts import tokens_of
+
+FULL: Final = "full"
+_NONE: Final = "none"
+_AROUND: Final = 16
+"""Tokens of the line that dates a segment's originals, rounded up."""
+_ROUNDS: Final = 3
+"""What is recalled gives way to a segment that holds it, and leaves room for another one."""
+
+
+def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
+    """First and last ``seq`` of the segments whose originals a budget can serve, whatever is recalled beside them.
+
+    Args:
+        material: With the segments' details.
+        room: Tokens after the system prompt.
+    """
+    draft = first_draft(material)
+    plan = _Plan(material, draft)
+    taken = within(plan.steps, _free(material, draft, room))
+    return [(one.from_seq, one.to_seq) for one in plan.opened_by(taken)]
+
+
+def with_detail(material: Material, draft: Draft, room: int) -> Draft:
+    """The draft with as much detail as fits into what it leaves of ``room`` tokens; as it is where something had to go.
+
+    Args:
+        material: With the segments' details, and the originals that ``places_to_read`` says.
+        draft: With what is recalled.
+        room: Tokens after the system prompt.
+    """
+    laid_out = first_draft(material)
+    if not material.detail.segments or draft.left_out or draft.digests != laid_out.digests:
+        return draft
+    plan = _Plan(material, draft)
+    found, free = draft, _free(material, draft, room)
+    for _ in range(_ROUNDS):
+        taken = within(plan.steps, free)
+        while taken and (excess := _size(material, plan.served(taken)) - room) > 0:
+            while taken and excess > 0:
+                excess -= taken.pop().tokens
+        found = plan.served(taken) if taken else found
+        gained = len(draft.recalled) - len(found.recalled)
+        left = room - _size(material, found)
+        if not gained or left <= 0 or len(taken) == len(plan.steps):
+            break
+        free = sum(step.tokens for step in taken) + left
+    return found
+
+
+def _free(material: Material, draft: Draft, room: int) -> int:
+    left = room - _size(material, draft) - material.unloaded_tokens
+    left -= 0 if draft.digests.element else WAY_BACK
+    most = material.detail.room
+    if most is None:
+        return left
+    while most > max(left, 0):
+        most //= 2  # coarse: what is served stays the same for many messages
+    return most
+
+
+def _size(material: Material, draft: Draft) -> int:
+    return size_of(material, draft) + recall_tokens(material, draft)
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A form with what stands for it in the block."""
+
+    form: Form
+    line: str = ""
+
+
+class _Plan:
+    """The segments of a draft, each in the forms that it could have."""
+
+    def __init__(self, material: Material, draft: Draft) -> None:
+        self._material = material
+        self._draft = draft
+        self._segments = material.detail.segments
+        shown = {one.id: one.level or "marker" for one in draft.digests.segments}
+        known = {segment.id for segment in self._segments}
+        relations = _relations(material, self._segments)
+        self._options = [
+            list(self._options_of(segment, shown.get(segment.id, _NONE), worth))
+            for segment, worth in zip(self._segments, self._worths(relations), strict=True)
+        ]
+        forms = [[option.form for option in options] for options in self._options]
+        self.steps: list[Step] = steps_of(forms) if shown.keys() <= known else []
+        """In the order in which they are taken; none where the block shows a segment that was not read."""
+
+    def opened_by(self, taken: Sequence[Step]) -> list[Segment]:
+        """Those that these steps serve as their originals."""
+        return [
+            segment
+            for segment, option in zip(self._segments, self._chosen(taken), strict=True)
+            if option.form.name == FULL
+        ]
+
+    def served(self, taken: Sequence[Step]) -> Draft:
+        """The draft with these steps taken."""
+        chosen = list(zip(self._segments, self._chosen(taken), strict=True))
+        told = [(segment, option) for segment, option in chosen if option.line]
+        opened = [segment for segment, option in chosen if option.form.name == FULL]
+        behind = max(self._material.detail.total - len(told) - len(opened), 0)
+        locale = self._material.conversation.locale
+        digests = Digests(
+            element=element_of([option.line for _, option in told], behind, locale),
+            segments=tuple(_shown(segment, option.form.name) for segment, option in told),
+        )
+        originals = [one for segment in opened for one in self._originals_of(segment)]
+        known = {message.seq for message in self._draft.held}
+        added = [one for one in originals if one.seq not in known and says_something(one)]
+        held = tuple(sorted((*self._draft.held, *added), key=lambda message: message.seq))
+        seqs = {message.seq for message in held}
+        draft = replace(
+            self._draft,
+            digests=digests,
+            opened=tuple(_shown(segment, FULL) for segment in opened),
+            recalled=tuple(one for one in self._draft.recalled if one.source.seq not in seqs),
+        )
+        return with_held(self._material, draft, held) if added else draft
+
+    def _chosen(self, taken: Sequence[Step]) -> list[_Option]:
+        last = {step.segment: step.form for step in taken}
+        return [options[last.get(place, 0)] for place, options in enumerate(self._options)]
+
+    def _options_of(self, segment: Segment, present: str, worth: float) -> Iterator[_Option]:
+        """The present form first, then the better ones."""
+        material = self._material
+        lines = lines_of(
+            segment,
+            material.policy.levels,
+            estimator=material.policy.estimator,
+            locale=material.conversation.locale,
+        )
+        names = [*lines]
+        value = worth * segment.tokens
+        if present == _NONE:
+            yield _Option(Form(_NONE, 0, 0.0))
+        else:
+            line, tokens = lines[present] if present in lines else lines["marker"]
+            yield _Option(Form(present, tokens, value * TOLD[present]), line)
+            names = names[names.index(present) + 1 :] if present in names else []
+        for name in names:
+            line, tokens = lines[name]
+            yield _Option(Form(name, tokens, value * TOLD[name]), line)
+        if material.detail.opens:
+            yield _Option(Form(FULL, self._full_tokens(segment), value * TOLD[FULL]))
+
+    def _full_tokens(self, segment: Segment) -> int:
+        """What its originals weigh: as its row says, so that it is the same before and after they are read."""
+        covered, estimator = self._material.conversation.covered, self._material.policy.estimator
+        whole = tokens_of(covered.tokens, covered.bytes, estimator)
+        return -(-segment.tokens * whole // max(covered.tokens, 1)) + _AROUND
+
+    def _originals_of(self, segment: Segment) -> Sequence[Message]:
+        originals = self._material.detail.originals
+        first = bisect_left(originals, segment.from_seq, key=lambda message: message.seq)
+        return originals[first : bisect_right(originals, segment.to_seq, key=lambda message: message.seq)]
+
+    def _worths(self, relations: Mapping[str, float]) -> Iterator[float]:
+        count = len(self._segments)
+        anchors = sorted(anchor.seq for anchor in self._material.anchors)
+        for place, segment in enumerate(self._segments):
+            quoted = bisect_right(anchors, segment.to_seq) - bisect_left(anchors, segment.from_seq)
+            told = len(segment.identifiers) + 2 * quoted
+            yield weight(
+                rank=count - 1 - place,
+                importance=min(told / max(2 * segment.messages, 1), 1.0),
+                relation=relations.get(segment.id, 0.0),
+            )
+
+
+def _shown(segment: Segment, name: str) -> ShownSegment:
+    level = next((level for level in LEVELS if level == name), None)
+    return ShownSegment(id=segment.id, level=level, from_seq=segment.from_seq, to_seq=segment.to_seq)
+
+
+def _relations(material: Material, segments: Sequence[Segment]) -> dict[str, float]:
+    """How much each segment has to do with the question: as much as the message in it that has most."""
+    closeness = asked_in(material)
+    found: dict[str, float] = {}
+    seqs = sorted(closeness)
+    for segment in segments:
+        inside = seqs[bisect_left(seqs, segment.from_seq) : bisect_right(seqs, segment.to_seq)]
+        found[segment.id] = max((closeness[seq] for seq in inside), default=0.0)
+    return found

@@ -1,0 +1,104 @@
+"""Which detail each segment gets of a budget: the upgrades that tell most for their tokens, in one fixed order.
+
+A multiple-choice knapsack: of each segment exactly one form is served. Forms beneath the upper convex hull of value
+over tokens are passed over, and the steps along the hulls are taken greedily by value per token; what is taken is the
+optimum of the linear relaxation but for its last step (Sinha and Zoltners, The Multiple-Choice Knapsack Problem,
+Operations Research 27(3), 1979; Kellerer, Pferschy and Pisinger, Knapsack Problems, 2004, chapter 11). As the order
+does not depend on the room, and the first step without room ends the taking, more room never takes a step back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+TOLD: Final[Mapping[str, float]] = {"marker": 0.02, "L3": 0.15, "L2": 0.25, "L1": 0.45, "full": 1.0}
+"""What a segment's form is worth beside its originals.
+
+Chosen between the shares of its content words and of its tokens that stand there (``python -m bench.budgets``) and what
+they are good for: a keyword leads to a sentence, and a sentence answers.
+"""
+
+NEWEST: Final = 2.0
+"""What the newest segment is worth more per token than one of long ago, …"""
+NEW: Final = 4
+"""… and by how many segments further back that is half as much."""
+IMPORTANT: Final = 1.0
+"""What a segment full of exact values and protected messages is worth more."""
+RELATED: Final = 4.0
+"""What the segment that a question is about is worth more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way of serving a segment."""
+
+    name: str
+    tokens: int
+    """What the context weighs more with it than without the segment."""
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From one form of a segment to a better one."""
+
+    segment: int
+    """Its place in the list of all."""
+    form: int
+    """The place of the better form among the segment's."""
+    tokens: int
+    """What it adds; of a form that is shorter as well as better less than nothing."""
+    gain: float
+
+    @property
+    def slope(self) -> float:
+        """Value per token."""
+        return self.gain / self.tokens if self.tokens > 0 else math.inf
+
+
+def weight(*, rank: int, importance: float, relation: float) -> float:
+    """What a token of a segment is worth, beside one of long ago that nothing speaks for.
+
+    Args:
+        rank: Segments that are newer.
+        importance: 0 to 1.
+        relation: To the question, 0 to 1.
+    """
+    return 1 + NEWEST / (1 + rank / NEW) + IMPORTANT * importance + RELATED * relation
+
+
+def steps_of(segments: Sequence[Sequence[Form]]) -> list[Step]:
+    """All steps worth taking, in the order in which they are taken: by value per token, of equals the newest first.
+
+    Args:
+        segments: In the order of the conversation; of each first the form in which it stands already.
+    """
+    steps = [step for place, forms in enumerate(segments) for step in _hull(place, forms)]
+    return sorted(steps, key=lambda step: (-step.slope, -step.segment))  # stable: a segment's own stay in order
+
+
+def within(steps: Iterable[Step], room: int) -> list[Step]:
+    """The first steps, as many as fit into ``room`` tokens."""
+    taken: list[Step] = []
+    for step in steps:
+        room -= step.tokens
+        if room < 0:
+            break
+        taken.append(step)
+    return taken
+
+
+def _hull(place: int, forms: Sequence[Form]) -> Iterator[Step]:
+    """From the first form along the upper convex hull, each step flatter than the one before."""
+    at = 0
+    while better := [
+        Step(place, number, form.tokens - forms[at].tokens, form.value - forms[at].value)
+        for number, form in enumerate(forms)
+        if form.value > forms[at].value
+    ]:
+        best = max(better, key=lambda step: (step.slope, step.gain))
+        yield best
+        at = best.form

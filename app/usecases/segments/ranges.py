@@ -1,0 +1,107 @@
+"""A segment for a range that somebody names: as the compaction would store it, folded or not.
+
+It stands beside the segments of the present state and is none of them: no list shows it and no block serves it, but its
+id resolves for ever, an erasure reaches it, and a compaction that cuts the same range takes it over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from app.core.model.conversation import Conversation, Message
+from app.core.model.errors import ConflictError, FieldError, NotFoldedError
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.redaction import redact_message
+from app.core.model.segments import CutSegment, Segment
+from app.core.planning.ranges import FOLLOWING, is_finished
+from app.core.segments.describing import describe
+from app.core.segments.naming import ids_for, stem_of
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.shell import Shell
+
+MOST_MESSAGES: Final = 1_000
+MOST_TOKENS: Final = 32_000
+"""Of a range: a level is made of it in one go."""
+_TRIES: Final = 5  # an erasure came between reading and writing: read again
+
+
+async def segment_of_range(shell: Shell, tenant_id: UUID, conversation_id: UUID, first: int, last: int) -> Segment:
+    """The segment with exactly this range, made where there is none.
+
+    Raises:
+        NotFoundError: There is no such conversation.
+        NotFoldedError: The range is not finished, is too long, or nothing is said in it.
+    """
+    for _ in range(_TRIES):
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            if known := await uow.segments.of_ranges(conversation_id, [(first, last)]):
+                return known[0]
+            policy = shell.resolver(conversation).policy
+            spoken = await _finished(uow, conversation, policy, first, last)
+        cut = await asyncio.to_thread(_described, spoken, first, last)
+        async with shell.uow(tenant_id) as uow:
+            present = await uow.conversations.lock(conversation_id)
+            if known := await uow.segments.of_ranges(conversation_id, [(first, last)]):
+                return known[0]
+            if present.content_epoch == conversation.content_epoch:
+                segment = await _stored(uow, conversation_id, cut, shell.clock.now())
+                await uow.commit()
+                return segment
+    raise ConflictError("the conversation changes too fast; try again")
+
+
+async def _finished(
+    uow: UnitOfWork, conversation: Conversation, policy: CompactionPolicy, first: int, last: int
+) -> list[Message]:
+    """What is said in the range."""
+    if last < first or last > conversation.last_seq:
+        raise _refused(f"the conversation ends with message {conversation.last_seq}: ask for less")
+    if last - first >= MOST_MESSAGES:
+        raise _refused(f"a level is made of at most {MOST_MESSAGES} messages at a time: ask for less")
+    outline = await uow.messages.outline(conversation.id, after_seq=first - 1, limit=last - first + 1 + FOLLOWING)
+    complete = not outline or outline[-1].seq == conversation.last_seq
+    if not is_finished(outline, last, complete=complete, estimator=policy.estimator):
+        raise _refused(
+            "only finished messages have levels: the range holds a question that is not answered yet, or parts a tool"
+            " call from its result"
+        )
+    if sum(item.token_count for item in outline if item.seq <= last) > MOST_TOKENS:
+        raise _refused(f"a level is made of at most {MOST_TOKENS} tokens at a time: ask for less")
+    spoken = [one for one in await uow.messages.between(conversation.id, first, last) if one.status != "erased"]
+    if not spoken:
+        raise _refused("nothing is said in this range")
+    return spoken
+
+
+def _refused(message: str) -> NotFoldedError:
+    return NotFoldedError(message, errors=[FieldError(field="to_seq", message=message)])
+
+
+def _described(spoken: Sequence[Message], first: int, last: int) -> CutSegment:
+    return replace(describe([redact_message(message) for message in spoken]), from_seq=first, to_seq=last)
+
+
+async def _stored(uow: UnitOfWork, conversation_id: UUID, cut: CutSegment, now: datetime) -> Segment:
+    taken = await uow.segments.ids_like(conversation_id, [stem_of(cut.topic)])
+    segment = Segment(
+        id=ids_for([cut.topic], taken)[0],
+        conversation_id=conversation_id,
+        from_seq=cut.from_seq,
+        to_seq=cut.to_seq,
+        topic=cut.topic,
+        started_at=cut.started_at,
+        ended_at=cut.ended_at,
+        messages=cut.messages,
+        tokens=cut.tokens,
+        identifiers=cut.identifiers,
+        is_current=False,
+        created_at=now,
+    )
+    await uow.segments.add([segment])
+    return segment

@@ -1,0 +1,251 @@
+"""Budgets: what of a conversation is served as they grow, with and without a question.
+
+``python -m bench.budgets [--data file.jsonl …] [--every n] [--write]`` folds each conversation of LoCoMo and each
+made-up talk as a whole with the offline model, its segments cut, told and laid out as the service does it, and
+assembles a context for each question within 5 to 100 % of the conversation's own tokens, with the question as ``query``
+and without one. Printed are, of each budget,
+
+* evidence: whether the text of every message that holds the answer stands in the context;
+* words: the share of the answer's content words that stand in it;
+
+for what is served now, for what was served before (the block as it was laid out, and with a question all that matches)
+and for the newest messages that fit. Beside them the share of a segment's content words that each level tells. Nothing
+of the data is printed or kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from app.core.context.assembly import Material
+from app.core.context.drafts import Detail
+from app.core.context.opening import places_to_read
+from app.core.model.errors import BudgetTooSmallError
+from app.core.model.overlap import message_text
+from app.core.model.policies.allotments import digest_room
+from app.core.model.segments import LEVELS, Level, Segment, SegmentLevel
+from app.core.retrieval.serving import Recall
+from app.core.segments.describing import describe
+from app.core.segments.extractive import level_text
+from app.core.segments.segmentation import split_into_segments
+from app.core.state.digesting import Digestible
+from app.core.state.layout import with_digests
+from app.core.text.token_counts import estimate_text
+from app.core.text.words import GENERIC_STEMS, stems
+from bench.fidelity_made import FOLDER
+from bench.measurements import write
+from bench.recall_baselines import Baselines
+from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, room_of, said, talks
+from bench.replay import Replay
+from bench.report import write_json
+from bench.survival import DATA
+
+SHARES: Final = (0.05, 0.10, 0.20, 0.40, 0.70, 1.00)
+NOW: Final = "served now"
+BEFORE: Final = "served before"
+NEWEST: Final = "newest first"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What was served for one question at one size."""
+
+    talk: str
+    name: str
+    asks: bool
+    """Whether the question was given."""
+    share: float
+    evidence: bool
+    words: float | None
+    """``None``: the answer has no content words."""
+    tokens: int
+
+
+class Told:
+    """A talk in the service's hands: folded as a whole, its segments laid out."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        replay = said(talk.messages, fold=True)
+        self.segments = segments_of(replay)
+        self._messages = replay.messages
+        self._material = laid_out(replay, self.segments)
+        self._corpus = corpus_in(replay)
+        self._newest = Baselines(talk.texts).all()[NEWEST]
+
+    def rows(self, every: int) -> Iterator[Row]:
+        """Every n-th question at every size."""
+        for share in SHARES:
+            room = room_of(self.talk, share)
+            plain = {name: self._served(name, "", room) for name in (NOW, BEFORE)}
+            chosen = sorted(self._newest("", room))
+            newest = "\n".join(self.talk.texts[seq - 1] for seq in chosen)
+            for asked in self.talk.questions[::every]:
+                yield self._row(NEWEST, asked, share, (newest, room), asks=False)
+                for name in (NOW, BEFORE):
+                    yield self._row(name, asked, share, plain[name], asks=False)
+                    yield self._row(name, asked, share, self._served(name, asked.text, room), asks=True)
+
+    def _served(self, name: str, question: str, room: int) -> tuple[str, int]:
+        """The text and its tokens, the system prompt left out."""
+        material = self._material
+        if question:
+            material = replace(material, recall=Recall(question=question, corpus=self._corpus, is_explicit=True))
+        if name == NOW:
+            detail = Detail(segments=tuple(self.segments), total=len(self.segments))
+            material = replace(material, detail=detail)
+            ranges = places_to_read(material, room)
+            read = (one for low, high in ranges for one in self._messages[low - 1 : high])
+            material = replace(material, detail=replace(detail, originals=tuple(read)))
+        try:
+            found = context(material, self._corpus, question, room)
+        except BudgetTooSmallError:
+            return "", 0
+        spent = found.gauge.breakdown.total - found.gauge.breakdown.system
+        if spent > room:
+            raise AssertionError(f"{spent} tokens in a budget of {room}")
+        return "\n".join(message.content for message in found.messages[1:]), spent
+
+    def _row(self, name: str, asked: Asked, share: float, served: tuple[str, int], *, asks: bool) -> Row:
+        told, tokens = served
+        wanted = frozenset(stems(asked.answer))
+        return Row(
+            talk=self.talk.id,
+            name=name,
+            asks=asks,
+            share=share,
+            evidence=all(self.talk.texts[seq - 1] in told for seq in asked.evidence),
+            words=len(wanted & frozenset(stems(told))) / len(wanted) if wanted else None,
+            tokens=tokens,
+        )
+
+    def levels(self) -> Iterator[tuple[Level, float, float]]:
+        """Of each segment and level the share of its content words and of its tokens."""
+        for segment in self.segments:
+            messages = self._messages[segment.from_seq - 1 : segment.to_seq]
+            words = {stem for one in messages for stem in stems(message_text(one))} - GENERIC_STEMS
+            for level in LEVELS:
+                found = words & frozenset(stems(segment.levels[level].text))
+                yield level, len(found) / max(len(words), 1), segment.levels[level].tokens / max(segment.tokens, 1)
+
+
+def segments_of(replay: Replay) -> list[Segment]:
+    """The stretches of everything that is folded, at every level, as code tells them."""
+    found = []
+    stretches = split_into_segments(replay.messages[: replay.boundary], replay.policy.segment_by)
+    for number, messages in enumerate(stretches):
+        made = describe(messages)
+        texts = {level: level_text(level, messages, made, locale="en") for level in LEVELS}
+        found.append(
+            Segment(
+                id=f"topic_{number}",
+                conversation_id=UUID(int=1),
+                from_seq=made.from_seq,
+                to_seq=made.to_seq,
+                topic=made.topic,
+                started_at=made.started_at,
+                ended_at=made.ended_at,
+                messages=made.messages,
+                tokens=made.tokens,
+                identifiers=made.identifiers,
+                levels={
+                    level: SegmentLevel(
+                        level=level,
+                        text=text,
+                        tokens=estimate_text(text),
+                        made_by="extractive",
+                        content_hash="",
+                        created_at=made.ended_at,
+                    )
+                    for level, text in texts.items()
+                },
+                created_at=made.ended_at,
+            )
+        )
+    return found
+
+
+def laid_out(replay: Replay, segments: Sequence[Segment]) -> Material:
+    """The material with the digests that the service stores for the default budget."""
+    material = material_of(replay)
+    layout = material.conversation.layout
+    if layout is None:
+        raise ValueError(f"nothing was folded: {replay.refused}")
+    source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels)
+    room = digest_room(replay.budgets, beside=layout.tokens)
+    served = with_digests(layout, source, room=room, kept=None, served_as=replay.policy.served_as)
+    return replace(
+        material,
+        conversation=replace(material.conversation, layout=served),
+        segments=tuple(segments),
+        segments_total=len(segments),
+    )
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Evidence and words by method and size."""
+    head = " | ".join(f"{share:.0%}".replace("%", " %") for share in SHARES)
+    lines = [f"| | {head} |", f"|---|{'---:|' * len(SHARES)}"]
+    for asks in (False, True):
+        for name in (NOW, BEFORE, NEWEST):
+            found = [row for row in rows if (row.name, row.asks) == (name, asks)]
+            if not found:
+                continue
+            question = ", with the question" if asks else ""
+            evidence = (_mean([float(row.evidence) for row in found if row.share == share]) for share in SHARES)
+            words = (_mean([row.words for row in found if row.share == share]) for share in SHARES)
+            lines.append(f"| {name}{question}: evidence | {' | '.join(evidence)} |")
+            lines.append(f"| {name}{question}: words | {' | '.join(words)} |")
+    count = sum((row.name, row.share) == (NEWEST, SHARES[0]) for row in rows)
+    return "\n".join([*lines, "", f"{count} questions of {len({row.talk for row in rows})} conversations."])
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{100 * statistics.fmean(known):.1f}" if known else "–"
+
+
+def level_table(found: Sequence[tuple[Level, float, float]]) -> str:
+    """What each level tells of a segment, and what it weighs."""
+    lines = ["| | words | tokens |", "|---|---:|---:|"]
+    for level in LEVELS:
+        words = _mean([words for name, words, _ in found if name == level])
+        tokens = _mean([tokens for name, _, tokens in found if name == level])
+        lines.append(f"| {level} | {words} | {tokens} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and with ``--write`` put the tables into ``docs/measurements.md``."""
+    parser = argparse.ArgumentParser(prog="python -m bench.budgets", description="What growing budgets serve.")
+    parser.add_argument("--data", type=Path, nargs="+", default=[DATA, *sorted(FOLDER.glob("*.jsonl"))])
+    parser.add_argument("--every", type=int, default=1, help="ask only every n-th question")
+    parser.add_argument("--write", action="store_true", help="into docs/measurements.md")
+    asked = parser.parse_args(arguments)
+    by_kind: dict[str, list[Row]] = {"budgets-locomo": [], "budgets-made": []}
+    levels: list[tuple[Level, float, float]] = []
+    for path in asked.data:
+        rows = by_kind["budgets-made" if path.parent == FOLDER else "budgets-locomo"]
+        for talk in talks(path):
+            told = Told(talk)
+            rows.extend(told.rows(asked.every))
+            levels.extend(told.levels())
+            print(f"{talk.id}: {len(talk.questions[:: asked.every])} questions", file=sys.stderr)
+    texts = {name: table(rows) for name, rows in by_kind.items() if rows} | {"budgets-levels": level_table(levels)}
+    for name, text in texts.items():
+        print(f"\n{text}")
+        if asked.write:
+            write(name, text)
+    write_json("budgets", [asdict(row) for rows in by_kind.values() for row in rows])
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,175 @@
+"""What a larger budget serves more of: covered segments in more detail, none twice, never less than a smaller one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.context.assembly import AssembledContext, Material, assemble
+from app.core.context.drafts import Detail
+from app.core.context.opening import places_to_read
+from app.core.model.conversation import Message
+from app.core.model.segments import Level, Segment, SegmentLevel
+from app.core.retrieval.serving import Recall
+from app.core.text.token_counts import estimate_text
+from tests.builders import CONVERSATION, START, message, policy_of
+from tests.profiles import examples
+from tests.unit.test_assembly_anchors import digest, made_of
+from tests.unit.test_assembly_digests import digested, of_digests, spent
+from tests.unit.test_assembly_recall import TOPICS, corpus
+
+POLICY: Final = policy_of(context_window=8_000, protect=[])
+ORDER: Final = (None, "L3", "L2", "L1", "full")
+SIZES: Final = st.lists(st.tuples(st.integers(1, 6), st.integers(4, 90)), min_size=3, max_size=9)
+"""Of each segment its messages, and the words of each."""
+
+
+def told(level: Level, number: int, words: int) -> SegmentLevel:
+    text = f"Point {number} at {level} " + f"{TOPICS[number % 10]} " * words
+    return SegmentLevel(
+        level=level, text=text, tokens=estimate_text(text), made_by="code", content_hash="0", created_at=START
+    )
+
+
+def conversation(sizes: Sequence[tuple[int, int]]) -> tuple[Material, list[Message]]:
+    """Covered segments of these sizes, and two messages behind them; of the segments nothing is read yet."""
+    messages: list[Message] = []
+    segments: list[Segment] = []
+    for number, (count, words) in enumerate(sizes):
+        first = len(messages) + 1
+        for seq in range(first, first + count):
+            text = f"Walk {seq} by the {TOPICS[number % 10]}: " + "we spoke of it " * (words // 4)
+            messages.append(message(seq, text, policy=POLICY))
+        inside = messages[first - 1 :]
+        segments.append(
+            Segment(
+                id=f"walk_{number}",
+                conversation_id=CONVERSATION,
+                from_seq=first,
+                to_seq=len(messages),
+                topic=TOPICS[number % 10],
+                started_at=START,
+                ended_at=START,
+                messages=count,
+                tokens=sum(one.token_count for one in inside),
+                levels={
+                    "L1": told("L1", number, words // 3 + 2),
+                    "L2": told("L2", number, words // 8 + 1),
+                    "L3": told("L3", number, 1),
+                },
+                created_at=START,
+            )
+        )
+    boundary = len(messages)
+    messages += [message(boundary + 1, "And now?", policy=POLICY), message(boundary + 2, "Go on.", policy=POLICY)]
+    source = digested(made_of(messages, policy=POLICY, boundary=boundary), segments)
+    return replace(source, detail=Detail(segments=tuple(segments), total=len(segments))), messages
+
+
+def served(source: Material, messages: Sequence[Message], budget: int, question: str = "") -> AssembledContext:
+    """As the service does it: what has room is read, then everything is put together."""
+    if question:
+        source = replace(source, recall=Recall(question=question, corpus=corpus(messages), is_explicit=True))
+    places = places_to_read(source, budget)
+    read = [one for first, last in places for one in messages[first - 1 : last]]
+    return assemble(source.with_originals(read), digest=digest, budget=budget)
+
+
+def levels_of(context: AssembledContext) -> dict[str, int]:
+    return {one.segment_id: ORDER.index(one.level) for one in of_digests(context) if one.segment_id}
+
+
+def verbatim(context: AssembledContext) -> set[int]:
+    inside = {seq for one in context.sections if one.level == "full" for seq in one.seqs}
+    return inside | {seq for one in context.sections if one.kind in {"held", "tail", "recalled"} for seq in one.seqs}
+
+
+def least(source: Material) -> int:
+    """The smallest budget in which nothing has to go."""
+    whole = assemble(replace(source, detail=Detail()), digest=digest, budget=100_000)
+    return spent(whole)
+
+
+@given(SIZES, st.integers(0, 2_000), st.integers(0, 2_000))
+@examples(0.3)
+def test_a_larger_budget_never_serves_less(sizes: list[tuple[int, int]], room: int, more: int) -> None:
+    source, messages = conversation(sizes)
+    budget = least(source) + room
+    small, large = served(source, messages, budget), served(source, messages, budget + more)
+
+    assert spent(small) <= budget
+    assert verbatim(small) <= verbatim(large)
+    before, after = levels_of(small), levels_of(large)
+    assert all(after.get(name, -1) >= level for name, level in before.items())
+    for context in (small, large):
+        seqs = [one.seq for one in context.messages if one.seq]
+        assert seqs == sorted(set(seqs)), "in the order of the conversation, none twice"
+        assert sum(one.tokens for one in context.sections) == context.gauge.tokens
+
+
+@given(SIZES, st.integers(60, 3_000))
+@examples(0.3)
+def test_twice_the_budget_serves_no_less_with_a_question(sizes: list[tuple[int, int]], room: int) -> None:
+    source, messages = conversation(sizes)
+    question = "What was said on the walk by the piano?"
+    small, large = (served(source, messages, (room + 200) * times, question) for times in (1, 2))
+
+    for context in (small, large):
+        recalled = [one.source.seq for one in context.recalled]
+        assert not set(recalled) & {one.seq for one in context.messages if one.seq}, "no message beside its segment"
+        assert len(set(recalled)) == len(recalled)
+    assert len(verbatim(small)) <= len(verbatim(large))
+
+
+def test_the_newest_come_back_whole_and_older_ones_are_told() -> None:
+    source, messages = conversation([(4, 80)] * 8)
+    found = levels_of(served(source, messages, least(source) + 900))
+    everything = served(source, messages, 100_000)
+
+    order = [ORDER[found[f"walk_{number}"]] for number in range(8)]
+    assert order[-1] == "full"
+    assert {"L1", "L2"} & set(order[:-1])
+    assert all(ORDER.index(before) <= ORDER.index(after) for before, after in pairwise(order))
+    assert verbatim(everything) == {one.seq for one in messages}
+    assert "<digests>" not in everything.messages[1].content, "no segment is told beside its originals"
+
+
+def test_what_a_question_is_about_comes_back_before_what_is_new() -> None:
+    source, messages = conversation([(3, 80)] * 9)
+    budget = least(source) + 700
+    plain, asked = served(source, messages, budget), served(source, messages, budget, "What about the bakery?")
+    about = set(range(4, 7))
+
+    assert not about & verbatim(plain)
+    assert about <= verbatim(asked)
+
+
+def test_without_a_budget_the_stored_layout_is_served() -> None:
+    source, _ = conversation([(4, 60)] * 6)
+    laid_out = assemble(replace(source, detail=Detail()), digest=digest)
+
+    assert assemble(source, digest=digest) == laid_out
+
+
+def test_where_levels_are_chosen_no_originals_come_back() -> None:
+    source, messages = conversation([(4, 60)] * 6)
+    closed = replace(source, detail=replace(source.detail, opens=False))
+    found = served(closed, messages, 100_000)
+
+    assert set(levels_of(found).values()) == {ORDER.index("L1")}
+
+
+def test_an_order_that_depended_on_the_room_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.core.context.opening.within", lambda steps, room: steps[room % 3 :][:2])
+    source, messages = conversation([(4, 60)] * 6)
+    found = [levels_of(served(source, messages, least(source) + 1_500 + more)) for more in range(4)]
+
+    assert any(
+        after.get(name, -1) < level for one, two in pairwise(found) for name, level in one.items() for after in [two]
+    )
