@@ -193,7 +193,9 @@ class Feed:
         self.after: int | None = None
         self.closed = asyncio.Event()
 
-    async def follow(self, tenant: UUID, conversation: UUID, after: int) -> AsyncIterator[Event | None]:
+    async def follow(
+        self, tenant: UUID, conversation: UUID, after: int, *, newest: int | None = None
+    ) -> AsyncIterator[Event | None]:
         self.after = after
         try:
             if self.error is not None:
