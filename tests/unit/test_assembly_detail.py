@@ -157,6 +157,21 @@ def test_without_a_budget_the_stored_layout_is_served() -> None:
     assert assemble(source, digest=digest) == laid_out
 
 
+def test_in_a_turn_it_keeps_to_its_room_and_a_longer_tail_changes_nothing_before_it() -> None:
+    source, messages = conversation([(4, 60)] * 6)
+    laid_out = assemble(source, digest=digest)
+    turning = replace(source, detail=replace(source.detail, room=700))
+    read = [one for first, last in places_to_read(turning, 5_000) for one in messages[first - 1 : last]]
+    turning = turning.with_originals(read)
+    more = [message(seq, f"Then {seq}.", policy=POLICY) for seq in range(27, 31)]
+    longer = replace(turning, tail=(*turning.tail, *more))
+    before, after = (assemble(one, digest=digest).messages for one in (turning, longer))
+
+    assert 0 < assemble(turning, digest=digest).gauge.tokens - laid_out.gauge.tokens <= 700
+    assert verbatim(assemble(turning, digest=digest)) > verbatim(laid_out)
+    assert after[: len(before)] == before
+
+
 def test_where_levels_are_chosen_no_originals_come_back() -> None:
     source, messages = conversation([(4, 60)] * 6)
     closed = replace(source, detail=replace(source.detail, opens=False))
