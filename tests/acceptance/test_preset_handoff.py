@@ -397,6 +397,7 @@ class TestAnOversizedMessage:
         assert served.endswith("END-9")
         assert talk.history()[0]["content"] == said
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("preset", "no_room"), [("handoff", 4_400), pytest.param("turn_end", 9_000, marks=pytest.mark.long)]
     )

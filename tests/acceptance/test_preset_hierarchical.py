@@ -174,6 +174,7 @@ def test_markers_lead_back_to_the_originals(offline: Service, start_talk: StartT
     refused(talk.http.get(talk.path("/segments/no_such_segment")), 404, "not_found")
 
 
+@pytest.mark.long
 def test_the_way_back_is_served_where_anchors_take_all_the_room(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     talked(talk, pairs=60)
@@ -283,6 +284,7 @@ def test_compress_expand_and_assemble_context_under_their_names(
     assert asyncio.run(the_same()) == ("tags", context.gauge.tokens)
 
 
+@pytest.mark.long
 def test_a_larger_budget_serves_more_at_mixed_levels(
     offline: Service, start_talk: StartTalk, client: Throughline
 ) -> None:

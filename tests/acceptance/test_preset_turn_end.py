@@ -200,6 +200,7 @@ class TestAfterTheTurn:
         rows = talk.wait_ended(claimed)
         assert [(row["trigger"], row["tokens_before"]) for row in rows] == [("completion", tokens)] * claimed
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "way",
         [

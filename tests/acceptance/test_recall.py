@@ -26,6 +26,7 @@ FACT: Final = "The lantern of the museum was repaired by Ferreira in an afternoo
 TALK: Final = [("user", f"On walk {number} we spoke of crates and of the weather.") for number in range(1, 60)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chosen", with_locomo(lambda: made_talk("sessions_en"), lambda: locomo()[1]))
 def test_most_questions_find_their_evidence_at_a_tenth_of_the_tokens(
     offline: Service, start_talk: StartTalk, chosen: Callable[[], Json]

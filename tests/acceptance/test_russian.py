@@ -207,7 +207,7 @@ def saying(text: str) -> Json:
     return {"name": "text", "text": text}
 
 
-@pytest.mark.daily(1)
+@pytest.mark.long
 @pytest.mark.parametrize("preset", [often(preset, preset in WITH_GEMINI) for preset in PRESETS])
 def test_with_gemini(gemini_service: Service, start_talk: StartTalk, gemini: Gemini, preset: str) -> None:
     policy = {**SMALL, **ROOMY.get(preset, {}), "context_window": 16_000}

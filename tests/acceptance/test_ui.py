@@ -186,6 +186,7 @@ def test_tools_of_the_frontend_and_a_file(offline: Service, start_talk: StartTal
     assert len(history(talk)) == 2
 
 
+@pytest.mark.long
 def test_a_tool_of_the_service_and_what_a_failure_leaves(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

@@ -166,6 +166,7 @@ async def test_a_key_expires(begin: UnitOfWorkFactory) -> None:
             await api.container.keys.change(key_id, expires_at=datetime.now(UTC) - timedelta(days=1))
 
 
+@pytest.mark.long
 async def test_who_did_what(begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
     async with keyed(begin) as api:
         tenant = str(uuid4())

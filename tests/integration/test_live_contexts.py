@@ -389,6 +389,7 @@ class TestIsRebuilt:
         openai.window = 1_000
         await self.expect_rebuilt(service, openai, conversation_id)
 
+    @pytest.mark.long
     async def test_where_more_came_since_than_the_budget(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.compacted(service)
         calls = len(openai.chats)

@@ -148,6 +148,7 @@ async def test_signals_are_overheard_and_passed_on() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.long
 async def test_uvicorn_ends_within_seconds_of_a_signal_with_a_stream_open() -> None:
     """The real server, a real socket, a stream that would never end by itself."""
     serving = (

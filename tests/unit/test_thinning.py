@@ -136,6 +136,7 @@ def test_it_is_a_tenth_of_the_window_after_any_number_of_folds(language: str, mo
         assert min(sizes) > 0.85 * AIM, "and no less: room that is there is used"
 
 
+@pytest.mark.daily(1)
 @TALKS
 def test_it_tells_of_the_newest_messages_too(language: str, model: str) -> None:
     """Values of long ago do not keep out what has just been said."""
