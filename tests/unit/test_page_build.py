@@ -71,7 +71,7 @@ def test_the_lock_names_no_package_host_and_pins_what_runs() -> None:
     text = (WEB / "package-lock.json").read_text(encoding="utf-8")
     lock = json.loads(text)["packages"]
     assert not re.search(r'"resolved"|://[^"]*\.tgz', text)
-    # What is only for other machines may be unknown to the registry that the lock was made with; `npm ci` wants it named.
+    # What is only for other machines may be unknown to the registry of the lock; `npm ci` wants it named.
     assert not [
         path for path, one in lock.items() if path and "integrity" not in one and "os" not in one and "cpu" not in one
     ]
