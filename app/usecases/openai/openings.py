@@ -8,11 +8,13 @@ begins a conversation of its own.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.records import IdempotencyRecord
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.openai.keys import Attempt
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
@@ -56,27 +58,29 @@ class Openings:
     async def note(self, tenant_id: UUID, opening: Idem, turn_id: UUID) -> None:
         """Say which turn it was, unless another first try came meanwhile."""
         async with self._shell.uow(tenant_id) as uow:
-            if await self._ref(uow.idempotency, opening) == {}:
+            if await _ref(uow, opening) == {}:
                 await uow.idempotency.update(opening.key, ref={"turn_id": str(turn_id)}, status=201)
                 await uow.commit()
 
     async def drop(self, tenant_id: UUID, opening: Idem) -> None:
         """Say that nothing began."""
         async with self._shell.uow(tenant_id) as uow:
-            if await self._ref(uow.idempotency, opening) == {}:
+            if await _ref(uow, opening) == {}:
                 await uow.idempotency.delete(opening.key)
                 await uow.commit()
 
-    async def begun(self, tenant_id: UUID, opening: Idem) -> None:
+    async def wait_for_turn(self, tenant_id: UUID, opening: Idem) -> None:
         """Wait until the first try's turn has begun, if there is one."""
         clock = self._shell.clock
         deadline = clock.monotonic() + PATIENCE
         while clock.monotonic() < deadline:
             async with self._shell.uow(tenant_id) as uow:
-                if await self._ref(uow.idempotency, opening) != {}:
+                if await _ref(uow, opening) != {}:
                     return
             await asyncio.sleep(self._shell.timings.poll_seconds)
 
-    async def _ref(self, records: Any, opening: Idem) -> Any:
-        found = await records.get(opening.key)
-        return None if found is None else found.ref
+
+async def _ref(uow: UnitOfWork, opening: Idem) -> Mapping[str, Any] | None:
+    """What is on record of it: nothing yet (empty), the turn, or that it is shared; ``None`` where it is unknown."""
+    found = await uow.idempotency.get(opening.key)
+    return None if found is None else found.ref

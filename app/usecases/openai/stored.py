@@ -169,7 +169,7 @@ class StoredAnswers:
         attempt, openings = request.attempt, self._openings
         opening = opening_of(attempt) if attempt.own is None else None
         if opening is not None and attempt.tries:
-            await openings.begun(tenant_id, opening)
+            await openings.wait_for_turn(tenant_id, opening)
         known = attempt.own or (opening if attempt.tries else None)
         before = await self._before(tenant_id, None, known) if known else None
         if before is not None:

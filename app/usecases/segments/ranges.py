@@ -16,7 +16,7 @@ from uuid import UUID
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import ConflictError, FieldError, NotFoldedError
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.redaction import redact_message
+from app.core.model.redaction import redact_messages
 from app.core.model.segments import CutSegment, Segment
 from app.core.planning.ranges import FOLLOWING, is_finished
 from app.core.segments.describing import describe
@@ -84,7 +84,7 @@ def _refused(message: str) -> NotFoldedError:
 
 
 def _described(spoken: Sequence[Message], first: int, last: int) -> CutSegment:
-    return replace(describe([redact_message(message) for message in spoken]), from_seq=first, to_seq=last)
+    return replace(describe(redact_messages(spoken)), from_seq=first, to_seq=last)
 
 
 async def _stored(uow: UnitOfWork, conversation_id: UUID, cut: CutSegment, now: datetime) -> Segment:
