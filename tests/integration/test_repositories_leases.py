@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Conversation, Quiet, Usage
 from app.core.model.errors import ConflictError, NotFoundError
-from app.core.model.records import ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
+from app.core.model.records import MAX_CLAIMS, ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.ids import new_id
 from app.storage.repositories.turns import LEASE_EXPIRED
@@ -244,6 +244,22 @@ class TestSweeping:
         async with begin(tenant) as unit:
             assert [await unit.compactions.takeable(one.id) for one in (queued, living, dead)] == [True, False, True]
             assert not await unit.compactions.takeable(UUID(int=9))
+
+    async def test_after_the_last_claim_nobody_takes_it_until_the_sweeper_gives_it_up(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        made = await claimed(begin, await stored(begin, tenant))
+        for number in range(1, MAX_CLAIMS + 1):
+            async with begin(tenant) as unit:
+                taken = await unit.compactions.take(made.id, lease_token=uuid4(), ran_in="worker", owner="dead")
+                await unit.commit()
+            assert taken is not None
+            assert taken.claims == number
+            await age(engine, "compactions", made.id, lease_until=timedelta(seconds=1))
+        async with begin(tenant) as unit:
+            assert not await unit.compactions.takeable(made.id)
+            assert await unit.compactions.take(made.id, lease_token=uuid4(), ran_in="worker", owner="next") is None
+            assert [one.id for one in await unit.compactions.expired(limit=9)] == [made.id]
 
     async def test_expired_of_all_tenants(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
         other = await make_tenant(begin, "second")

@@ -16,11 +16,11 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Conversation, Quiet
-from app.core.model.records import Compaction, IdempotencyRecord, RanIn, Turn
+from app.core.model.records import MAX_CLAIMS, Compaction, IdempotencyRecord, RanIn, Turn
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.compaction import local_runners
-from app.usecases.compaction.sweeper import JITTER, MAX_CLAIMS, Sweeper
+from app.usecases.compaction.sweeper import JITTER, Sweeper
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
 from tests.integration.rows import compaction, stored, turn
 

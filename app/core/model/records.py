@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.model.conversation import Usage
@@ -25,6 +25,9 @@ ERASURE = "erasure"
 
 IN_FLIGHT: frozenset[str] = frozenset({"queued", "running"})
 """Of a compaction, and of a verification."""
+
+MAX_CLAIMS: Final = 5
+"""Of a compaction, without a commit: a restart costs one or two; a job that ends five processes is the cause itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

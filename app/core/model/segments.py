@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
@@ -92,6 +92,11 @@ class CutSegment:
     messages: int
     tokens: int
     identifiers: tuple[str, ...] = ()
+
+    def stored_as(self, id_: str, conversation_id: UUID, *, created_at: datetime, is_current: bool = True) -> Segment:
+        """The row that it gets, without levels."""
+        own = {item.name: getattr(self, item.name) for item in fields(self)}
+        return Segment(id=id_, conversation_id=conversation_id, created_at=created_at, is_current=is_current, **own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

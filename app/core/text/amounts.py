@@ -26,7 +26,6 @@ from app.core.text.tables import (
 )
 from app.core.text.tokens import TIGHT, Cursor, Found, Token, Unit
 
-_LAST_OF_DAYS: Final = capped(r"-\d{1,2}\.(?P<month>\d\d)(?![\d.])", 8)
 _LIST_MARK: Final = capped(r"[.)]\s", 2)
 _REFERENCE: Final = capped(r"(?:#|№ ?)$", 6)
 _ABOUT_AFTER: Final = capped(r"(?:[多余]|[ -]?(?:ish|odd)\b|(?: ?[^\W\d_]{1,20})? ?(?:or so\b|左右|上下))", 30)
@@ -314,8 +313,6 @@ def _state_digits(c: Cursor, found: Found, token: Token) -> None:
         found.kind = "identifier" if found.kind == "number" and not found.unit else found.kind
     if found.kind == "number" and not found.unit and found.scale == 1 and (c.generous or len(digits) > 4):  # noqa: PLR2004
         found.forms |= short_forms(digits)
-    if len(digits) <= 2 and (last := _LAST_OF_DAYS.match(c.text[token.end : token.end + 8])):  # noqa: PLR2004
-        found.forms |= {form for form in short_forms(f"{digits}.{last['month']}") if form.startswith("d:")}
     if c.generous:
         found.forms |= {f"v:{digits}", *compact(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]

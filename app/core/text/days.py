@@ -34,7 +34,7 @@ from app.core.text.tables import (
 from app.core.text.tokens import LOOSE, Cursor, Unit
 
 _DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
-_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL | frozenset(WEEKDAYS)
+_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL
 _IN_DATE: Final = LOOSE - {" ("}
 """Between a day and its month: in "in June (12)" stands no date."""
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})

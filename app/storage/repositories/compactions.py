@@ -14,7 +14,7 @@ from sqlmodel import col
 
 from app.core.model.conversation import Usage
 from app.core.model.errors import NotFoundError
-from app.core.model.records import Attempt, Compaction, EntryCounts, FoldRequest, Page, RanIn
+from app.core.model.records import MAX_CLAIMS, Attempt, Compaction, EntryCounts, FoldRequest, Page, RanIn
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import lease_end, now
@@ -99,10 +99,14 @@ class CompactionRepository(LeasedRepository):
         return await self._all(select(CompactionRow).where(of, focus.is_not(None)).order_by(_id))
 
     async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
-        """``queued``, or ``running`` with an expired lease, to ``running`` with this lease; ``claims + 1``."""
+        """``queued``, or ``running`` with an expired lease, to ``running`` with this lease; ``claims + 1``.
+
+        A row whose last claim is over is left to the sweeper, which gives it up: a message that a broker delivers
+        again after each crash would otherwise have it taken without end.
+        """
         return await self._maybe(
             update(CompactionRow)
-            .where(_id == compaction_id, or_(_QUEUED, _expired()))
+            .where(_id == compaction_id, _takeable())
             .values(
                 status="running",
                 ran_in=ran_in,
@@ -117,7 +121,7 @@ class CompactionRepository(LeasedRepository):
 
     async def takeable(self, compaction_id: UUID) -> bool:
         """Whether ``take`` would succeed now; a look without a lock, for those who wait."""
-        statement = select(CompactionRow).where(_id == compaction_id, or_(_QUEUED, _expired()))
+        statement = select(CompactionRow).where(_id == compaction_id, _takeable())
         return await self._maybe(statement) is not None
 
     async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
@@ -197,6 +201,10 @@ class CompactionRepository(LeasedRepository):
 
 def _expired() -> Any:
     return and_(_RUNNING, col(CompactionRow.lease_until) < now())
+
+
+def _takeable() -> Any:
+    return or_(_QUEUED, and_(_expired(), col(CompactionRow.claims) < MAX_CLAIMS))
 
 
 def _held_by(compaction_id: UUID, lease_token: UUID) -> Any:

@@ -173,22 +173,8 @@ async def _revive(
 
 
 def _segment(told: ToldSegment, id_: str, conversation_id: UUID, *, wants_detail: bool, now: datetime) -> Segment:
-    one = told.cut
-    return Segment(
-        id=id_,
-        conversation_id=conversation_id,
-        from_seq=one.from_seq,
-        to_seq=one.to_seq,
-        topic=one.topic,
-        started_at=one.started_at,
-        ended_at=one.ended_at,
-        messages=one.messages,
-        tokens=one.tokens,
-        identifiers=one.identifiers,
-        levels=told.levels,
-        wants_detail=wants_detail,
-        created_at=now,
-    )
+    segment = told.cut.stored_as(id_, conversation_id, created_at=now)
+    return replace(segment, levels=told.levels, wants_detail=wants_detail)
 
 
 def _told(

@@ -16,7 +16,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.errors import NotFoundError
-from app.core.model.records import Compaction, Turn, Work
+from app.core.model.records import MAX_CLAIMS, Compaction, Turn, Work
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.turn_end import tell_failed
@@ -26,8 +26,6 @@ from app.usecases.shared.working import count_crash
 
 # Of the time between two passes, more or less: keeps sweepers that started together from sweeping together.
 JITTER = 0.2
-# A crash of a machine or a rolling restart costs a claim or two; five without one commit are the job's own fault.
-MAX_CLAIMS = 5
 # A step that hangs must not end the sweeping.
 STEP_SECONDS = 60.0
 # Per step and sweep: what is left is done by the next one.

@@ -23,7 +23,7 @@ from app.usecases.history.holding import (
     decide_protection,
     hold_tool_partners,
     laid_out_again,
-    over_allotment,
+    over_allotment_error,
     tell_over_allotment,
     threshold_event_data,
 )
@@ -81,7 +81,7 @@ async def append(
     written = await _written(before, drafts, new_id=shell.new_id, now=now)
     decided = await decide_protection(uow, before, written)
     if decided.left_out and before.policy.over_allotment == "refuse" and not is_copy:
-        raise await over_allotment(uow, before, decided)
+        raise await over_allotment_error(uow, before, decided)
     messages, halves = decided.messages, decided.tool_partners
     conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]

@@ -210,7 +210,9 @@ async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> R
     return shell.resolver(replace(conversation, layout=layout, layout_version=number))
 
 
-async def over_allotment(uow: UnitOfWork, resolved: Resolved, decided: ProtectionDecision) -> PinBudgetExceededError:
+async def over_allotment_error(
+    uow: UnitOfWork, resolved: Resolved, decided: ProtectionDecision
+) -> PinBudgetExceededError:
     """The error of an append with a message that is to be held for ever, and for which there is no room."""
     estimator, limit, first = resolved.policy.estimator, resolved.budgets.pin_tokens, decided.left_out[0]
     stored = await uow.messages.protected_tokens(resolved.conversation.id, estimator)

@@ -89,19 +89,7 @@ def _described(spoken: Sequence[Message], first: int, last: int) -> CutSegment:
 
 async def _stored(uow: UnitOfWork, conversation_id: UUID, cut: CutSegment, now: datetime) -> Segment:
     taken = await uow.segments.ids_like(conversation_id, [stem_of(cut.topic)])
-    segment = Segment(
-        id=ids_for([cut.topic], taken)[0],
-        conversation_id=conversation_id,
-        from_seq=cut.from_seq,
-        to_seq=cut.to_seq,
-        topic=cut.topic,
-        started_at=cut.started_at,
-        ended_at=cut.ended_at,
-        messages=cut.messages,
-        tokens=cut.tokens,
-        identifiers=cut.identifiers,
-        is_current=False,
-        created_at=now,
-    )
+    id_ = ids_for([cut.topic], taken)[0]
+    segment = cut.stored_as(id_, conversation_id, created_at=now, is_current=False)
     await uow.segments.add([segment])
     return segment
