@@ -60,6 +60,7 @@ def id_in(output: str) -> str:
 
 
 class TestChat:
+    @pytest.mark.long
     def test_a_russian_chat(self, run: Run, client: Throughline) -> None:
         shown = good(
             run(

@@ -141,6 +141,7 @@ def test_streams(client: Throughline) -> None:
     client.delete_conversation(talk.id)
 
 
+@pytest.mark.long
 def test_awaited(offline: Service) -> None:
     async def main() -> None:
         async with AsyncThroughline(offline.url, trust_env=False) as client:

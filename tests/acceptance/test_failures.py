@@ -605,6 +605,7 @@ TALKS: Final = {"russian": RUSSIAN, "migration": MIGRATION, "garden": GARDEN, "o
 RETOLD: Final = {"russian": RUSSIAN_RETOLD, "migration": MIGRATION_RETOLD, "garden": GARDEN_RETOLD}
 
 
+@pytest.mark.daily(2)
 @pytest.mark.case("22b")
 @pytest.mark.parametrize(
     ("conversation", "written"),

@@ -82,6 +82,7 @@ def sampled(talk: Talk) -> Iterator[list[int]]:
             sampling.result(30)
 
 
+@pytest.mark.long
 @pytest.mark.daily(1)
 def test_a_conversation_appended_one_by_one(service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
     """One long run, looked at from every side: it is the dearest to set up."""

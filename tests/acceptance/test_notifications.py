@@ -22,6 +22,7 @@ def notifications(talk: Talk, language: str | None = None) -> dict[str, Json | N
     raise AssertionError("the stream ended before the compaction")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("wanted", ["before_and_after", "summary", "events"])
 def test_words_before_and_after(offline: Service, start_talk: StartTalk, wanted: str) -> None:
     talk = start_talk(offline, policy={**WINDOW, "notifications": wanted}, locale="ru")

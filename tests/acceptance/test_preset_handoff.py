@@ -239,6 +239,7 @@ class TestTheThreshold:
         small = start_talk(offline, preset="handoff", policy={**SMALL, **given})
         assert small.get("/usage")["sync_at"] == min(FIRST, (given.get("max_tokens") or DESIGNED) + 1)
 
+    @pytest.mark.long
     def test_of_minus_one_leaves_it_to_the_command(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, preset="handoff", policy=BY_HAND)
         filled(talk, FIRST, messages=40)

@@ -85,6 +85,7 @@ def test_each_segment_has_four_levels_down_from_the_originals(offline: Service, 
         assert 0 < sizes[2] < sizes[0], "tags are for finding: many values may outweigh a brief account"
 
 
+@pytest.mark.long
 def test_any_segmentation_that_its_data_flow_names(offline: Service, start_talk: StartTalk) -> None:
     """By turn count, topic shift, or time; and by messages, its first phase."""
     counts = {}

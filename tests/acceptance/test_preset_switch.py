@@ -66,6 +66,7 @@ def test_no_value_gets_lost_on_the_way_through_all_presets_and_back(offline: Ser
     assert schemas == ["session", "handoff", "summary", "research", "session", "session", "session"]
 
 
+@pytest.mark.long
 def test_versions_of_different_schemas_are_compared_and_restored(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     first = talk.get()
@@ -94,6 +95,7 @@ def test_versions_of_different_schemas_are_compared_and_restored(offline: Servic
     assert all(value in texts(after["compressed_state"]) for value in ("NW-2026-118", "4711-K", "3 May 2027"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "preset",
     [

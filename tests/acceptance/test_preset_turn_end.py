@@ -308,6 +308,7 @@ class TestInsideTheTurn:
         assert texts[0].startswith("<session_state>")
         assert texts[1:] == [item["content"] for item in talk.history()[count - 2 : count + 1]]
 
+    @pytest.mark.long
     def test_between_calls_the_turn_and_one_before_it_stay(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

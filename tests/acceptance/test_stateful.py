@@ -196,6 +196,7 @@ class TestCompaction:
         assert talk.chat("Good.")["warnings"] == []
         assert openai.last.texts == ["Good."]
 
+    @pytest.mark.long
     def test_by_hand_for_a_chain_that_has_outgrown_the_model(
         self, service: Service, start_talk: StartTalk, openai: OpenAI, ask: Ask
     ) -> None:

@@ -69,6 +69,7 @@ def test_figures_follow_from_the_rows(offline: Service, start_talk: StartTalk) -
     assert {one["level"] for one in shown["levels"]} >= {"L3"}
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("header", "language", "label"),
     [

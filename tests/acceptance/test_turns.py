@@ -159,6 +159,7 @@ class TestACommand:
 
 
 class TestAChatModelThatFails:
+    @pytest.mark.daily(4)
     @pytest.mark.parametrize(
         ("fault", "status", "code"),
         [

@@ -506,6 +506,7 @@ async def keeps_its_pin(begin: UnitOfWorkFactory, tenant: UUID, path: Any) -> No
     assert [one.content for one in context.messages if one.seq == message.seq] == [SECRET], "identical text"
 
 
+@pytest.mark.daily(2)
 @pytest.mark.case("29")
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_pin_is_served_word_for_word(begin: UnitOfWorkFactory, tenant: UUID, path: Any) -> None:

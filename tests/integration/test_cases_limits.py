@@ -188,6 +188,7 @@ async def jumps(service: Service, size: int) -> None:
     assert service.chat_model.requests[0].messages[-1].content.endswith(JUMP * size)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("21")
 @pytest.mark.parametrize("size", [1, 2, 4], ids=["above 85 %", "above 100 %", "alone above the target"])
 async def test_a_jump_ends_below_the_target_or_says_why_not(service: Service, size: int) -> None:

@@ -235,6 +235,7 @@ class TestAnL1:
         assert call["body"]["generationConfig"]["maxOutputTokens"] == 2_048
         assert "responseJsonSchema" not in call["body"]["generationConfig"]
 
+    @pytest.mark.daily(3)
     @pytest.mark.parametrize(
         ("behaviour", "outcome", "reason"),
         [

@@ -371,6 +371,7 @@ class TestIsRebuilt:
         openai.forget()
         await self.expect_rebuilt(service, openai, conversation_id)
 
+    @pytest.mark.daily(2)
     @pytest.mark.parametrize(
         "refusal",
         [

@@ -55,6 +55,7 @@ async def reasons(service: Service, conversation_id: UUID) -> list[str | None]:
     return [row.reason for row in await service.compactions(conversation_id)]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("14")
 @pytest.mark.parametrize("grow", [by_appends, by_turns])
 async def test_growth_that_folds_nothing_adds_no_row(service: Service, grow: Grow) -> None:
@@ -68,6 +69,7 @@ async def test_growth_that_folds_nothing_adds_no_row(service: Service, grow: Gro
     assert (await service.events(conversation_id)).count("compaction.skipped") == 1
 
 
+@pytest.mark.long
 @pytest.mark.control("14")
 @pytest.mark.parametrize("grow", [by_appends, pytest.param(by_turns, marks=pytest.mark.long)])
 async def test_control_without_the_look_ahead_every_five_percent_is_a_row(

@@ -384,6 +384,7 @@ async def test_a_typed_command_has_the_size_limit_of_any_message(service: Servic
     assert await service.row(conversation_id) == before, "nothing is stored"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("21")
 @pytest.mark.parametrize("size", [1, 2, 4], ids=["above 85 %", "above 100 %", "alone above the target"])
 async def test_after_a_jump_it_is_below_the_target_or_says_that_it_cannot(service: Service, size: int) -> None:

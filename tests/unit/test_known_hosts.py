@@ -138,6 +138,7 @@ def test_the_setting_takes_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -
     assert Settings(_env_file=None).allowed_hosts == ("devbox.local", "2001:db8::7")
 
 
+@pytest.mark.daily(3)
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
 @pytest.mark.parametrize("path", POSTS)
 async def test_a_post_that_any_page_could_send_is_refused(path: str, kind: str | None) -> None:
