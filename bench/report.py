@@ -13,7 +13,12 @@ FOLDER: Final = Path(".data") / "bench"
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a Markdown table with aligned columns: the first one to the left, numbers to the right."""
+    """Print a Markdown table with aligned columns."""
+    print(table(headers, rows))
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns: the first one to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in [headers, *rows]) for column in range(len(headers))]
 
     def line(cells: Sequence[str]) -> str:
@@ -23,14 +28,8 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         )
         return "| " + " | ".join([first, *others]) + " |"
 
-    print(line(headers))
-    print(
-        "|"
-        + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
-        + "|"
-    )
-    for row in rows:
-        print(line(row))
+    rule = ("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
+    return "\n".join([line(headers), f"|{'|'.join(rule)}|", *map(line, rows)])
 
 
 def write_json(name: str, value: Any) -> Path:

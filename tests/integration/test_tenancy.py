@@ -93,6 +93,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.sums_at": (lambda unit: unit.messages.sums_at(CONVERSATION, 1), NOT_FOUND),
     "messages.last": (lambda unit: unit.messages.last(CONVERSATION), None),
     "messages.page": (lambda unit: unit.messages.page(CONVERSATION, ALL), ([], None)),
+    "messages.texts": (lambda unit: unit.messages.texts(CONVERSATION, after_seq=0, limit=9), []),
     "messages.outline": (lambda unit: unit.messages.outline(CONVERSATION, after_seq=0, limit=9), []),
     "messages.between": (lambda unit: unit.messages.between(CONVERSATION, 1, 9), []),
     "messages.within": (lambda unit: unit.messages.within(CONVERSATION, [(1, 9)]), []),

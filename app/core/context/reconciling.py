@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from app.core.model.conversation import Message
+from app.core.model.conversation import Message, MessageText
 from app.core.text.parts import Part, own_content, own_parts
 
 Kind = Literal["user", "assistant", "system", "call", "result"]
@@ -60,7 +60,7 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int) -> It
         yield Line(kind="result", words=result, message=message)
 
 
-def _stored_lines(message: Message) -> Iterator[Line]:
+def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
     unseen = message.is_command or message.status not in {"complete", "interrupted", "erased"}
     for line in lines_of(message.role, message.content, message.parts, message.seq):
         erased, stopped = message.status == "erased", message.status == "interrupted"
@@ -104,7 +104,7 @@ class Reconciling:
     _at: int = 0
     _steps: list[str] = field(default_factory=list)
 
-    def read(self, stored: Iterable[Message]) -> bool:
+    def read(self, stored: Iterable[Message | MessageText]) -> bool:
         """Go on with further stored messages; False once the two have parted."""
         for message in stored:
             for line in _stored_lines(message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -99,6 +99,18 @@ class Outline:
     """Ids of the tool calls this message makes."""
     results: frozenset[str] = frozenset()
     """Ids of the tool calls this message answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageText:
+    """What a message says, and nothing that is reckoned of it: cheap to read by the thousand."""
+
+    seq: int
+    role: Role
+    status: MessageStatus
+    is_command: bool
+    content: str
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

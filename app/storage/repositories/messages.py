@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.orm import defer
 from sqlmodel import col
 
-from app.core.model.conversation import UNPROTECTED, Message, Outline, Sums
+from app.core.model.conversation import UNPROTECTED, Message, MessageText, Outline, Sums
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
@@ -133,6 +133,16 @@ class MessageRepository(Repository):
                 await self._session.rows(statement)
             )
         ]
+
+    async def texts(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[MessageText]:
+        """The oldest ``limit`` messages after ``after_seq``, commands and superseded replies too."""
+        row = MessageRow
+        names = ("seq", "role", "status", "is_command", "content", "parts")
+        statement = select(*(col(getattr(row, name)) for name in names)).where(
+            col(row.conversation_id) == conversation_id, after_seq < _seq
+        )
+        rows = await self._session.rows(statement.order_by(_seq).limit(limit))
+        return [MessageText(**dict(zip(names, found, strict=True))) for found in rows]
 
     async def between(
         self, conversation_id: UUID, from_seq: int, to_seq: int, *, superseded: bool = False

@@ -7,14 +7,14 @@ by themselves, and would run into it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.context.reconciling import Reconciling, lines_of
+from app.core.context.reconciling import Line, Reconciling, lines_of
 from app.core.context.tools import MOST_CALLS
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
@@ -27,7 +27,7 @@ from app.core.model.errors import (
     PreviousResponseNotFoundError,
     TurnInProgressError,
 )
-from app.core.model.records import Page, Turn
+from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat import ChatService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
@@ -241,12 +241,7 @@ class StoredAnswers:
     async def _compared(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> ChatInput | _Running | None:
         """What of the request's history is new; ``None`` where it is another history than the stored one."""
         messages = request.prompt.messages
-        lines = [
-            line
-            for number, draft in enumerate(messages)
-            for line in lines_of(draft.role, draft.content, draft.parts, number)
-        ]
-        reconciling = Reconciling(lines)
+        reconciling = Reconciling(await asyncio.to_thread(_lines, messages))
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             running = await uow.turns.running(conversation_id)
@@ -353,13 +348,21 @@ class StoredAnswers:
 
 async def _read(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciling) -> None:
     """The stored history, as far as the two agree."""
-    page = Page(limit=PAGE, order="asc")
-    while True:
-        messages, cursor = await uow.messages.page(conversation.id, page)
-        agrees = await asyncio.to_thread(reconciling.read, messages)
-        if cursor is None or not agrees:
+    agrees, seq = True, 0
+    while agrees and seq < conversation.last_seq:
+        texts = await uow.messages.texts(conversation.id, after_seq=seq, limit=PAGE)
+        if not texts:
             return
-        page = replace(page, after=cursor)
+        agrees = await asyncio.to_thread(reconciling.read, texts)
+        seq = texts[-1].seq
+
+
+def _lines(messages: Sequence[MessageDraft]) -> list[Line]:
+    return [
+        line
+        for number, draft in enumerate(messages)
+        for line in lines_of(draft.role, draft.content, draft.parts, number)
+    ]
 
 
 def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | None = None) -> ChatInput:
