@@ -5,7 +5,7 @@ import { join, relative } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
 const FILES = ['package.json', 'package-lock.json', 'next.config.mjs', 'postcss.config.mjs', 'tsconfig.json'];
-const FOLDERS = ['src', 'public'];
+const FOLDERS = ['src'];
 
 function* filesBelow(folder) {
   for (const name of readdirSync(folder).sort()) {

@@ -17,7 +17,7 @@ FILES: Final = (
     "scripts/build-id.mjs",
     "scripts/pack.py",
 )
-FOLDERS: Final = ("src", "public")
+FOLDERS: Final = ("src",)
 GENERATED: Final = frozenset({"src/api/schema.d.ts"})
 """Types alone, made of openapi.json: nothing of them is left in a build."""
 SERVER_ALONE: Final = ("src/server/", "src/app/api/", "src/app/session/", "src/proxy.ts", "src/instrumentation")
