@@ -7,7 +7,7 @@ import { chromium } from 'playwright-core';
 
 export const SERVICE = process.env.THROUGHLINE_URL ?? 'http://127.0.0.1:8000';
 const PAGE = process.env.THROUGHLINE_PAGE ?? `${SERVICE}/ui/`;
-const SHOTS = process.env.THROUGHLINE_SHOTS;
+const SHOTS = process.env.PAGE_SHOTS;
 const PATIENCE = 30_000;
 const FLAGS = [
   '--no-sandbox',

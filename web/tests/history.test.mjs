@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { api, open, withPage } from './browser.mjs';
 
-const BATCHES = Number(process.env.THROUGHLINE_BATCHES ?? 1);
+const BATCHES = Number(process.env.PAGE_BATCHES ?? 1);
 const PER_BATCH = 1000;
 const MOST = 160;
 

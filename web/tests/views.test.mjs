@@ -33,6 +33,11 @@ for (const way of WAYS) {
         await shot(page, `${view}-${way.name}`);
         const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
         assert.ok(width <= 0, `${view} is ${width} pixels too wide`);
+        if (view !== 'new') {
+          const tab = await page.locator('nav [aria-current=page]').last().boundingBox();
+          const most = await page.evaluate(() => window.innerWidth);
+          assert.ok(tab.x >= 0 && tab.x + tab.width <= most, `the tab of ${view} is out of sight`);
+        }
         assert.deepEqual(await faults(page), [], view);
         const dark = await page.evaluate(() => document.documentElement.classList.contains('dark'));
         assert.equal(dark, way.dark);

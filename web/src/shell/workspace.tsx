@@ -72,6 +72,9 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
     document.title = title ? `${title} · Throughline` : 'Throughline';
   }, [title]);
 
+  const openTab = useRef<HTMLLIElement>(null);
+  useEffect(() => openTab.current?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [view, t]);
+
   const Other = view === 'chat' ? null : OTHER_VIEWS[view];
   return (
     <OpenerProvider value={opener}>
@@ -111,7 +114,7 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
       <nav className="shrink-0 overflow-x-auto border-b border-line [scrollbar-width:none]" aria-label={t('views')}>
         <ul className="flex px-2 sm:px-3">
           {VIEWS.map((one) => (
-            <li key={one}>
+            <li key={one} ref={one === view ? openTab : undefined}>
               <button
                 type="button"
                 onClick={() => open({ view: one })}

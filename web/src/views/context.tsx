@@ -90,7 +90,7 @@ function Sections({ context }: { context: AssembledContext }) {
           <th scope="col" className="hidden py-1 font-medium sm:table-cell">
             {t('messages_heading')}
           </th>
-          <th scope="col" className="py-1 text-right font-medium">
+          <th scope="col" className="py-1 text-right font-medium whitespace-nowrap">
             {t('tokens_heading')}
           </th>
         </tr>
