@@ -1,0 +1,176 @@
+"""Contexts as statements: each sentence with its words and values, findable by both."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+from app.core.anchors.topics import stems_of, values_of
+from app.core.model.conversation import Layout, Message
+from app.core.model.overlap import message_text
+from app.core.text.sentences import sentences
+from app.core.text.speakers import labels_of
+from app.core.text.values import Given, Value, values
+from app.core.validation.dates import dated
+
+MOST_CHARACTERS: Final = 40_000
+"""Of a stretch, of a state block, and of the tail: of a longer stretch every n-th message is looked at."""
+_LONGEST: Final = 1_000  # characters of a sentence that are looked at
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence of a context."""
+
+    text: str
+    at: datetime | None = None
+    """When its message was said; ``None`` in a state block."""
+    seq: int | None = None
+    """The message; ``None`` in a state block."""
+    speaker: str = ""
+    """Who says it, where the messages begin with their speakers' names, or bear them."""
+    is_spoken: bool = False
+    """A user or the assistant says it, rather than a tool or the system."""
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Its content words, inflection folded."""
+        return stems_of(self.text)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """The exact values that it claims."""
+        return values(self.text, self.at)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names in it, in lower case."""
+        return tuple(dict.fromkeys(one.text.lower() for one in values_of(self.text) if one.kind == "name"))
+
+
+def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
+    """What these messages say, with the day that "yesterday" means; commands and erased ones are not served."""
+    served = [one for one in messages if not one.is_command and one.status not in {"erased", "superseded"}]
+    labels = labels_of([(one.role, one.content) for one in served])
+    return tuple(
+        Statement(
+            dated(text[:_LONGEST], [message], beside=False),
+            message.created_at,
+            message.seq,
+            label.name if label else str(message.metadata.get("name") or ""),
+            message.role in {"user", "assistant"},
+        )
+        for message, label in zip(served, labels, strict=True)
+        for text in sentences(message_text(message)[:MOST_CHARACTERS])
+    )
+
+
+def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
+    """What a state block says: its entries, anchors and digests."""
+    lines = [*_texts(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
+    left, found = MOST_CHARACTERS, []
+    for line in lines:
+        if left <= 0:
+            break
+        found += [Statement(text[:_LONGEST]) for text in sentences(line[:left]) if not text.startswith("<")]
+        left -= len(line)
+    return tuple(found)
+
+
+def stored_block(layout: Layout) -> tuple[Statement, ...]:
+    """The same of a block that was stored."""
+    return of_block(json.loads(layout.text) if layout.text else {}, layout)
+
+
+def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
+    """Every n-th message, so that together they are about so long: bounds the work, whatever was folded."""
+    length = sum(max(message.byte_length, len(message.content)) for message in messages)
+    return tuple(messages[:: max(1, math.ceil(length / most))])
+
+
+def newest(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
+    """The last messages that are together no longer than that."""
+    left, kept = most, []
+    for message in reversed(messages):
+        left -= len(message.content)
+        if left < 0:
+            break
+        kept.append(message)
+    return tuple(reversed(kept))
+
+
+class Pool:
+    """Statements of several contexts, each told once, findable by word and by value."""
+
+    def __init__(self) -> None:
+        self.statements: Final[list[Statement]] = []
+        self._with_stem: Final[defaultdict[str, list[int]]] = defaultdict(list)
+        self._given: Final = Given()
+
+    def add(self, statements: Sequence[Statement]) -> range:
+        """Tell these statements.
+
+        Returns:
+            Their numbers.
+        """
+        first = len(self.statements)
+        for number, statement in enumerate(statements, start=first):
+            self.statements.append(statement)
+            self._given.add(number, statement.text, statement.at)
+            for stem in statement.stems:
+                self._with_stem[stem].append(number)
+        return range(first, len(self.statements))
+
+    def weight(self, stem: str) -> float:
+        """Rare words say more."""
+        return math.log(1 + len(self.statements) / max(len(self._with_stem.get(stem, ())), 1))
+
+    def with_stem(self, stem: str) -> Sequence[int]:
+        """The numbers of the statements that hold this word."""
+        return self._with_stem.get(stem, ())
+
+    def holding(self, value: Value) -> frozenset[int]:
+        """The numbers of the statements that hold a value in any form."""
+        return self._given.sources(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Those statements of a pool that one context serves."""
+
+    pool: Pool
+    parts: tuple[range, ...]
+
+    def holding(self, value: Value) -> list[int]:
+        """The statements that hold a value."""
+        return [number for number in self.pool.holding(value) if self._serves(number)]
+
+    def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
+        """Of each statement with any of these words: the weight and the number of those that it holds."""
+        found: dict[int, tuple[float, int]] = {}
+        for stem, weight in cues.items():
+            for number in self.pool.with_stem(stem):
+                if self._serves(number):
+                    so_far, count = found.get(number, (0.0, 0))
+                    found[number] = so_far + weight, count + 1
+        return found
+
+    def _serves(self, number: int) -> bool:
+        return any(number in part for part in self.parts)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
