@@ -6,8 +6,9 @@ digests), and recorded lies of the open half of ``bench/trust`` are put in the p
 
 * the correlation (Pearson, Spearman) across conversations between the share that was removed and the recall that was
   lost, of states that the offline model and of states that recorded models wrote; by kind of probe;
-* the same for the share of lies planted and the contradiction found, and which kinds of lies are seen at all;
-* controls: probes of another conversation, and probes whose answers were exchanged among themselves;
+* the same between the share of a talk's lies that was planted and the answers that are lost or contradicted by it, and
+  which kinds of lies are noticed at all;
+* controls: the scores of other trials (shuffled), and probes of another talk asked of this one's states;
 * where people asked questions about a talk, the correlation of the score with the words of their answers that are left;
 * what probes and answers cost in processor time.
 
@@ -29,7 +30,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.core.continuity.comparing import Exam
-from app.core.continuity.probes import Probe
 from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.conversation import Layout
 from app.core.text.sentences import sentences
@@ -45,6 +45,8 @@ MADE: Final = Path(__file__).with_name("made_talks")
 AIRLINE: Final = DATA.parents[1] / "tau_bench" / "airline.jsonl"
 FOLDED: Final = 150
 """Messages of a talk that are folded; the rest is its tail, of which the newest part is looked at."""
+OFFLINE: Final = "offline model"
+RECORDED: Final = "recorded models"
 LEAST: Final = 8
 """Probes: a conversation with fewer is none to judge a score by."""
 
@@ -76,8 +78,8 @@ class Trial:
     recall: float
     by_kind: Mapping[str, float]
     """The same as ``lost``, by kind."""
-    shuffled: float | None
-    """The same with the answers exchanged; ``None`` where those are never answered."""
+    stranger: float
+    """The share of another talk's probes that this state answers."""
     words: float | None
     """Of people's answers, the share of words that is left; ``None`` without questions."""
 
@@ -143,17 +145,17 @@ def removed(one: Folded, share: float, draw: random.Random) -> tuple[float, Mapp
 
 def trials(found: Iterable[Folded], draws: int, seed: int = 1) -> Iterator[Trial]:
     """Each conversation with as many planted losses, from none to all."""
-    for one in found:
+    every = list(found)
+    for number, one in enumerate(every):
         draw = random.Random(f"{seed} {one.talk}")
         honest = one.exam.compare(one.state, one.layout).continuity
         if honest.total.before < LEAST or not honest.total.after:
             continue
-        mixed = exchanged(one.exam.probes, draw)
-        honest_mixed = one.exam.compare(one.state, one.layout, probes=mixed).continuity
+        strangers = every[(number + len(every) // 2) % len(every)].exam.probes
         for _ in range(draws):
             planted, state, layout = removed(one, draw.random(), draw)
             score = one.exam.compare(state, layout).continuity
-            other = one.exam.compare(state, layout, probes=mixed).continuity
+            other = one.exam.compare(state, layout, probes=strangers).continuity
             told = frozenset(stems(f"{json.dumps(state, ensure_ascii=False)} {layout.anchors}"))
             words = [len(answer & told) / len(answer) for answer in one.answers]
             yield Trial(
@@ -162,20 +164,9 @@ def trials(found: Iterable[Folded], draws: int, seed: int = 1) -> Iterator[Trial
                 lost=_lost(honest, score) or 0.0,
                 recall=score.recall or 0.0,
                 by_kind=_by_kind(honest, score),
-                shuffled=_lost(honest_mixed, other),
+                stranger=other.recall or 0.0,
                 words=statistics.fmean(words) if words else None,
             )
-
-
-def exchanged(probes: Sequence[Probe], draw: random.Random) -> tuple[Probe, ...]:
-    """The probes, each with the answer of another of its kind; those that have no answer of their own left out."""
-    found: list[Probe] = []
-    for kind in ("value", "when", "who"):
-        own = [probe for probe in probes if probe.kind == kind]
-        others = own.copy()
-        draw.shuffle(others)
-        found += [replace(probe, value=other.value, name=other.name) for probe, other in zip(own, others, strict=True)]
-    return tuple(found)
 
 
 def _lost(honest: Continuity, score: Continuity) -> float | None:
@@ -208,45 +199,97 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lied:
-    """One conversation with lies in its states."""
+    """One talk with some of its lies of one group in its states."""
 
-    talk: str
     planted: float
-    """Lies ÷ items."""
-    contradiction: float
+    """The share of them."""
+    noticed: float
+    """Answers that are lost or contradicted, beside the honest states, as a share of the probes."""
 
 
-def lying(found: Sequence[Folded], draws: int, seed: int = 1) -> tuple[list[Lied], dict[str, tuple[int, int, int]]]:
-    """(conversations with lies by share, per kind of lie: planted, contradicted, recall lower)."""
+VALUES: Final = "values (numbers, days, outdated ones)"
+PEOPLE: Final = "people (swapped, wrongly attributed)"
+OTHERS: Final = "others (invented, done instead of planned, negated, orders)"
+
+
+def group_of(lie: Lie) -> str:
+    """What a lie falsifies."""
+    if lie["kind"] in {"wrong_number", "wrong_date", "old_value"}:
+        return VALUES
+    return PEOPLE if lie["kind"] in {"swapped_person", "wrong_attribution"} else OTHERS
+
+
+def lying(found: Sequence[Folded], draws: int, seed: int = 1) -> dict[str, list[Lied]]:
+    """Talks with a share of their lies planted, by group of lies."""
     by_talk: dict[str, list[Folded]] = defaultdict(list)
-    seen: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for one in found:
-        if one.case is not None:
-            by_talk[one.case.talk.id].append(one)
-            honest = one.exam.compare(one.state, one.layout).continuity.total
-            for lie in lies_of_case(one.case):
-                if (state := told_falsely(one, lie)) is not None:
-                    total = one.exam.compare(state, one.layout).continuity.total
-                    counts = seen[kind_of(lie)]
-                    counts[0] += 1
-                    counts[1] += total.contradicted > honest.contradicted
-                    counts[2] += total.after < honest.after
-    rows = []
+        by_talk[one.talk.partition("/")[0]].append(one)
+    rows: dict[str, list[Lied]] = defaultdict(list)
     for talk, ones in by_talk.items():
         draw = random.Random(f"{seed} {talk}")
-        rows += [_lied(talk, ones, draw.random(), draw) for _ in range(draws)]
-    return rows, {kind: (counts[0], counts[1], counts[2]) for kind, counts in seen.items()}
+        for group in (VALUES, PEOPLE, OTHERS):
+            rows[group] += [_lied(ones, group, draw.random(), draw) for _ in range(draws)]
+    return rows
 
 
-def _lied(talk: str, ones: Sequence[Folded], share: float, draw: random.Random) -> Lied:
-    planted, total = 0, Continuity()
+def _lied(ones: Sequence[Folded], group: str, share: float, draw: random.Random) -> Lied:
+    there = planted = noticed = probes = 0
     for one in ones:
+        state = one.state
         for lie in lies_of_case(one.case) if one.case else ():
-            state = told_falsely(one, lie) if draw.random() < share else None
-            planted += state is not None
-            one = replace(one, state=state or one.state)  # noqa: PLW2901 - lies add up
-        total = total.plus(one.exam.compare(one.state, one.layout).continuity)
-    return Lied(talk=talk, planted=planted, contradiction=total.contradiction or 0.0)
+            if group_of(lie) == group and (falsified := told_falsely(replace(one, state=state), lie)) is not None:
+                there += 1
+                if draw.random() < share:
+                    planted, state = planted + 1, falsified
+        probes += len(one.exam.probes)
+        if state is not one.state:
+            honest, false = (one.exam.compare(told, one.layout).continuity.total for told in (one.state, state))
+            noticed += (honest.after - honest.contradicted) - (false.after - false.contradicted)
+    return Lied(planted=planted / max(there, 1), noticed=noticed / max(probes, 1))
+
+
+def seen(found: Sequence[Folded]) -> dict[str, tuple[int, int, int]]:
+    """Per kind of lie, planted alone: how many, contradicted by the score, and with a lower recall."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for one in found:
+        honest = one.exam.compare(one.state, one.layout).continuity.total
+        for lie in lies_of_case(one.case) if one.case else ():
+            if (state := told_falsely(one, lie)) is not None:
+                total = one.exam.compare(state, one.layout).continuity.total
+                count = counts[kind_of(lie)]
+                count[0] += 1
+                count[1] += total.contradicted > honest.contradicted
+                count[2] += total.after < honest.after
+    return {kind: (count[0], count[1], count[2]) for kind, count in sorted(counts.items())}
+
+
+def lies_table(found: Sequence[Folded], draws: int) -> str:
+    """By group: the correlation; by kind: how many are noticed."""
+    lines = ["| lies about | Pearson | Spearman |", "|---|---:|---:|"]
+    for group, rows in lying(found, draws).items():
+        pairs = [(one.planted, one.noticed) for one in rows]
+        lines.append(f"| {group} | {_cell(pearson(pairs))} | {_cell(spearman(pairs))} |")
+    lines += ["", "| kind of lie | planted, one at a time | contradicted | recall lower |", "|---|---:|---:|---:|"]
+    lines += [f"| {kind} | {' | '.join(map(str, counts))} |" for kind, counts in seen(found).items()]
+    return "\n".join(lines)
+
+
+def cost_table(groups: Mapping[str, Sequence[Folded]]) -> str:
+    """Processor time."""
+    lines = ["| | probes made: median | most | answered: median | most |", "|---|---:|---:|---:|---:|"]
+    for name, ones in groups.items():
+        cells = []
+        for took in (sorted(one.seconds for one in ones), sorted(map(answering_seconds, ones))):
+            cells += [f"{1_000 * statistics.median(took):.0f} ms", f"{1_000 * took[-1]:.0f} ms"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def answering_seconds(one: Folded) -> float:
+    """Processor time of asking a state all probes."""
+    began = time.process_time()
+    one.exam.compare(one.state, one.layout)
+    return time.process_time() - began
 
 
 def told_falsely(one: Folded, lie: Lie) -> Mapping[str, Any] | None:
@@ -273,7 +316,6 @@ def correlation_table(groups: Mapping[str, Sequence[Trial]]) -> str:
         ("all probes", lambda one: one.lost),
         ("recall itself, not beside the honest state's", lambda one: 1 - one.recall),
         *((f"`{kind}`", lambda one, kind=kind: one.by_kind.get(kind)) for kind in PROBE_KINDS),
-        ("control: answers exchanged", lambda one: one.shuffled),
     ]
     lines = ["| | " + " | ".join(f"{name}: Pearson | Spearman" for name in groups) + " |"]
     lines.append("|---|" + "---:|" * (2 * len(groups)))
@@ -283,11 +325,22 @@ def correlation_table(groups: Mapping[str, Sequence[Trial]]) -> str:
             pairs = [(one.planted, found) for one in rows if (found := value(one)) is not None]
             cells += [_cell(pearson(pairs)), _cell(spearman(pairs))]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    strangers = []
+    shuffled, strangers = [], []
     for rows in groups.values():
-        pairs = [(one.planted, other.lost) for one, other in zip(rows, [*rows[1:], *rows[:1]], strict=True)]
-        strangers += [_cell(pearson(pairs)), _cell(spearman(pairs))]
-    return "\n".join([*lines, f"| control: the score of another trial | {' | '.join(strangers)} |"])
+        draw = random.Random(1)
+        others = [one.lost for one in rows]
+        draw.shuffle(others)
+        pairs = list(zip((one.planted for one in rows), others, strict=True))
+        shuffled += [_cell(pearson(pairs)), _cell(spearman(pairs))]
+        strangers += [f"answers {100 * statistics.fmean(one.stranger for one in rows):.1f} %", ""]
+    lines.append(f"| control: scores shuffled among the trials | {' | '.join(shuffled)} |")
+    lines.append(f"| control: probes of another talk | {' | '.join(strangers)} |")
+    counts = (
+        f"{name}: {len({one.talk for one in rows})} stretches, {len(rows)} losses" for name, rows in groups.items()
+    )
+    people = [(one.recall, one.words) for one in groups[OFFLINE] if one.words is not None]
+    asked = f"Recall against the words of people's answers: {_cell(pearson(people))}, {_cell(spearman(people))}."
+    return "\n".join([*lines, "", "; ".join(counts) + ".", asked])
 
 
 def _cell(value: float | None) -> str:
@@ -300,26 +353,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--draws", type=int, default=4, help="planted losses per conversation")
     parser.add_argument("--write", action="store_true", help="into docs/continuity.md")
     asked = parser.parse_args(arguments)
-    files = [DATA, AIRLINE, *sorted(MADE.glob("*.jsonl"))]
+    files = [path for path in (DATA, AIRLINE, *sorted(MADE.glob("*.jsonl"))) if path.exists()]
     offline = [one for path in files for talk in talks(path) if (one := folded_talk(talk))]
     recorded = [one for case in cases() if (one := folded_case(case))]
-    groups = {
-        "offline": list(trials(offline, asked.draws)),
-        "recorded models": list(trials(recorded, asked.draws)),
-    }
-    for name, rows in groups.items():
-        print(name, len({one.talk for one in rows}), "conversations", len(rows), "trials")
-    print(correlation_table(groups))
-    people = [(one.recall, one.words) for one in groups["offline"] if one.words is not None]
-    print("people's answers:", len(people), _cell(pearson(people)), _cell(spearman(people)))
-    lied, seen = lying(recorded, asked.draws)
-    pairs = [(one.planted, one.contradiction) for one in lied]
-    print("lies:", len(pairs), _cell(pearson(pairs)), _cell(spearman(pairs)))
-    for kind, counts in sorted(seen.items()):
-        print(kind, counts)
-    for name, ones in (("offline", offline), ("recorded", recorded)):
-        took = sorted(one.seconds for one in ones)
-        print(name, "exam s: median", f"{statistics.median(took):.3f}", "most", f"{took[-1]:.3f}")
+    folded = {OFFLINE: offline, RECORDED: recorded}
+    cost = cost_table(folded)
+    groups = {name: list(trials(ones, asked.draws)) for name, ones in folded.items()}
+    tables = {"losses": correlation_table(groups), "lies": lies_table(recorded, asked.draws), "cost": cost}
+    for name, text in tables.items():
+        print(f"\n## {name}\n\n{text}")
+        if asked.write:
+            measurements.write(name, text, PAGE)
+    pairs = {name: [(one.planted, one.lost) for one in rows] for name, rows in groups.items()}
+    write_json(
+        "continuity", {name: {"pearson": pearson(both), "spearman": spearman(both)} for name, both in pairs.items()}
+    )
     return 0
 
 
