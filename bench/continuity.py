@@ -34,7 +34,9 @@ from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.conversation import Layout
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
+from bench import measurements
 from bench.recall_talks import Talk, said, talks
+from bench.report import write_json
 from bench.survival import DATA
 from bench.trust.lies import Lie, kind_of, lies_of_case
 from bench.trust.playing import played
@@ -365,9 +367,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.write:
             measurements.write(name, text, PAGE)
     pairs = {name: [(one.planted, one.lost) for one in rows] for name, rows in groups.items()}
-    write_json(
-        "continuity", {name: {"pearson": pearson(both), "spearman": spearman(both)} for name, both in pairs.items()}
-    )
+    figures = {name: {"pearson": pearson(both), "spearman": spearman(both)} for name, both in pairs.items()}
+    write_json("continuity", figures)
     return 0
 
 
