@@ -334,15 +334,21 @@ def correlation_table(groups: Mapping[str, Sequence[Trial]]) -> str:
         draw.shuffle(others)
         pairs = list(zip((one.planted for one in rows), others, strict=True))
         shuffled += [_cell(pearson(pairs)), _cell(spearman(pairs))]
-        strangers += [f"answers {100 * statistics.fmean(one.stranger for one in rows):.1f} %", ""]
+        pairs = [(one.planted, 1 - one.stranger) for one in rows]
+        strangers += [_cell(pearson(pairs)), _cell(spearman(pairs))]
     lines.append(f"| control: scores shuffled among the trials | {' | '.join(shuffled)} |")
     lines.append(f"| control: probes of another talk | {' | '.join(strangers)} |")
     counts = (
         f"{name}: {len({one.talk for one in rows})} stretches, {len(rows)} losses" for name, rows in groups.items()
     )
+    levels = [
+        f"{name}: {100 * statistics.fmean(one.recall for one in rows):.0f} % of its own probes answered, "
+        f"{100 * statistics.fmean(one.stranger for one in rows):.1f} % of another talk's"
+        for name, rows in groups.items()
+    ]
     people = [(one.recall, one.words) for one in groups[OFFLINE] if one.words is not None]
     asked = f"Recall against the words of people's answers: {_cell(pearson(people))}, {_cell(spearman(people))}."
-    return "\n".join([*lines, "", "; ".join(counts) + ".", asked])
+    return "\n".join([*lines, "", "; ".join(counts) + ".", "; ".join(levels) + ".", asked])
 
 
 def _cell(value: float | None) -> str:

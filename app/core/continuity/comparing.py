@@ -53,7 +53,7 @@ class Exam:
         stretch = self._pool.add(folded)
         self._later: Final = self._pool.add(of_messages(newest(later)))
         earlier = self._pool.add(stored_block(block)) if block else range(0)
-        self._said: Final = Context(self._pool, (earlier, stretch, self._later))
+        self._said: Final = Context(self._pool, earlier, stretch, self._later)
         seqs = {message.seq for message in span}
         found = probes_of(folded, [one for one in anchors if one.seq in seqs], self._pool)
         self.probes: Final = tuple(one for one in found if answer(one, self._said, self._said) == "right")
@@ -70,7 +70,7 @@ class Exam:
         held = frozenset(layout.held)
         block = self._pool.add(of_block(state, layout))
         kept = self._pool.add(of_messages([one for one in self._span if one.seq in held]))
-        now = Context(self._pool, (block, kept, self._later))
+        now = Context(self._pool, block, kept, self._later)
         answers = [(probe, answer(probe, now, self._said)) for probe in asked]
         lost = {(probe.seq, probe.sentence): None for probe, given in answers if given != "right"}
         told = " ".join(self._pool.statements[number].text for number in block)

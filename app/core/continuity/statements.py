@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -140,29 +140,27 @@ class Pool:
         return self._given.sources(value)
 
 
-@dataclass(frozen=True, slots=True)
 class Context:
     """Those statements of a pool that one context serves."""
 
-    pool: Pool
-    parts: tuple[range, ...]
+    def __init__(self, pool: Pool, *parts: range) -> None:
+        self.pool: Final = pool
+        self._served: Final = frozenset(number for part in parts for number in part)
 
-    def holding(self, value: Value) -> list[int]:
+    def holding(self, value: Value) -> frozenset[int]:
         """The statements that hold a value."""
-        return [number for number in self.pool.holding(value) if self._serves(number)]
+        return self.pool.holding(value) & self._served
 
     def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
         """Of each statement with any of these words: the weight and the number of those that it holds."""
-        found: dict[int, tuple[float, int]] = {}
+        weights: defaultdict[int, float] = defaultdict(float)
+        counts: Counter[int] = Counter()
         for stem, weight in cues.items():
-            for number in self.pool.with_stem(stem):
-                if self._serves(number):
-                    so_far, count = found.get(number, (0.0, 0))
-                    found[number] = so_far + weight, count + 1
-        return found
-
-    def _serves(self, number: int) -> bool:
-        return any(number in part for part in self.parts)
+            holding = self._served.intersection(self.pool.with_stem(stem))
+            counts.update(holding)
+            for number in holding:
+                weights[number] += weight
+        return {number: (weights[number], count) for number, count in counts.items()}
 
 
 def _texts(value: Any) -> Iterator[str]:
