@@ -13,6 +13,9 @@ from app.core.text.values import Value
 Answer = Literal["right", "wrong", "none"]
 """``wrong``: the context says something else of the same subject, which no message says of it."""
 
+Shared = Mapping[int, tuple[float, int]]
+"""Of a statement: the weight and the number of the words that it shares with a probe."""
+
 _COVERED: Final = 0.5
 """Of the weight of a probe's words: a statement with that much says the same, or is about the same."""
 _LEADING_CUES: Final = 2
@@ -35,37 +38,52 @@ def answer(probe: Probe, context: Context, said: Context) -> Answer:
     return "right" if any(_is_covered(probe, weight) for weight, _ in shared.values()) else "none"
 
 
-def _with_value(
-    probe: Probe, value: Value, context: Context, said: Context, shared: Mapping[int, tuple[float, int]]
-) -> Answer:
+def is_current(probe: Probe, said: Context) -> bool:
+    """Whether the messages answer a probe that was made from them: no later one says something else."""
+    if probe.value is None:
+        return answer(probe, said, said) == "right"
+    later = _after(probe.seq, said, said.shared(probe.cues))
+    return not any(True for _ in _rivals(probe, probe.value, said, later))
+
+
+def _after(seq: int, context: Context, shared: Shared) -> Shared:
+    """What messages after that one say."""
     statements = context.pool.statements
-    holders = [number for number in context.holding(value) if shared.get(number, (0, 0))[1] >= probe.fewest_cues]
-    rivals = list(_rivals(probe, value, context, shared))
+    return {number: found for number, found in shared.items() if (statements[number].seq or 0) > seq}
+
+
+def _with_value(probe: Probe, value: Value, context: Context, said: Context, shared: Shared) -> Answer:
+    statements = context.pool.statements
+    if probe.names_one_thing:
+        holders = context.holding_whole(value.text)
+    else:
+        about = (number for number, (_, count) in shared.items() if count >= probe.fewest_cues)
+        holders = [number for number in about if statements[number].holds(value)]
     if holders:
         last = max(statements[number].seq or 0 for number in holders)
-        return "none" if any((statements[number].seq or 0) > last for number, _ in rivals) else "right"
+        later = _after(last, context, shared)
+        return "none" if any(True for _ in _rivals(probe, value, context, later)) else "right"
+    rivals = _rivals(probe, value, context, shared)
     known = said.shared(probe.cues)
-    return "wrong" if any(not _is_said(other, said, known) for _, other in rivals) else "none"
+    return "wrong" if any(not _is_said(other, said, known) for other in rivals) else "none"
 
 
-def _rivals(
-    probe: Probe, value: Value, context: Context, shared: Mapping[int, tuple[float, int]]
-) -> Iterator[tuple[int, Value]]:
-    """(statement, value): values of the same sort where the words lead, in statements without the answer."""
-    holding = set(context.holding(value))
+def _rivals(probe: Probe, value: Value, context: Context, shared: Shared) -> Iterator[Value]:
+    """Values of the same sort where the words lead, in statements without the answer."""
     for number, (weight, count) in shared.items():
-        if number not in holding and count >= _LEADING_CUES and _is_covered(probe, weight):
-            for other in context.pool.statements[number].values:
-                if (other.kind, other.base) == (value.kind, value.base):
-                    yield number, other
+        statement = context.pool.statements[number]
+        if count >= _LEADING_CUES and _is_covered(probe, weight):
+            others = [one for one in statement.values if (one.kind, one.base) == (value.kind, value.base)]
+            yield from [] if others and statement.holds(value) else others
 
 
-def _is_said(value: Value, said: Context, known: Mapping[int, tuple[float, int]]) -> bool:
+def _is_said(value: Value, said: Context, known: Shared) -> bool:
     """Whether the messages say this value of the same subject."""
-    return any(known.get(number, (0, 0))[1] >= _LEADING_CUES for number in said.holding(value))
+    about = (number for number, (_, count) in known.items() if count >= _LEADING_CUES)
+    return any(said.pool.statements[number].holds(value) for number in about)
 
 
-def _with_name(probe: Probe, context: Context, said: Context, shared: Mapping[int, tuple[float, int]]) -> Answer:
+def _with_name(probe: Probe, context: Context, said: Context, shared: Shared) -> Answer:
     wanted = stems_of(probe.name)
     statements = context.pool.statements
     about = [number for number, (_, count) in shared.items() if count >= probe.fewest_cues]

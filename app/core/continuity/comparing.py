@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.core.continuity.answering import Answer, answer
+from app.core.continuity.answering import Answer, answer, is_current
 from app.core.continuity.probes import Probe, probes_of
 from app.core.continuity.statements import Context, Pool, newest, of_block, of_messages, sample, stored_block
 from app.core.continuity.tone import tone_kept
@@ -56,7 +56,7 @@ class Exam:
         self._said: Final = Context(self._pool, earlier, stretch, self._later)
         seqs = {message.seq for message in span}
         found = probes_of(folded, [one for one in anchors if one.seq in seqs], self._pool)
-        self.probes: Final = tuple(one for one in found if answer(one, self._said, self._said) == "right")
+        self.probes: Final = tuple(one for one in found if is_current(one, self._said))
 
     def compare(self, state: Mapping[str, Any], layout: Layout, *, probes: Sequence[Probe] | None = None) -> Comparison:
         """The score of what is served now.

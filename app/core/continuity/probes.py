@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from app.core.anchors.topics import stems_of
-from app.core.continuity.statements import Pool, Statement
+from app.core.continuity.statements import WHOLE, Pool, Statement
 from app.core.model.anchors import FoundAnchor
 from app.core.model.continuity import ProbeKind
 from app.core.text.sentences import asks
@@ -18,9 +18,9 @@ MOST: Final[Mapping[ProbeKind, int]] = {"value": 24, "decision": 12, "open_point
 """Probes of a kind; of more, evenly spread ones are taken."""
 _MOST_CUES: Final = 12  # the rarest words of a sentence: long ones have many that lead nowhere
 _FEWEST_CUES: Final = 2
+_TRIED: Final = 4  # sentences for each probe of a name: many have too few other words
+Item = TypeVar("Item")
 _TIMES: Final = frozenset({"date", "time"})
-_NAMING: Final = frozenset({"url", "email", "path", "identifier", "version"})
-"""Kinds of values that no word has to lead to: they stand for one thing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +45,13 @@ class Probe:
         return self.value.text.casefold() if self.value else self.name
 
     @property
+    def names_one_thing(self) -> bool:
+        """Whether no word has to lead to the answer."""
+        return self.value is not None and self.value.kind in WHOLE
+
+    @property
     def fewest_cues(self) -> int:
         """How many of its words a statement has to hold so that it is about the same."""
-        if self.value is not None and self.value.kind in _NAMING:
-            return 0
         return min(len(self.cues), 1 if self.kind == "value" else _FEWEST_CUES)
 
 
@@ -67,14 +70,15 @@ def probes_of(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], p
 
 
 def _all(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: Pool) -> Iterator[Probe]:
+    told = [one for one in statements if one.is_spoken and one.seq is not None and not asks(one.text)]
     latest: dict[str, Probe] = {}
-    for statement in statements:
-        if statement.is_spoken and statement.seq is not None and not asks(statement.text):
-            yield from _of_names(statement, statement.seq, pool)
-            for probe in _of_values(statement, statement.seq, pool):
-                latest.pop(probe.answer, None)
-                latest[probe.answer] = probe
+    for statement in _spread([one for one in told if one.may_hold_values], MOST["value"] + MOST["when"]):
+        for probe in _of_values(statement, statement.seq or 0, pool):
+            latest.pop(probe.answer, None)
+            latest[probe.answer] = probe
     yield from latest.values()
+    for statement in _spread([one for one in told if one.names or one.speaker], _TRIED * MOST["who"]):
+        yield from _of_names(statement, statement.seq or 0, pool)
     for anchor in anchors:
         kind: ProbeKind = "open_point" if anchor.type == "unresolved_question" else "decision"
         cues = _cues(anchor.content, "", pool)
@@ -85,7 +89,7 @@ def _all(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: 
 def _of_values(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
     for value in statement.values:
         cues = _cues(statement.text, value.text, pool)
-        if cues or value.kind in _NAMING:
+        if cues or value.kind in WHOLE:
             kind: ProbeKind = "when" if value.kind in _TIMES else "value"
             yield Probe(kind=kind, seq=seq, sentence=statement.text, cues=cues, value=value)
 
@@ -104,8 +108,8 @@ def _cues(text: str, answer: str, pool: Pool) -> dict[str, float]:
     return {stem: weights[stem] for stem in rarest}
 
 
-def _spread(probes: Sequence[Probe], most: int) -> Sequence[Probe]:
+def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
     """At most so many, evenly spread."""
-    if len(probes) <= most:
-        return probes
-    return [probes[number * len(probes) // most] for number in range(most)]
+    if len(items) <= most:
+        return items
+    return [items[number * len(items) // most] for number in range(most)]

@@ -14,6 +14,7 @@ from typing import Any, Final
 from app.core.anchors.topics import stems_of, values_of
 from app.core.model.conversation import Layout, Message
 from app.core.model.overlap import message_text
+from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.speakers import labels_of
 from app.core.text.values import Given, Value, values
@@ -22,6 +23,9 @@ from app.core.validation.dates import dated
 MOST_CHARACTERS: Final = 40_000
 """Of a stretch, of a state block, and of the tail: of a longer stretch every n-th message is looked at."""
 _LONGEST: Final = 1_000  # characters of a sentence that are looked at
+_SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九十百千万]")
+WHOLE: Final = frozenset({"url", "email", "path", "identifier"})
+"""Kinds of values of which a part names something else."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,24 @@ class Statement:
     @cached_property
     def values(self) -> tuple[Value, ...]:
         """The exact values that it claims."""
-        return values(self.text, self.at)
+        return values(self.text, self.at) if self.may_hold_values else ()
+
+    @property
+    def may_hold_values(self) -> bool:
+        """Whether it is worth reading for values: numbers that are written as words are left out."""
+        return _SIGN_OF_VALUE.search(self.text) is not None
+
+    def holds(self, value: Value) -> bool:
+        """Whether it says a value, in any form; a path or an address only whole."""
+        if value.kind in WHOLE:
+            return value.text.casefold() in self.text.casefold()
+        return self._given.holds(value)
+
+    @cached_property
+    def _given(self) -> Given:
+        given = Given()
+        given.add(1, self.text, self.at)
+        return given
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -111,7 +132,6 @@ class Pool:
     def __init__(self) -> None:
         self.statements: Final[list[Statement]] = []
         self._with_stem: Final[defaultdict[str, list[int]]] = defaultdict(list)
-        self._given: Final = Given()
 
     def add(self, statements: Sequence[Statement]) -> range:
         """Tell these statements.
@@ -122,7 +142,6 @@ class Pool:
         first = len(self.statements)
         for number, statement in enumerate(statements, start=first):
             self.statements.append(statement)
-            self._given.add(number, statement.text, statement.at)
             for stem in statement.stems:
                 self._with_stem[stem].append(number)
         return range(first, len(self.statements))
@@ -135,10 +154,6 @@ class Pool:
         """The numbers of the statements that hold this word."""
         return self._with_stem.get(stem, ())
 
-    def holding(self, value: Value) -> frozenset[int]:
-        """The numbers of the statements that hold a value in any form."""
-        return self._given.sources(value)
-
 
 class Context:
     """Those statements of a pool that one context serves."""
@@ -147,9 +162,10 @@ class Context:
         self.pool: Final = pool
         self._served: Final = frozenset(number for part in parts for number in part)
 
-    def holding(self, value: Value) -> frozenset[int]:
-        """The statements that hold a value."""
-        return self.pool.holding(value) & self._served
+    def holding_whole(self, text: str) -> list[int]:
+        """The statements in which a text stands as it is, in any case."""
+        wanted = text.casefold()
+        return [number for number in self._served if wanted in self.pool.statements[number].text.casefold()]
 
     def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
         """Of each statement with any of these words: the weight and the number of those that it holds."""

@@ -16,7 +16,7 @@ from app.core.reading.labels import PHRASES, Phrases
 from app.core.text.language import detect, differs
 
 _FEWEST: Final = 2  # messages in which a mood is heard before it counts
-_MOST_CHARACTERS: Final = 20_000
+_MOST_CHARACTERS: Final = 6_000
 _MOODS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (FRUSTRATION, "frustrated"),
     (DISTRESS, "upset"),
