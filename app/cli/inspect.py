@@ -15,6 +15,7 @@ from app.cli.screen import Screen
 from app.cli.showing import (
     show_compaction,
     show_context,
+    show_continuity,
     show_difference,
     show_list,
     show_messages,
@@ -197,6 +198,25 @@ def stats(
             screen.json(found)
         else:
             show_stats(screen, found)
+
+
+def continuity(
+    conversation: Conversation,
+    url: Url = None,
+    key: Key = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show what could still be answered after each compaction, by questions that were made before it."""
+    with connected(url, key) as client:
+        found = list(islice(client.continuity(conversation_id(client, conversation), order="desc", page_size=100), 100))
+        screen = Screen(spoken())
+        if as_json:
+            screen.json(found)
+        elif found:
+            show_continuity(screen, found)
+        else:
+            screen.line(told("continuity.nothing"))
 
 
 def newest_state(client: Throughline, id_: str) -> StateVersion | None:

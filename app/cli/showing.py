@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from app.cli.gauge_line import show_gauge
 from app.cli.screen import DIM, Screen
-from app.client import Compaction, Context, Conversation, Segment, StateDifference, StateVersion
+from app.client import Compaction, CompactionContinuity, Context, Conversation, Segment, StateDifference, StateVersion
 from app.client.resources import Stats
 from app.core.model.segments import LEVEL_OF, LevelName
 from app.core.text.localization.catalogue import FALLBACK, Catalogue
@@ -196,6 +196,28 @@ def show_list(screen: Screen, conversations: Sequence[Conversation] | Sequence[A
     ]
     columns = ("id", "title", "messages", "context", "state", "preset", "last")
     screen.table([say.text(f"cli.list.{one}") for one in columns], rows)
+
+
+def show_continuity(screen: Screen, found: Sequence[CompactionContinuity]) -> None:
+    """The score of each compaction, the newest first."""
+    say = screen.say
+    rows = [
+        (
+            f"{one.from_seq}–{one.to_seq}",
+            f"{one.continuity.after} / {one.continuity.before}",
+            *(
+                _share(value, say)
+                for value in (one.continuity.recall, one.continuity.contradiction, one.continuity.tone)
+            ),
+        )
+        for one in found
+    ]
+    columns = ("messages", "answered", "recall", "contradiction", "tone")
+    screen.table([say.text(f"cli.columns.{name}") for name in columns], rows)
+
+
+def _share(value: float | None, say: Catalogue) -> str:
+    return "–" if value is None else f"{value:.2f}".replace(".", say.decimal)
 
 
 def role_words(role: str, say: Catalogue) -> str:

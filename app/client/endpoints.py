@@ -245,6 +245,13 @@ def compactions(
     return _list(_of(conversation_id, "compactions"), res.Page[res.Compaction], order=order, limit=page_size)
 
 
+def continuity(
+    conversation_id: Id, *, order: Order | None = None, page_size: int | None = None
+) -> ListCall[res.CompactionContinuity]:
+    """What the conversation could still answer after each compaction that was scored."""
+    return _list(_of(conversation_id, "continuity"), res.Page[res.CompactionContinuity], order=order, limit=page_size)
+
+
 def compaction(compaction_id: Id) -> Call[res.Compaction]:
     """One compaction."""
     return get(f"/compactions/{quote(str(compaction_id), safe='')}", one(res.Compaction))

@@ -118,6 +118,30 @@ class Message(Resource):
     created_at: datetime
 
 
+class Continuity(Resource):
+    """What a conversation can still answer after a compaction."""
+
+    before: int
+    after: int
+    recall: float | None
+    contradiction: float | None
+    tone: float | None
+    kinds: dict[str, dict[str, int]]
+
+
+class CompactionContinuity(Resource):
+    """The score of one compaction."""
+
+    compaction_id: UUID
+    trigger: str
+    model: str | None
+    from_seq: int | None
+    to_seq: int | None
+    state_version_after: int | None
+    finished_at: datetime | None
+    continuity: Continuity
+
+
 class Compaction(Resource):
     """A compaction: planned, waiting, running or ended."""
 
@@ -142,6 +166,7 @@ class Compaction(Resource):
     state_version_before: int
     state_version_after: int | None
     repairs: list[dict[str, Any]]
+    continuity: Continuity | None = None
     summary: str | None
     usage: dict[str, Any]
     cost_usd: float | None

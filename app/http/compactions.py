@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Depends, Query, Response
 from app.core.model.records import CompactionStatus
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, Paging, Services, Tenant, bearer_key
-from app.http.present import present_compaction, present_list
+from app.http.present import present_compaction, present_compaction_continuity, present_list
 from app.http.requests import CompactRequest, EmptyRequest
 from app.http.routing import AdminRoute, TenantRoute
 
@@ -50,6 +50,15 @@ async def list_compactions(
     """The compactions of a conversation."""
     found = await services.manual.page(tenant, page, conversation_id=conversation_id)
     return present_list(found, present_compaction)
+
+
+@router.get("/conversations/{conversation_id}/continuity")
+async def list_continuity(
+    conversation_id: UUID, services: Services, tenant: Tenant, page: Paging
+) -> schemas.Listing[schemas.CompactionContinuity]:
+    """What the conversation could still answer after each compaction that was scored."""
+    found = await services.manual.page(tenant, page, conversation_id=conversation_id, scored=True)
+    return present_list(found, present_compaction_continuity)
 
 
 @router.get("/compactions/{compaction_id}")

@@ -10,6 +10,7 @@ from app.core.context.formats import Format, in_format
 from app.core.model import conversation, gauge, records, state
 from app.core.model.allowances import Standing
 from app.core.model.anchors import Anchor
+from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.notifications import Notification
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker, Segment
 from app.core.model.state_difference import StateDifference
@@ -89,6 +90,7 @@ def present_compaction(view: CompactionView) -> schemas.Compaction:
         state_version_before=row.state_version_before,
         state_version_after=row.state_version_after,
         repairs=view.repairs,
+        continuity=row.continuity and present_continuity(row.continuity),
         summary=view.summary,
         usage=row.usage,
         cost_usd=row.usage.cost_usd,
@@ -97,6 +99,27 @@ def present_compaction(view: CompactionView) -> schemas.Compaction:
         requested_at=row.requested_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
+    )
+
+
+def present_continuity(value: Continuity) -> schemas.Continuity:
+    """A score, with its kinds in their order."""
+    kinds = {kind: schemas.Answered.model_validate(value.kinds[kind]) for kind in PROBE_KINDS if kind in value.kinds}
+    return schemas.Continuity(**value.as_dict(), kinds=kinds)
+
+
+def present_compaction_continuity(view: CompactionView) -> schemas.CompactionContinuity:
+    """The score of a compaction that has one."""
+    row = view.compaction
+    return schemas.CompactionContinuity(
+        compaction_id=row.id,
+        trigger=row.trigger,
+        model=row.model,
+        from_seq=row.from_seq,
+        to_seq=row.to_seq,
+        state_version_after=row.state_version_after,
+        finished_at=row.finished_at,
+        continuity=present_continuity(row.continuity or Continuity()),
     )
 
 

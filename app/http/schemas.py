@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field
 
 from app.core.model.anchors import AnchorStatus, AnchorType, Proposer, Speaker
+from app.core.model.continuity import ProbeKind
 from app.core.model.conversation import MessageStatus, ProtectedReason, Role
 from app.core.model.gauge import GaugeStatus
 from app.core.model.model_io import FinishReason
@@ -179,6 +180,38 @@ class Repair(Output):
     reason: RepairReason
 
 
+class Answered(Output):
+    """Probes of one kind."""
+
+    before: int = Field(description="Answered from the context before.")
+    after: int = Field(description="Of those, answered from the context after.")
+    contradicted: int = Field(description="Of those, answered with something else than the messages say.")
+
+
+class Continuity(Output):
+    """What a conversation can still answer after a compaction, by probes of the folded messages."""
+
+    before: int = Field(description="Probes that the context before answered.")
+    after: int = Field(description="Of those, the probes that the context after answers.")
+    recall: float | None = Field(description="after ÷ before; null without a probe.")
+    contradiction: float | None = Field(description="Of `before`, the share answered otherwise; null without a probe.")
+    tone: float | None = Field(description="Of language and moods of the user, the share that is told; null for none.")
+    kinds: dict[ProbeKind, Answered] = Field(description="By kind of probe.")
+
+
+class CompactionContinuity(Output):
+    """The score of one compaction."""
+
+    compaction_id: UUID
+    trigger: str
+    model: str | None
+    from_seq: int | None
+    to_seq: int | None
+    state_version_after: int | None
+    finished_at: Moment | None
+    continuity: Continuity
+
+
 class Compaction(Output):
     """A compaction, planned, waiting, running or ended; tokens are those of the served context, at the same tail."""
 
@@ -203,6 +236,7 @@ class Compaction(Output):
     state_version_before: int
     state_version_after: int | None
     repairs: list[Repair] = Field(description="What was done to the summary.")
+    continuity: Continuity | None = Field(description="What can still be answered; null where nothing was asked.")
     summary: str | None
     usage: Usage
     cost_usd: float | None

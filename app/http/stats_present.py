@@ -110,6 +110,7 @@ def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | Non
             for one in sorted(value.repairs, key=lambda one: (-one.count, one.reason, one.prompt_version or ""))
         ],
         fidelity=value.fidelity,
+        continuity=value.continuity,
     )
 
 

@@ -27,6 +27,16 @@ class FidelityStats(Output):
     probes: int
 
 
+class ContinuityStats(Output):
+    """What could still be answered after compactions, over the probes of all that were scored."""
+
+    last: float | None = Field(description="Recall of the newest one.")
+    recall: float | None
+    contradiction: float | None
+    tone: float | None = Field(description="The mean.")
+    scored: int = Field(description="Compactions.")
+
+
 class RepairStats(Output):
     """Changes of summaries for the same reason, of answers to the same version of the prompt."""
 
@@ -50,6 +60,7 @@ class CompactionStats(Output):
     entries: EntryCounts
     repairs: list[RepairStats]
     fidelity: FidelityStats
+    continuity: ContinuityStats
 
 
 class TokenStats(Output):

@@ -482,6 +482,7 @@ class CompactionRow(TenantScoped, table=True):
     usage: dict[str, Any] = Field(sa_type=JSON)
     duration_ms: int | None = Field(sa_type=BIG)
     fidelity: float | None
+    continuity: dict[str, Any] | None = Field(sa_type=JSON)
     retry_of: UUID | None
     claims: int
     lease_token: UUID | None

@@ -39,6 +39,7 @@ _ONCE: Final = "a result that stands in its message's content too is served in i
 _VERSIONS: Final = "calls name the version of their prompt: null of those that were made before"
 _REPAIRS: Final = "new fields: what was done to a summary, and which entries are in doubt"
 _VERIFIED: Final = "a version says who wrote it, and what looked at it; a policy, whether a model is to"
+_CONTINUITY: Final = "a compaction says what can still be answered, where that was asked; a policy, how much at least"
 _CAP: Final = "a policy may name the most that a state weighs"
 _SPEAKERS: Final = "an anchor says whose words it quotes"
 _LABELS: Final = "a context says of each stored message its turn, its event type and whether it is held"
@@ -60,6 +61,8 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
+    "*.conversation.policy.continuity_floor": _CONTINUITY,
+    "*.compactions.*.continuity": _CONTINUITY,
     "*.contexts.*.messages.*.turn": _LABELS,
     "*.contexts.*.messages.*.event_type": _LABELS,
     "*.contexts.*.messages.*.is_protected": _LABELS,

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Conversation, Quiet, Usage
 from app.core.model.errors import ConflictError, NotFoundError
 from app.core.model.records import MAX_CLAIMS, ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
@@ -118,6 +119,7 @@ class TestClaim:
             usage=usage,
             duration_ms=77,
             fidelity=0.75,
+            continuity=Continuity(kinds={"who": Answered(before=3, after=2, contradicted=1)}, tone=0.5),
             retry_of=uuid4(),
             claims=3,
             sent_at=moment(5),

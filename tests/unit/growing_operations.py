@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from app.core.anchors.detect import detect
 from app.core.context.assembly import assemble
-from app.core.model.conversation import Message
+from app.core.continuity.comparing import Exam
+from app.core.model.conversation import Layout, Message
 from app.core.model.model_io import ContextMessage, DetailRequest
 from app.core.model.policies.goals import states_goal
 from app.core.model.policies.policy import SegmentBy
@@ -217,6 +218,11 @@ def _fold(messages: Sequence[Message]) -> None:
     compress(request(messages))
 
 
+def _asked_after(messages: Sequence[Message]) -> None:
+    exam = Exam(messages, anchors=[anchor for one in messages for anchor in detect(one)])
+    exam.compare({"logos": [one.content for one in messages]}, Layout(text="{}", tokens=0))
+
+
 def _segments(messages: Sequence[Message]) -> None:
     for stretch in split_into_segments(messages, SegmentBy(by="topic")):
         described = describe(stretch)
@@ -303,6 +309,8 @@ ACTS: Final[dict[str, Callable[[str], object]]] = {
     "fold what a tool gave": lambda text: _fold(_result(text)),
     "fold data that a user pasted": lambda text: _fold(_data(text)),
     "read for a segment": lambda text: read(_result(text), "en"),
+    "continuity of many messages": lambda text: _asked_after(_many(text)),
+    "continuity of one message": lambda text: _asked_after([message(1, text)]),
     "segments of many messages": lambda text: _segments(_many(text)),
     "segments of one message": lambda text: _segments([message(1, text)]),
     "digest": lambda text: digest(_many(text), 300),

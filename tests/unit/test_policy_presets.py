@@ -17,6 +17,7 @@ SHARED: Final[dict[str, Any]] = {
     "oversized": "refuse",
     "fallback_model": None,
     "verify": "auto",
+    "continuity_floor": None,
     "instructions": "",
     "minimum_progress": 0.05,
     "sync_deadline": 20.0,

@@ -198,6 +198,7 @@ SAME: Final[Mapping[str, Json]] = {
     "oversized refuse": {"oversized": "refuse"},
     "fallback_model none": {"fallback_model": None},
     "verify auto": {"verify": "auto"},
+    "continuity_floor none": {"continuity_floor": None},
     "instructions empty": {"instructions": ""},
     "minimum_progress 0.05": {"minimum_progress": 0.05},
     "sync_deadline 20 s": {"sync_deadline": 20.0},

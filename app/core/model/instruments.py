@@ -51,6 +51,10 @@ LEVEL_RATIO: Final = _distribution(
 FIDELITY: Final = _distribution(
     "compaction_fidelity", "Share of folded exact values that stand verbatim in what is served.", _SHARES
 )
+CONTINUITY: Final = _distribution(
+    "compaction_continuity", "Of the probes answered before a compaction, the share answered after it.", _SHARES
+)
+PROBES: Final = _counter("continuity_probes", "Probes of applied compactions.", "kind", "answered")
 CALLS: Final = _counter("model_calls", "Model calls.", "purpose", "outcome")
 CALL_REASONS: Final = _counter("model_call_reasons", "Model calls refused or failed.", "purpose", "reason")
 CALL_TIME: Final = _distribution(
@@ -81,6 +85,8 @@ INSTRUMENTS: Final = (
     RATIO,
     LEVEL_RATIO,
     FIDELITY,
+    CONTINUITY,
+    PROBES,
     CALLS,
     CALL_REASONS,
     CALL_TIME,

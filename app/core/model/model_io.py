@@ -238,6 +238,8 @@ class SummaryRequest:
     locale: str = "en"
     chunk_tokens: int | None = None
     """The most the messages may weigh as shown to an LLM: giants in a heavier chunk are shown elided."""
+    missing: tuple[tuple[int, str], ...] = ()
+    """When it is made once more: (message, sentence) that the record made before does not tell, or tells otherwise."""
     segments: tuple[CutSegment, ...] = ()
     """The stretches of the chunk, each to be described too; empty where no digests are wanted."""
     doubts: tuple[Doubt, ...] = ()

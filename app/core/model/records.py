@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
+from app.core.model.continuity import Continuity
 from app.core.model.conversation import Usage
 
 CompactionStatus = Literal["queued", "running", "applied", "skipped", "rejected", "failed", "superseded"]
@@ -150,6 +151,8 @@ class Compaction:
     duration_ms: int | None = None
     fidelity: float | None = None
     """Of the exact values of the last folded chunk, the share that stands verbatim in what is served; a measure."""
+    continuity: Continuity | None = None
+    """What can still be answered, of the probes of all its chunks; ``None`` where none was made."""
     retry_of: UUID | None = None
     claims: int = 0
     """How often it was claimed without a commit since: crashes, not model calls."""

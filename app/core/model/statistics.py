@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
+from app.core.model.continuity import Answered
 from app.core.model.conversation import Usage
 from app.core.model.records import IN_FLIGHT, EntryCounts
 from app.core.model.segments import Level, Way
@@ -152,6 +153,29 @@ class Fidelity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuityMeasure:
+    """What could still be answered after compactions, over the probes of all that were scored."""
+
+    last: float | None = None
+    """Recall of the newest one."""
+    answered: Answered = field(default_factory=Answered)
+    tone: float | None = None
+    """The mean."""
+    scored: int = 0
+    """Compactions."""
+
+    @property
+    def recall(self) -> float | None:
+        """Answered after ÷ answered before."""
+        return share(self.answered.after, self.answered.before)
+
+    @property
+    def contradiction(self) -> float | None:
+        """Answered otherwise ÷ answered before."""
+        return share(self.answered.contradicted, self.answered.before)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """Everything that was counted, of one conversation or of a tenant, at one moment."""
 
@@ -164,6 +188,7 @@ class Measured:
     turns: Latency = field(default_factory=Latency)
     """Whole turns that are over."""
     fidelity: Fidelity = field(default_factory=Fidelity)
+    continuity: ContinuityMeasure = field(default_factory=ContinuityMeasure)
     repairs: Sequence[RepairTally] = ()
     last_applied: UUID | None = None
     """The newest applied compaction."""

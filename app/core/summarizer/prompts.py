@@ -127,6 +127,12 @@ def _data(request: SummaryRequest) -> Iterator[str]:
     if request.asks_again:
         yield from _asked_again(request)
         return
+    if request.missing:
+        told = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.missing)
+        yield (
+            "A record of these messages was made before. It did not tell the following, or told it otherwise; tell "
+            f"each as long as it holds:\n{fence('passages', told)}"
+        )
     yield f"Now write the JSON object that records the {len(request.messages)} messages above."
     if request.feedback:
         yield FEEDBACK.get(request.feedback, "Your last answer could not be used: follow the rules closely.")

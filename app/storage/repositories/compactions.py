@@ -12,6 +12,7 @@ from sqlalchemy import and_, func, literal_column, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
+from app.core.model.continuity import Continuity
 from app.core.model.conversation import Usage
 from app.core.model.errors import NotFoundError
 from app.core.model.records import MAX_CLAIMS, Attempt, Compaction, EntryCounts, FoldRequest, Page, RanIn
@@ -24,6 +25,7 @@ from app.storage.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, Compaction
 _JSON: dict[str, TypeAdapter[Any]] = {
     "request": TypeAdapter(FoldRequest),
     "attempts": TypeAdapter(tuple[Attempt, ...]),
+    "continuity": TypeAdapter(Continuity | None),
     "entries": TypeAdapter(EntryCounts),
     "usage": TypeAdapter(Usage),
 }
@@ -75,14 +77,21 @@ class CompactionRepository(LeasedRepository):
         )
 
     async def page(
-        self, page: Page, *, conversation_id: UUID | None = None, status: str | None = None
+        self,
+        page: Page,
+        *,
+        conversation_id: UUID | None = None,
+        status: str | None = None,
+        scored: bool = False,
     ) -> tuple[list[Compaction], str | None]:
-        """Newest first by default."""
+        """Newest first by default; ``scored``: only those with a continuity score."""
         statement = select(CompactionRow)
         if conversation_id is not None:
             statement = statement.where(col(CompactionRow.conversation_id) == conversation_id)
         if status is not None:
             statement = statement.where(col(CompactionRow.status) == status)
+        if scored:
+            statement = statement.where(col(CompactionRow.continuity).is_not(None))
         found = await self._all(paged(statement, page, (_id,), BY_ID))
         return cut(found, page.limit, lambda compaction: (compaction.id,))
 

@@ -13,6 +13,7 @@ from sqlalchemy import BigInteger, Numeric, and_, cast, func, or_, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col
 
+from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Usage
 from app.core.model.records import Attempt, Compaction, DetailCall, EntryCounts, Turn, Verification
 from app.core.model.segments import Expansion, Level
@@ -20,6 +21,7 @@ from app.core.model.statistics import (
     APPLIED,
     CallTally,
     CompactionTally,
+    ContinuityMeasure,
     ExpansionTally,
     Fidelity,
     Latency,
@@ -90,6 +92,10 @@ _ITS_SEGMENT: Final = and_(
 _KNOWN: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
 
 
+_ANSWERED: Final = ("before", "after", "contradicted")
+_CONTINUITY: Final = TypeAdapter(Continuity)
+
+
 class StatisticsRepository(Repository):
     """Sums over rows, made by the database: exact by construction, whoever writes meanwhile."""
 
@@ -114,6 +120,7 @@ class StatisticsRepository(Repository):
             expanding=await self._latency(col(ExpansionRow.duration_ms), expansions),
             turns=await self._latency(took, [col(TurnRow.finished_at).is_not(None), *turns]),
             fidelity=await self._fidelity(compactions),
+            continuity=await self._continuity(compactions),
             repairs=tuple(await self._repairs(compactions)),
             last_applied=await self._session.first(newest),
         )
@@ -264,6 +271,22 @@ class StatisticsRepository(Repository):
         ((mean, count),) = await self._session.rows(select(func.avg(number), func.count()).where(*probed))
         last = await self._session.first(select(number).where(*probed).order_by(col(_row.id).desc()).limit(1))
         return Fidelity(last=last, mean=None if mean is None else round(mean, 4), probes=int(count))
+
+    async def _continuity(self, scope: Sequence[Any]) -> ContinuityMeasure:
+        score = col(_row.continuity)
+        scored = [_IS_APPLIED, score.is_not(None), *scope]
+        each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
+        counts = (func.sum(_number(cast(each.c.value, JSONB), name, BigInteger)) for name in _ANSWERED)
+        (answered,) = await self._session.rows(select(*counts).select_from(CompactionRow).where(*scored))
+        tone = func.avg(_number(score, "tone", Numeric))
+        ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored))
+        last = await self._session.first(select(score).where(*scored).order_by(col(_row.id).desc()).limit(1))
+        return ContinuityMeasure(
+            last=None if last is None else _CONTINUITY.validate_python(last).recall,
+            answered=Answered(**{name: int(number or 0) for name, number in zip(_ANSWERED, answered, strict=True)}),
+            tone=None if mean is None else round(float(mean), 4),
+            scored=int(count),
+        )
 
     async def _levels(self, conversation_ids: Sequence[UUID], which: Any) -> list[LevelMeasure]:
         level = col(SegmentLevelRow.level)

@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model import instruments as measures
+from app.core.model.continuity import Continuity
 from app.core.model.errors import DomainError
 from app.core.model.records import IN_FLIGHT, Attempt, Compaction, Verification
 from app.core.model.segments import Expansion
@@ -34,6 +35,7 @@ _MILLISECONDS: Final = 1_000
 _COMPACTION: Final = "compaction"
 _CHAT: Final = "chat"
 _OUTCOMES: Final = {"completed": "accepted", "interrupted": "accepted", "failed": "error"}
+_ANSWERED: Final = ("before", "after", "contradicted")
 _CHANGES: Final = ("added", "superseded", "dropped", "restored_by_code", "ungrounded")
 
 _Key = tuple[Literal["compaction", "call", "verification", "expansion", "turn"], UUID]
@@ -189,10 +191,20 @@ def _count_applied(meter: Meter, row: Compaction) -> None:
         meter.count(measures.ENTRIES, getattr(row.entries, change), change=change)
     if row.fidelity is not None:
         meter.observe(measures.FIDELITY, row.fidelity)
+    if row.continuity is not None:
+        _count_continuity(meter, row.continuity)
     if row.tokens_before and row.tokens_after is not None:
         meter.observe(measures.RATIO, row.tokens_after / row.tokens_before)
         # A counter never goes down: what made a context larger (after an erasure) saved nothing.
         meter.count(measures.SAVED, max(row.tokens_before - row.tokens_after, 0), trigger=row.trigger)
+
+
+def _count_continuity(meter: Meter, score: Continuity) -> None:
+    if score.recall is not None:
+        meter.observe(measures.CONTINUITY, score.recall)
+    for kind, answered in score.kinds.items():
+        for name in _ANSWERED:
+            meter.count(measures.PROBES, getattr(answered, name), kind=kind, answered=name)
 
 
 def count_expansion(meter: Meter, expansion: Expansion) -> None:

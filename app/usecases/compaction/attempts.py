@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from app.core.continuity.comparing import Exam
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
@@ -56,6 +57,13 @@ class AttemptsResult:
     """``seq`` of the messages that the summarizer was not shown."""
     retry_after: float = 0.0
     """Seconds that a provider asked to be left alone and was not waited for."""
+    exam: Exam | None = field(default=None, compare=False)
+    """The probes of the chunk, where they were made already."""
+
+    @property
+    def accepted(self) -> Attempt:
+        """The last attempt that was accepted, else the last."""
+        return next((one for one in reversed(self.attempts) if one.outcome == "accepted"), self.attempts[-1])
 
     @property
     def got_no_answer(self) -> bool:

@@ -11,8 +11,9 @@ from uuid import UUID
 import structlog
 
 from app.core.anchors.rendering import seqs_in
+from app.core.continuity.statements import MOST_CHARACTERS
 from app.core.model.anchors import Anchor
-from app.core.model.conversation import Message
+from app.core.model.conversation import Message, Outline
 from app.core.model.errors import FieldError, InvalidInputError, ModelNotAllowedError, PolicyInvalidError
 from app.core.model.model_io import ModelProfile, SummaryRequest
 from app.core.model.policies.policy import MODEL_FIELDS
@@ -68,6 +69,8 @@ class Chunk:
     """The most that this chunk was planned to weigh."""
     outdated: tuple[Anchor, ...] = ()
     """The newest superseded anchors."""
+    later: tuple[Message, ...] = ()
+    """The newest messages after it, which stay as they are, their secrets too: only the probes look at them."""
     segments: tuple[CutSegment, ...] = ()
     """Its stretches: every ``seq`` from the first to the last that it covers lies in exactly one."""
 
@@ -199,6 +202,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         outdated, _ = await uow.anchors.page(
             conversation.id, Page(limit=MOST_OUTDATED, order="desc"), status="superseded"
         )
+        later = await _later(uow, conversation.id, tail.outline, planned.to_seq)
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
     shown = await _redacted(span)
@@ -207,6 +211,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         resolved=resolved,
         plan=planned,
         span=shown,
+        later=later,
         segments=await asyncio.to_thread(
             cut_span, shown, resolved.policy.segment_by, from_seq=planned.from_seq, to_seq=planned.to_seq
         ),
@@ -215,6 +220,19 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         outdated=tuple(outdated),
         most_tokens=most,
     )
+
+
+async def _later(
+    uow: UnitOfWork, conversation_id: UUID, outline: Sequence[Outline], after_seq: int
+) -> tuple[Message, ...]:
+    """The newest messages that stay as they are, as many as the probes look at; one that is longer is left out."""
+    left, first, last = MOST_CHARACTERS, 0, 0
+    for one in reversed(outline):
+        left -= one.byte_length
+        if left < 0 or one.seq <= after_seq:
+            break
+        first, last = one.seq, last or one.seq
+    return tuple(await uow.messages.between(conversation_id, first, last)) if first else ()
 
 
 def _after_failures(resolved: Resolved, digestible: int) -> int:

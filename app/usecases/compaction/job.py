@@ -8,6 +8,7 @@ from app.core.model.model_io import DetailRequest, ModelProfile, Proposal, Summa
 from app.core.state.apply import apply_candidate
 from app.usecases.compaction.attempts import TOO_LONG, Asking, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
+from app.usecases.compaction.continuity import above_floor
 from app.usecases.ports import Summarizer
 from app.usecases.shared.lease import Lease
 from app.usecases.shared.shell import Shell
@@ -83,7 +84,8 @@ class Job:
         most = min(self.limits.attempts or allowed, allowed)
         calls = self.calls = Calls(clock=self.shell.clock, most=most, deadline=self.deadline)
         while True:
-            attempted = await run_attempts(await self._asking(chunk), calls)
+            asking = await self._asking(chunk)
+            attempted = await above_floor(chunk, asking, calls, await run_attempts(asking, calls))
             half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
             if attempted.applied is not None or half is None or not calls.left:
                 return chunk, attempted

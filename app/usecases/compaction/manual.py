@@ -136,13 +136,21 @@ class ManualCompaction:
         return await self._view(row)
 
     async def page(
-        self, tenant_id: UUID, page: Page, *, conversation_id: UUID | None = None, status: str | None = None
+        self,
+        tenant_id: UUID,
+        page: Page,
+        *,
+        conversation_id: UUID | None = None,
+        status: str | None = None,
+        scored: bool = False,
     ) -> tuple[list[CompactionView], str | None]:
-        """Compactions of a conversation, or of the tenant."""
+        """Compactions of a conversation, or of the tenant; ``scored``: only those with a continuity score."""
         async with self._shell.uow(tenant_id) as uow:
             if conversation_id is not None:
                 await uow.conversations.get(conversation_id)
-            rows, cursor = await uow.compactions.page(page, conversation_id=conversation_id, status=status)
+            rows, cursor = await uow.compactions.page(
+                page, conversation_id=conversation_id, status=status, scored=scored
+            )
             return await views_of(uow, rows), cursor
 
     async def _claim(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput, idem: Idem | None) -> _Found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.continuity import added_score, exam_of
 from app.usecases.compaction.ending import count, end_row, finish
 from app.usecases.compaction.segmenting import ToldSegment, store_segments, told_segments
 from app.usecases.history.anchoring import add_proposed
@@ -39,6 +40,7 @@ async def save_chunk(
         LeaseLostError: The row is no longer this process's; nothing is written.
     """
     values = await asyncio.to_thread(exact_values, chunk.span)
+    exam = attempted.exam or await exam_of(chunk)
     told = await _told(shell, chunk, attempted, applied)
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
@@ -53,7 +55,11 @@ async def save_chunk(
             served = await _laid_out(shell, uow, present, chunk, applied)
             mark = _mark(shell, chunk, attempted)
             stored = await _write_state(shell, uow, present, chunk, served, row, ids, mark)
-            saved = await _record(shell, uow, lease, row, chunk, attempted, served, stored, values)
+            probed = {
+                "fidelity": _probed(chunk, served, values),
+                "continuity": await added_score(row, exam, served),
+            }
+            saved = await _record(shell, uow, lease, row, chunk, attempted, served, stored, probed)
         await uow.commit()
     await shell.outbox.deliver(uow.committed_events)
     return saved
@@ -66,14 +72,14 @@ async def _told(shell: Shell, chunk: Chunk, attempted: AttemptsResult, applied: 
         chunk.span,
         chunk.resolved.policy,
         digests=applied.digests,
-        model=attempted.attempts[-1].model,
+        model=attempted.accepted.model,
         locale=chunk.resolved.conversation.locale,
         now=shell.clock.now(),
     )
 
 
 def _mark(shell: Shell, chunk: Chunk, attempted: AttemptsResult) -> Verified:
-    return first_mark(shell, chunk.resolved.policy, by_language_model=attempted.attempts[-1].metered)
+    return first_mark(shell, chunk.resolved.policy, by_language_model=attempted.accepted.metered)
 
 
 def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
@@ -191,10 +197,10 @@ async def _record(
     attempted: AttemptsResult,
     applied: Applied,
     stored: Conversation,
-    values: Sequence[str],
+    probed: Mapping[str, Any],
 ) -> Compaction:
     """The chunk's numbers on the row; the last chunk ends it, with one event and one count."""
-    changes = _numbers(row, chunk, attempted, applied, stored) | {"fidelity": _probed(chunk, applied, values)}
+    changes = {**_numbers(row, chunk, attempted, applied, stored), **probed}
     if not chunk.plan.is_last:
         updated = await uow.compactions.update(lease.compaction_id, lease.token, **changes)
         if updated is None:
@@ -211,7 +217,7 @@ def _numbers(
     plan, before = chunk.plan, chunk.resolved
     first = row.state_version_after is None
     return {
-        "model": attempted.attempts[-1].model,
+        "model": attempted.accepted.model,
         "attempts": (*row.attempts, *attempted.attempts),
         "usage": row.usage.plus(attempted.usage),
         "from_seq": plan.from_seq if first else row.from_seq,

@@ -260,6 +260,14 @@ export class Throughline {
     );
   }
 
+  /** What the conversation could still answer after each compaction that was scored. */
+  continuity(id: string, options: Listed = {}): Each<Schemas["CompactionContinuity"]> {
+    return each(
+      (page) => this.api.GET(`${ONE}/continuity`, { params: { ...at(id), query: page }, ...sent(options) }),
+      options,
+    );
+  }
+
   compaction(compactionId: string, options: Asked = {}): Promise<Schemas["Compaction"]> {
     return found(
       this.api.GET("/compactions/{compaction_id}", {

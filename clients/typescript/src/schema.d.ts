@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 4d9094ea669e5cd323828372228cfdeb511c7652cf210e495250db831632707a
+// sha256 of openapi.json: d3023251c39b5b8e1f96d4e39f4a37863fb4a7d7ebe6c8ef9dfb66cdaa3a5e36
 
 export interface paths {
     "/conversations": {
@@ -566,6 +566,26 @@ export interface paths {
          * @description The compactions of a conversation.
          */
         get: operations["list_compactions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/continuity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Continuity
+         * @description What the conversation could still answer after each compaction that was scored.
+         */
+        get: operations["list_continuity"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1237,6 +1257,27 @@ export interface components {
             } | null;
             /** Strict */
             strict?: boolean | null;
+        };
+        /**
+         * Answered
+         * @description Probes of one kind.
+         */
+        Answered: {
+            /**
+             * Before
+             * @description Answered from the context before.
+             */
+            before: number;
+            /**
+             * After
+             * @description Of those, answered from the context after.
+             */
+            after: number;
+            /**
+             * Contradicted
+             * @description Of those, answered with something else than the messages say.
+             */
+            contradicted: number;
         };
         /**
          * AssembledContext
@@ -1924,6 +1965,8 @@ export interface components {
              * @description What was done to the summary.
              */
             repairs: components["schemas"]["Repair"][];
+            /** @description What can still be answered; null where nothing was asked. */
+            continuity: components["schemas"]["Continuity"] | null;
             /** Summary */
             summary: string | null;
             usage: components["schemas"]["Usage"];
@@ -1942,6 +1985,30 @@ export interface components {
             started_at: string | null;
             /** Finished At */
             finished_at: string | null;
+        };
+        /**
+         * CompactionContinuity
+         * @description The score of one compaction.
+         */
+        CompactionContinuity: {
+            /**
+             * Compaction Id
+             * Format: uuid
+             */
+            compaction_id: string;
+            /** Trigger */
+            trigger: string;
+            /** Model */
+            model: string | null;
+            /** From Seq */
+            from_seq: number | null;
+            /** To Seq */
+            to_seq: number | null;
+            /** State Version After */
+            state_version_after: number | null;
+            /** Finished At */
+            finished_at: string | null;
+            continuity: components["schemas"]["Continuity"];
         };
         /**
          * CompactionData
@@ -2054,6 +2121,7 @@ export interface components {
             /** Repairs */
             repairs: components["schemas"]["RepairStats"][];
             fidelity: components["schemas"]["FidelityStats"];
+            continuity: components["schemas"]["ContinuityStats"];
         };
         /**
          * ContextMessage
@@ -2260,6 +2328,69 @@ export interface components {
              */
             type: "context.threshold";
             data: components["schemas"]["ContextThresholdData"];
+        };
+        /**
+         * Continuity
+         * @description What a conversation can still answer after a compaction, by probes of the folded messages.
+         */
+        Continuity: {
+            /**
+             * Before
+             * @description Probes that the context before answered.
+             */
+            before: number;
+            /**
+             * After
+             * @description Of those, the probes that the context after answers.
+             */
+            after: number;
+            /**
+             * Recall
+             * @description after ÷ before; null without a probe.
+             */
+            recall: number | null;
+            /**
+             * Contradiction
+             * @description Of `before`, the share answered otherwise; null without a probe.
+             */
+            contradiction: number | null;
+            /**
+             * Tone
+             * @description Of language and moods of the user, the share that is told; null for none.
+             */
+            tone: number | null;
+            /**
+             * Kinds
+             * @description By kind of probe.
+             */
+            kinds: {
+                [key: string]: components["schemas"]["Answered"];
+            };
+        };
+        /**
+         * ContinuityStats
+         * @description What could still be answered after compactions, over the probes of all that were scored.
+         */
+        ContinuityStats: {
+            /**
+             * Last
+             * @description Recall of the newest one.
+             */
+            last: number | null;
+            /** Recall */
+            recall: number | null;
+            /** Contradiction */
+            contradiction: number | null;
+            /**
+             * Tone
+             * @description The mean.
+             */
+            tone: number | null;
+            /**
+             * Scored
+             * @description Compactions.
+             */
+            scored: number;
         };
         /**
          * Conversation
@@ -3082,6 +3213,18 @@ export interface components {
         Listing_AuditEntry_: {
             /** Data */
             data: components["schemas"]["AuditEntry"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+            /**
+             * Has More
+             * @default false
+             */
+            has_more?: boolean;
+        };
+        /** CompactionContinuityList */
+        Listing_CompactionContinuity_: {
+            /** Data */
+            data: components["schemas"]["CompactionContinuity"][];
             /** Next Cursor */
             next_cursor?: string | null;
             /**
@@ -6031,6 +6174,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Listing_Compaction_"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_continuity: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                after?: string | null;
+                order?: "asc" | "desc";
+            };
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_CompactionContinuity_"];
                 };
             };
             /** @description An RFC 9457 problem; `code` is stable. */

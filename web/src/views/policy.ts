@@ -26,6 +26,7 @@ export const POLICY_FIELDS = [
   'summarizer',
   'fallback_model',
   'verify',
+  'continuity_floor',
   'instructions',
   'inject_system_context',
   'notifications',

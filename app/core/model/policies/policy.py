@@ -213,6 +213,9 @@ class CompactionPolicy(_Frozen):
     summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
     verify: Literal["auto", "off"] = "auto"
     """Whether a model judges, after a compaction, what a model wrote."""
+    continuity_floor: Annotated[float, Field(ge=0, le=1)] | None = None
+    """A background compaction with a lower continuity score is made once more, with what was lost named; ``None`` =
+    none is."""
     inject_system_context: bool = False
     """Whether the summarizer is shown the terms, synonyms and workflow hints of the system prompt."""
     instructions: Annotated[str, Field(max_length=4_000)] = ""

@@ -1,0 +1,102 @@
+"""Answering a probe from a context: by the statements that its words lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+from app.core.anchors.topics import stems_of
+from app.core.continuity.probes import Probe
+from app.core.continuity.statements import Context
+from app.core.text.values import Value
+
+Answer = Literal["right", "wrong", "none"]
+"""``wrong``: the context says something else of the same subject, which no message says of it."""
+
+Shared = Mapping[int, tuple[float, int]]
+"""Of a statement: the weight and the number of the words that it shares with a probe."""
+
+_COVERED: Final = 0.5
+"""Of the weight of a probe's words: a statement with that much says the same, or is about the same."""
+_LEADING_CUES: Final = 2
+_LEADING_TO_NAMES: Final = 3  # words beside a name are fewer and looser than beside a value
+
+
+def answer(probe: Probe, context: Context, said: Context) -> Answer:
+    """What a context answers.
+
+    Args:
+        probe: The question.
+        context: What is asked.
+        said: What was served before, with the messages themselves: what it says is no contradiction.
+    """
+    shared = context.shared(probe.cues)
+    if probe.value is not None:
+        return _with_value(probe, probe.value, context, said, shared)
+    if probe.name:
+        return _with_name(probe, context, said, shared)
+    return "right" if any(_is_covered(probe, weight) for weight, _ in shared.values()) else "none"
+
+
+def is_current(probe: Probe, said: Context) -> bool:
+    """Whether the messages answer a probe that was made from them: no later one says something else."""
+    if probe.value is None:
+        return answer(probe, said, said) == "right"
+    later = _after(probe.seq, said, said.shared(probe.cues))
+    return not any(True for _ in _rivals(probe, probe.value, said, later))
+
+
+def _after(seq: int, context: Context, shared: Shared) -> Shared:
+    """What messages after that one say."""
+    statements = context.pool.statements
+    return {number: found for number, found in shared.items() if (statements[number].seq or 0) > seq}
+
+
+def _with_value(probe: Probe, value: Value, context: Context, said: Context, shared: Shared) -> Answer:
+    statements = context.pool.statements
+    if probe.names_one_thing:
+        holders = context.holding_whole(value.text)
+    else:
+        about = (number for number, (_, count) in shared.items() if count >= probe.fewest_cues)
+        holders = [number for number in about if statements[number].holds(value)]
+    if holders:
+        last = max(statements[number].seq or 0 for number in holders)
+        later = _after(last, context, shared)
+        return "none" if any(True for _ in _rivals(probe, value, context, later)) else "right"
+    rivals = _rivals(probe, value, context, shared)
+    known = said.shared(probe.cues)
+    return "wrong" if any(not _is_said(other, said, known) for other in rivals) else "none"
+
+
+def _rivals(probe: Probe, value: Value, context: Context, shared: Shared) -> Iterator[Value]:
+    """Values of the same sort where the words lead, in statements without the answer."""
+    for number, (weight, count) in shared.items():
+        statement = context.pool.statements[number]
+        if count >= _LEADING_CUES and _is_covered(probe, weight):
+            others = [one for one in statement.values if (one.kind, one.base) == (value.kind, value.base)]
+            yield from [] if others and statement.holds(value) else others
+
+
+def _is_said(value: Value, said: Context, known: Shared) -> bool:
+    """Whether the messages say this value of the same subject."""
+    about = (number for number, (_, count) in known.items() if count >= _LEADING_CUES)
+    return any(said.pool.statements[number].holds(value) for number in about)
+
+
+def _with_name(probe: Probe, context: Context, said: Context, shared: Shared) -> Answer:
+    wanted = stems_of(probe.name)
+    statements = context.pool.statements
+    about = [number for number, (_, count) in shared.items() if count >= probe.fewest_cues]
+    if any(wanted <= statements[number].stems for number in about):
+        return "right"
+    known = [statements[number] for number, (_, count) in said.shared(probe.cues).items() if count >= _LEADING_CUES]
+    for number, (weight, count) in shared.items():
+        if count >= _LEADING_TO_NAMES and _is_covered(probe, weight):
+            for name in statements[number].names:
+                if not any(stems_of(name) <= one.stems | stems_of(one.speaker) for one in known):
+                    return "wrong"
+    return "none"
+
+
+def _is_covered(probe: Probe, weight: float) -> bool:
+    return weight >= _COVERED * sum(probe.cues.values())

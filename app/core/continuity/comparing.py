@@ -1,0 +1,88 @@
+"""The score of a compaction: what was answered before, asked again of what is served now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.core.continuity.answering import Answer, answer, is_current
+from app.core.continuity.probes import Probe, probes_of
+from app.core.continuity.statements import Context, Pool, newest, of_block, of_messages, sample, stored_block
+from app.core.continuity.tone import tone_kept
+from app.core.model.anchors import FoundAnchor
+from app.core.model.continuity import Answered, Continuity, ProbeKind
+from app.core.model.conversation import Layout, Message
+from app.core.validation.asking import MOST_LOST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How a context does beside the one before."""
+
+    continuity: Continuity
+    lost: tuple[tuple[int, str], ...]
+    """(message, sentence) of probes that it does not answer, or answers otherwise; the first ones."""
+
+
+class Exam:
+    """The probes of a stretch, with the context that it is going to be folded in.
+
+    All work is linear in texts of capped size; it takes some hundredths of a second, and belongs off an event loop.
+    """
+
+    def __init__(
+        self,
+        span: Sequence[Message],
+        *,
+        block: Layout | None = None,
+        later: Sequence[Message] = (),
+        anchors: Iterable[FoundAnchor] = (),
+    ) -> None:
+        """Make the probes, and leave out those that are not answered before.
+
+        Args:
+            span: The messages to be folded; secrets withheld.
+            block: The state block that is served so far.
+            later: Messages after them, which stay as they are.
+            anchors: Active anchors of the stretch.
+        """
+        self._span: Final = tuple(span)
+        self._pool: Final = Pool()
+        folded = of_messages(sample(span))
+        stretch = self._pool.add(folded)
+        self._later: Final = self._pool.add(of_messages(newest(later)))
+        earlier = self._pool.add(stored_block(block)) if block else range(0)
+        self._said: Final = Context(self._pool, earlier, stretch, self._later)
+        seqs = {message.seq for message in span}
+        found = probes_of(folded, [one for one in anchors if one.seq in seqs], self._pool)
+        self.probes: Final = tuple(one for one in found if is_current(one, self._said))
+
+    def compare(self, state: Mapping[str, Any], layout: Layout, *, probes: Sequence[Probe] | None = None) -> Comparison:
+        """The score of what is served now.
+
+        Args:
+            state: As it is served.
+            layout: Anchors and digests beside it, and which messages are held.
+            probes: Others than its own, for a control.
+        """
+        asked = self.probes if probes is None else probes
+        held = frozenset(layout.held)
+        block = self._pool.add(of_block(state, layout))
+        kept = self._pool.add(of_messages([one for one in self._span if one.seq in held]))
+        now = Context(self._pool, block, kept, self._later)
+        answers = [(probe, answer(probe, now, self._said)) for probe in asked]
+        lost = {(probe.seq, probe.sentence): None for probe, given in answers if given != "right"}
+        told = " ".join(self._pool.statements[number].text for number in block)
+        return Comparison(
+            continuity=Continuity(kinds=_counted(answers), tone=tone_kept(self._span, told)),
+            lost=tuple(lost)[:MOST_LOST],
+        )
+
+
+def _counted(answers: Sequence[tuple[Probe, Answer]]) -> dict[ProbeKind, Answered]:
+    counts: dict[ProbeKind, Answered] = {}
+    for probe, given in answers:
+        one = Answered(before=1, after=int(given == "right"), contradicted=int(given == "wrong"))
+        counts[probe.kind] = counts.get(probe.kind, Answered()).plus(one)
+    return counts

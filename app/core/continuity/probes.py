@@ -1,0 +1,115 @@
+"""Probes: questions that a stretch answers, made before it is folded, with the words that lead to the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from app.core.anchors.topics import stems_of
+from app.core.continuity.statements import WHOLE, Pool, Statement
+from app.core.model.anchors import FoundAnchor
+from app.core.model.continuity import ProbeKind
+from app.core.text.sentences import asks
+from app.core.text.values import Value
+from app.core.text.words import GENERIC_STEMS
+
+MOST: Final[Mapping[ProbeKind, int]] = {"value": 24, "decision": 12, "open_point": 6, "who": 9, "when": 9}
+"""Probes of a kind; of more, evenly spread ones are taken."""
+_MOST_CUES: Final = 12  # the rarest words of a sentence: long ones have many that lead nowhere
+_FEWEST_CUES: Final = 2
+_TRIED: Final = 4  # sentences for each probe of a name: many have too few other words
+Item = TypeVar("Item")
+_TIMES: Final = frozenset({"date", "time"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One question about a stretch."""
+
+    kind: ProbeKind
+    seq: int
+    """The message that answers it."""
+    sentence: str
+    """The sentence that does."""
+    cues: Mapping[str, float]
+    """The words that lead to the answer (stems), by weight."""
+    value: Value | None = None
+    """The answer, of ``value`` and ``when``."""
+    name: str = ""
+    """The answer, of ``who``, in lower case."""
+
+    @property
+    def answer(self) -> str:
+        """The value or the name, in lower case; empty for what is answered by saying the same."""
+        return self.value.text.casefold() if self.value else self.name
+
+    @property
+    def names_one_thing(self) -> bool:
+        """Whether no word has to lead to the answer."""
+        return self.value is not None and self.value.kind in WHOLE
+
+    @property
+    def fewest_cues(self) -> int:
+        """How many of its words a statement has to hold so that it is about the same."""
+        return min(len(self.cues), 1 if self.kind == "value" else _FEWEST_CUES)
+
+
+def probes_of(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: Pool) -> tuple[Probe, ...]:
+    """The probes of a stretch, capped by kind.
+
+    Args:
+        statements: What its messages say.
+        anchors: Active anchors of these messages: what was decided, promised, stated as fact, or left open.
+        pool: The context before, by which words are weighed.
+    """
+    found: dict[ProbeKind, list[Probe]] = {kind: [] for kind in MOST}
+    for probe in _all(statements, anchors, pool):
+        found[probe.kind].append(probe)
+    return tuple(probe for kind, probes in found.items() for probe in _spread(probes, MOST[kind]))
+
+
+def _all(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: Pool) -> Iterator[Probe]:
+    told = [one for one in statements if one.is_spoken and one.seq is not None and not asks(one.text)]
+    latest: dict[str, Probe] = {}
+    for statement in _spread([one for one in told if one.may_hold_values], MOST["value"] + MOST["when"]):
+        for probe in _of_values(statement, statement.seq or 0, pool):
+            latest.pop(probe.answer, None)
+            latest[probe.answer] = probe
+    yield from latest.values()
+    for statement in _spread([one for one in told if one.names or one.speaker], _TRIED * MOST["who"]):
+        yield from _of_names(statement, statement.seq or 0, pool)
+    for anchor in anchors:
+        kind: ProbeKind = "open_point" if anchor.type == "unresolved_question" else "decision"
+        cues = _cues(anchor.content, "", pool)
+        if len(cues) >= _FEWEST_CUES:
+            yield Probe(kind=kind, seq=anchor.seq, sentence=anchor.content, cues=cues)
+
+
+def _of_values(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
+    for value in statement.values:
+        cues = _cues(statement.text, value.text, pool)
+        if cues or value.kind in WHOLE:
+            kind: ProbeKind = "when" if value.kind in _TIMES else "value"
+            yield Probe(kind=kind, seq=seq, sentence=statement.text, cues=cues, value=value)
+
+
+def _of_names(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
+    """Whose matter a sentence is: the first name in it, else the speaker's."""
+    name = next(iter(statement.names), statement.speaker.lower())
+    cues = _cues(statement.text, f"{name} {statement.speaker}", pool)
+    if name and len(cues) > _FEWEST_CUES:
+        yield Probe(kind="who", seq=seq, sentence=statement.text, cues=cues, name=name)
+
+
+def _cues(text: str, answer: str, pool: Pool) -> dict[str, float]:
+    weights = {stem: pool.weight(stem) for stem in stems_of(text) - stems_of(answer) - GENERIC_STEMS}
+    rarest = sorted(weights, key=lambda stem: (-weights[stem], stem))[:_MOST_CUES]
+    return {stem: weights[stem] for stem in rarest}
+
+
+def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
+    """At most so many, evenly spread."""
+    if len(items) <= most:
+        return items
+    return [items[number * len(items) // most] for number in range(most)]

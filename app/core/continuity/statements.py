@@ -1,0 +1,190 @@
+"""Contexts as statements: each sentence with its words and values, findable by both."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+from app.core.anchors.topics import stems_of, values_of
+from app.core.model.conversation import Layout, Message
+from app.core.model.overlap import message_text
+from app.core.text.patterns import compiled
+from app.core.text.sentences import sentences
+from app.core.text.speakers import labels_of
+from app.core.text.values import Given, Value, values
+from app.core.validation.dates import dated
+
+MOST_CHARACTERS: Final = 40_000
+"""Of a stretch, of a state block, and of the tail: of a longer stretch every n-th message is looked at."""
+_LONGEST: Final = 1_000  # characters of a sentence that are looked at
+_SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九十百千万]")
+WHOLE: Final = frozenset({"url", "email", "path", "identifier"})
+"""Kinds of values of which a part names something else."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence of a context."""
+
+    text: str
+    at: datetime | None = None
+    """When its message was said; ``None`` in a state block."""
+    seq: int | None = None
+    """The message; ``None`` in a state block."""
+    speaker: str = ""
+    """Who says it, where the messages begin with their speakers' names, or bear them."""
+    is_spoken: bool = False
+    """A user or the assistant says it, rather than a tool or the system."""
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Its content words, inflection folded."""
+        return stems_of(self.text)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """The exact values that it claims."""
+        return values(self.text, self.at) if self.may_hold_values else ()
+
+    @property
+    def may_hold_values(self) -> bool:
+        """Whether it is worth reading for values: numbers that are written as words are left out."""
+        return _SIGN_OF_VALUE.search(self.text) is not None
+
+    def holds(self, value: Value) -> bool:
+        """Whether it says a value, in any form; a path or an address only whole."""
+        if value.kind in WHOLE:
+            return value.text.casefold() in self.text.casefold()
+        return self._given.holds(value)
+
+    @cached_property
+    def _given(self) -> Given:
+        given = Given()
+        given.add(1, self.text, self.at)
+        return given
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names in it, in lower case."""
+        return tuple(dict.fromkeys(one.text.lower() for one in values_of(self.text) if one.kind == "name"))
+
+
+def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
+    """What these messages say, with the day that "yesterday" means; commands and erased ones are not served."""
+    served = [one for one in messages if not one.is_command and one.status not in {"erased", "superseded"}]
+    labels = labels_of([(one.role, one.content) for one in served])
+    return tuple(
+        Statement(
+            dated(text[:_LONGEST], [message], beside=False),
+            message.created_at,
+            message.seq,
+            label.name if label else str(message.metadata.get("name") or ""),
+            message.role in {"user", "assistant"},
+        )
+        for message, label in zip(served, labels, strict=True)
+        for text in sentences(message_text(message)[:MOST_CHARACTERS])
+    )
+
+
+def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
+    """What a state block says: its entries, anchors and digests."""
+    lines = [*_texts(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
+    left, found = MOST_CHARACTERS, []
+    for line in lines:
+        if left <= 0:
+            break
+        found += [Statement(text[:_LONGEST]) for text in sentences(line[:left]) if not text.startswith("<")]
+        left -= len(line)
+    return tuple(found)
+
+
+def stored_block(layout: Layout) -> tuple[Statement, ...]:
+    """The same of a block that was stored."""
+    return of_block(json.loads(layout.text) if layout.text else {}, layout)
+
+
+def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
+    """Every n-th message, so that together they are about so long: bounds the work, whatever was folded."""
+    length = sum(max(message.byte_length, len(message.content)) for message in messages)
+    return tuple(messages[:: max(1, math.ceil(length / most))])
+
+
+def newest(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
+    """The last messages that are together no longer than that."""
+    left, kept = most, []
+    for message in reversed(messages):
+        left -= len(message.content)
+        if left < 0:
+            break
+        kept.append(message)
+    return tuple(reversed(kept))
+
+
+class Pool:
+    """Statements of several contexts, each told once, findable by word and by value."""
+
+    def __init__(self) -> None:
+        self.statements: Final[list[Statement]] = []
+        self._with_stem: Final[defaultdict[str, list[int]]] = defaultdict(list)
+
+    def add(self, statements: Sequence[Statement]) -> range:
+        """Tell these statements.
+
+        Returns:
+            Their numbers.
+        """
+        first = len(self.statements)
+        for number, statement in enumerate(statements, start=first):
+            self.statements.append(statement)
+            for stem in statement.stems:
+                self._with_stem[stem].append(number)
+        return range(first, len(self.statements))
+
+    def weight(self, stem: str) -> float:
+        """Rare words say more."""
+        return math.log(1 + len(self.statements) / max(len(self._with_stem.get(stem, ())), 1))
+
+    def with_stem(self, stem: str) -> Sequence[int]:
+        """The numbers of the statements that hold this word."""
+        return self._with_stem.get(stem, ())
+
+
+class Context:
+    """Those statements of a pool that one context serves."""
+
+    def __init__(self, pool: Pool, *parts: range) -> None:
+        self.pool: Final = pool
+        self._served: Final = frozenset(number for part in parts for number in part)
+
+    def holding_whole(self, text: str) -> list[int]:
+        """The statements in which a text stands as it is, in any case."""
+        wanted = text.casefold()
+        return [number for number in self._served if wanted in self.pool.statements[number].text.casefold()]
+
+    def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
+        """Of each statement with any of these words: the weight and the number of those that it holds."""
+        weights: defaultdict[int, float] = defaultdict(float)
+        counts: Counter[int] = Counter()
+        for stem, weight in cues.items():
+            holding = self._served.intersection(self.pool.with_stem(stem))
+            counts.update(holding)
+            for number in holding:
+                weights[number] += weight
+        return {number: (weights[number], count) for number, count in counts.items()}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,90 @@
+"""What a conversation can still answer after a compaction, in numbers: no text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+ProbeKind = Literal["value", "decision", "open_point", "who", "when"]
+"""What a probe asks for: an exact value, what was decided or promised, what is open, whose matter something is, its
+day or time."""
+PROBE_KINDS: Final[tuple[ProbeKind, ...]] = get_args(ProbeKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """Probes of one kind."""
+
+    before: int = 0
+    """Answered from the context as it was served before."""
+    after: int = 0
+    """Of those, answered from the context that is served now."""
+    contradicted: int = 0
+    """Of those, answered with something else than the messages say."""
+
+    def plus(self, other: Answered) -> Answered:
+        """The sum."""
+        return Answered(
+            before=self.before + other.before,
+            after=self.after + other.after,
+            contradicted=self.contradicted + other.contradicted,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuity:
+    """The score of a compaction; of one in several chunks, over the probes of all of them."""
+
+    kinds: Mapping[ProbeKind, Answered] = field(default_factory=dict)
+    """Kinds of which there was a probe."""
+    tone: float | None = None
+    """Of the last chunk, 0–1; ``None`` where no tone could be told."""
+
+    @property
+    def total(self) -> Answered:
+        """Over all kinds."""
+        total = Answered()
+        for one in self.kinds.values():
+            total = total.plus(one)
+        return total
+
+    @property
+    def recall(self) -> float | None:
+        """Answered after ÷ answered before; ``None`` without a probe."""
+        return _share(self.total.after, self.total.before)
+
+    @property
+    def contradiction(self) -> float | None:
+        """The share that is answered with something else than the messages say; ``None`` without a probe."""
+        return _share(self.total.contradicted, self.total.before)
+
+    @property
+    def score(self) -> float | None:
+        """Recall less contradiction: what a policy's floor is compared with; ``None`` without a probe."""
+        total = self.total
+        return _share(total.after - total.contradicted, total.before)
+
+    def plus(self, later: Continuity) -> Continuity:
+        """With the probes of a later chunk, and its tone."""
+        kinds = {
+            kind: self.kinds.get(kind, Answered()).plus(later.kinds.get(kind, Answered()))
+            for kind in PROBE_KINDS
+            if kind in self.kinds or kind in later.kinds
+        }
+        return Continuity(kinds=kinds, tone=self.tone if later.tone is None else later.tone)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that is shown."""
+        total = self.total
+        return {
+            "before": total.before,
+            "after": total.after,
+            "recall": self.recall,
+            "contradiction": self.contradiction,
+            "tone": self.tone,
+        }
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None

@@ -1,0 +1,74 @@
+"""The continuity of a compaction: its probes, made before anything is folded, and a second record below the floor."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from app.core.continuity.comparing import Comparison, Exam
+from app.core.model.continuity import Continuity
+from app.core.model.records import Compaction, RanIn
+from app.core.state.apply import Applied
+from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls
+from app.usecases.compaction.chunk import Chunk
+
+BELOW_FLOOR: Final = "below_floor"
+"""The reason on an accepted attempt whose record was made once more, by the attempt that follows."""
+_UNATTENDED: Final[frozenset[RanIn]] = frozenset({"worker", "sweeper"})
+"""Where nobody waits for a compaction."""
+
+
+async def exam_of(chunk: Chunk) -> Exam:
+    """The probes of a chunk."""
+    layout = chunk.resolved.conversation.layout
+    return await asyncio.to_thread(Exam, chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors)
+
+
+async def score(exam: Exam, applied: Applied) -> Comparison:
+    """How the state that an answer led to answers them."""
+    return await asyncio.to_thread(exam.compare, applied.state, applied.layout)
+
+
+async def added_score(row: Compaction, exam: Exam, applied: Applied) -> Continuity | None:
+    """The score of the row with that of one more chunk; ``None`` while there was no probe."""
+    found = (await score(exam, applied)).continuity
+    if not found.total.before:
+        return row.continuity
+    is_first = row.state_version_after is None or row.continuity is None
+    return found if is_first or row.continuity is None else row.continuity.plus(found)
+
+
+async def above_floor(chunk: Chunk, asking: Asking, calls: Calls, attempted: AttemptsResult) -> AttemptsResult:
+    """The result, or the better one of two: below the policy's floor the record is made once more.
+
+    The second request names what the first answer does not tell. Only where nobody waits, by a model that reads
+    prompts, and while there are calls and time left.
+    """
+    floor, applied = chunk.resolved.policy.continuity_floor, attempted.applied
+    reads_prompts = asking.summarizer.profile.reads_prompts
+    if floor is None or applied is None or attempted.withheld or not reads_prompts or not _is_unattended(chunk.row):
+        return attempted
+    exam = await exam_of(chunk)
+    attempted = replace(attempted, exam=exam)
+    first = await score(exam, applied)
+    before = first.continuity.score
+    if before is None or before >= floor or not first.lost or not calls.left or _is_late(calls):
+        return attempted
+    calls.attempts[-1] = replace(calls.attempts[-1], reason=calls.attempts[-1].reason or BELOW_FLOOR)
+    request = replace(asking.request(asking.summarizer.profile, ()), missing=first.lost)
+    answer = await calls.ask(asking.summarizer, request, asking.apply, asks_again=False)
+    better = applied
+    if answer.applied is not None:
+        after = (await score(exam, answer.applied)).continuity.score
+        better = answer.applied if after is not None and after > before else applied
+    return replace(attempted, attempts=tuple(calls.attempts), applied=better)
+
+
+def _is_unattended(row: Compaction) -> bool:
+    return row.ran_in in _UNATTENDED
+
+
+def _is_late(calls: Calls) -> bool:
+    """Whether another call, as long as the last, would not end in time."""
+    return calls.clock.monotonic() + calls.attempts[-1].duration_ms / 1_000 > calls.deadline
