@@ -1,0 +1,103 @@
+"""Rows of conversations that were deleted, removed in steps; and of what is kept for a time only."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import delete, select, text, tuple_
+from sqlmodel import col
+
+from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import now
+from app.storage.tables import (
+    DELETED,
+    RUNNING,
+    AnchorRow,
+    CompactionRow,
+    ConversationRow,
+    DetailCallRow,
+    EventRow,
+    ExpansionRow,
+    MessageRow,
+    SegmentLevelRow,
+    SegmentRow,
+    StateVersionRow,
+    TenantRow,
+    TurnRow,
+    VerificationRow,
+)
+
+LARGE: Final[dict[Any, tuple[str, ...]]] = {
+    MessageRow: ("conversation_id", "seq"),
+    EventRow: ("conversation_id", "number"),
+    SegmentLevelRow: ("conversation_id", "segment_id", "level"),
+    SegmentRow: ("conversation_id", "id"),
+    AnchorRow: ("conversation_id", "seq", "offset", "type"),
+    StateVersionRow: ("conversation_id", "version"),
+    CompactionRow: ("conversation_id", "id"),
+    VerificationRow: ("conversation_id", "id"),
+    TurnRow: ("conversation_id", "id"),
+    ExpansionRow: ("conversation_id", "id"),
+    DetailCallRow: ("conversation_id", "id"),
+}
+"""Tables of which a conversation may have many rows, and what tells them apart, by an index; the rest goes in cascade."""
+
+
+class RemovalRepository(Repository):
+    """What is removed for good, a bounded number of rows at a time."""
+
+    async def remove(self, conversation_id: UUID, *, limit: int) -> int:
+        """Remove so many rows of a deleted conversation at most; how many: less than ``limit`` when it is gone.
+
+        Whoever removes it already is left alone, which looks as if everything were gone.
+        """
+        row = ConversationRow
+        own = select(col(row.id)).where(col(row.id) == conversation_id, text(f"conversations.{DELETED}"))
+        if await self._session.first(own.with_for_update(key_share=True, skip_locked=True)) is None:
+            return 0
+        removed = 0
+        for table, names in LARGE.items():
+            removed += await self._remove(table, names, table.conversation_id == conversation_id, limit - removed)
+            if removed >= limit:
+                return removed
+        await self._session.execute(delete(row).where(col(row.id) == conversation_id))
+        return removed
+
+    async def forget_turns(self, age: timedelta, *, limit: int) -> int:
+        """Forget what ended so long ago, but responses, which their clients delete; how many."""
+        row = TurnRow
+        old = (col(row.finished_at) < now() - age) & col(row.request).is_(None) & ~text(RUNNING)
+        return await self._remove(row, ("id",), old, limit)
+
+    async def forget_measures(self, age: timedelta, *, limit: int) -> int:
+        """Forget what was brought back, and which details were written, so long ago; how many."""
+        expanded = await self._remove(ExpansionRow, ("id",), col(ExpansionRow.created_at) < now() - age, limit)
+        return expanded + await self._remove(
+            DetailCallRow, ("id",), col(DetailCallRow.called_at) < now() - age, limit - expanded
+        )
+
+    async def forget_versions(self, conversation_id: UUID, *, through: int, limit: int) -> int:
+        """Forget versions of the state up to that number, the oldest first; how many."""
+        old = (col(StateVersionRow.conversation_id) == conversation_id) & (col(StateVersionRow.version) <= through)
+        return await self._remove(StateVersionRow, ("conversation_id", "version"), old, limit)
+
+    async def remove_tenant(self) -> bool:
+        """Remove the unit of work's tenant with its keys, audit and the rest, unless it has conversations."""
+        rows = ConversationRow
+        if await self._session.first(select(col(rows.id)).limit(1)) is not None:
+            return False
+        own = col(TenantRow.tenant_id)
+        return await self._session.first(delete(TenantRow).returning(own)) is not None
+
+    async def _remove(self, table: Any, names: tuple[str, ...], which: Any, limit: int) -> int:
+        """So many of these rows at most, in the order of an index; how many they were."""
+        if limit <= 0:
+            return 0
+        key = [table.tenant_id, *(getattr(table, name) for name in names)]
+        some = select(*key).where(which).limit(limit)
+        if "conversation_id" in names:
+            some = some.order_by(*key[1:])
+        gone = delete(table).where(tuple_(*key).in_(some)).returning(table.tenant_id)
+        return len(await self._session.all(gone))
