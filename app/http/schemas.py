@@ -506,7 +506,10 @@ class AuditEntry(Output):
 
     id: UUID
     occurred_at: Moment
-    actor: Actor = Field(description="`key`; `open`: a request where no key is asked for; `cli`: the command line.")
+    actor: Actor = Field(
+        description="`key`; `open`: a request where no key is asked for; `cli`: the command line;"
+        " `service`: the service itself, which nobody asked."
+    )
     key_id: UUID | None
     action: str = Field(examples=["conversation.deleted"])
     object_id: str | None

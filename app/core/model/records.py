@@ -17,7 +17,7 @@ WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compa
 TurnStatus = Literal["running", "completed", "interrupted", "failed"]
 VerificationStatus = Literal["queued", "running", "done", "failed", "stale", "skipped"]
 Scope = Literal["read", "write", "admin"]
-Actor = Literal["key", "open", "cli"]
+Actor = Literal["key", "open", "cli", "service"]
 Fold = Literal["to_target", "all"]
 
 ERASURE = "erasure"

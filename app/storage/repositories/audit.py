@@ -15,8 +15,6 @@ from app.storage.repositories.mapping import columns, value
 from app.storage.tables import AuditRow
 
 _id = col(AuditRow.id)
-BATCH = 10_000
-"""Rows that are removed at a time: the next housekeeping removes more."""
 
 
 class AuditRepository(Repository):
@@ -32,7 +30,7 @@ class AuditRepository(Repository):
         rows = await self._session.all(paged(select(AuditRow), page, (_id,), BY_ID))
         return cut([value(AuditEntry, row) for row in rows], page.limit, lambda entry: (entry.id,))
 
-    async def forget_older_than(self, age: timedelta) -> int:
-        """Housekeeping; how many were forgotten, at most ``BATCH``."""
-        old = select(_id).where(col(AuditRow.occurred_at) < now() - age).limit(BATCH)
+    async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
+        """Housekeeping; how many were forgotten, at most ``limit``."""
+        old = select(_id).where(col(AuditRow.occurred_at) < now() - age).limit(limit)
         return len(await self._session.all(delete(AuditRow).where(_id.in_(old)).returning(_id)))

@@ -91,10 +91,24 @@ class ConversationRepository(Repository):
         if await self._session.first(statement.returning(col(ConversationRow.id))) is None:
             raise _not_found()
 
-    async def of_user(self, user_id: str | None, *, limit: int) -> list[UUID]:
-        """Conversations of that end user; with ``None`` of anybody."""
-        of = _IS_THERE if user_id is None else (_IS_THERE & (col(ConversationRow.user_id) == user_id))
-        return await self._session.all(select(col(ConversationRow.id)).where(of).limit(limit))
+    async def of_user(self, user_id: str | None, *, limit: int, deleted: bool = False) -> list[UUID]:
+        """Conversations of that end user, with ``None`` of anybody; ``deleted``: those that still have rows."""
+        statement = select(col(ConversationRow.id)).where(~_IS_THERE if deleted else _IS_THERE)
+        if user_id is not None:
+            statement = statement.where(col(ConversationRow.user_id) == user_id)
+        return await self._session.all(statement.limit(limit))
+
+    async def is_there(self, conversation_id: UUID, *, content_epoch: int | None = None) -> bool:
+        """Whether there is one that is not deleted; with ``content_epoch``, and nothing of it was erased since then."""
+        statement = select(col(ConversationRow.id)).where(_is(conversation_id))
+        if content_epoch is not None:
+            statement = statement.where(col(ConversationRow.content_epoch) == content_epoch)
+        return await self._session.first(statement) is not None
+
+    async def is_going(self, conversation_id: UUID) -> bool:
+        """Whether one of that id is deleted and still has rows."""
+        own = select(col(ConversationRow.id)).where(col(ConversationRow.id) == conversation_id, ~_IS_THERE)
+        return await self._session.first(own) is not None
 
     async def with_stale_sums(self, *, limit: int) -> list[tuple[UUID, UUID]]:
         """(tenant, conversation) whose running sums are to be made anew, over all tenants."""

@@ -29,6 +29,11 @@ class ErasureRepository(Repository):
         statement = select(ErasureRow).order_by(col(ErasureRow.requested_at)).limit(limit)
         return [value(Erasure, row) for row in await self._session.all(statement)]
 
+    async def find(self, erasure_id: UUID) -> Erasure | None:
+        """One; ``None`` when it is done."""
+        row = await self._session.first(select(ErasureRow).where(col(ErasureRow.id) == erasure_id))
+        return None if row is None else value(Erasure, row)
+
     async def lock(self, erasure_id: UUID) -> Erasure | None:
         """One, unless it is done or somebody else is at it."""
         statement = select(ErasureRow).where(col(ErasureRow.id) == erasure_id).with_for_update(skip_locked=True)

@@ -40,6 +40,7 @@ from app.core.retrieval.corpus import Source
 from app.core.text.token_counts import Estimator, tokens_of
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.living import living
 from app.storage.repositories.mapping import columns, plain, value, without
 from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.term_keys import keys_of
@@ -92,7 +93,7 @@ class MessageRepository(Repository):
     async def find(self, message_id: UUID) -> Message:
         """One message, in whichever conversation of the tenant. Raises ``NotFoundError``."""
         whole = select(MessageRow).options(defer(col(MessageRow.term_keys), raiseload=True))  # type: ignore[arg-type]
-        return _message(await self._session.first(whole.where(col(MessageRow.id) == message_id)))
+        return _message(await self._session.first(whole.where(col(MessageRow.id) == message_id, living(MessageRow))))
 
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
@@ -279,9 +280,7 @@ class MessageRepository(Repository):
     async def _weigh(self, conversation_id: UUID, first: int, last: int) -> Sums:
         """What was said from one message to another, by their own weights."""
         row = MessageRow
-        sums = [
-            func.coalesce(func.sum(weight), 0) for weight in (1, col(row.token_count), col(row.byte_length))
-        ]
+        sums = [func.coalesce(func.sum(weight), 0) for weight in (1, col(row.token_count), col(row.byte_length))]
         statement = select(*sums).where(
             col(row.conversation_id) == conversation_id, _seq.between(first, last), _SPOKEN, _WHOLE
         )

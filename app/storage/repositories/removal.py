@@ -6,14 +6,16 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import delete, select, text, tuple_
+from sqlalchemy import delete, select, text, tuple_, update
 from sqlmodel import col
 
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
 from app.storage.tables import (
+    COMPACTION_IN_FLIGHT,
     DELETED,
     RUNNING,
+    VERIFICATION_OPEN,
     AnchorRow,
     CompactionRow,
     ConversationRow,
@@ -65,10 +67,22 @@ class RemovalRepository(Repository):
         await self._session.execute(delete(row).where(col(row.id) == conversation_id))
         return removed
 
+    async def stop(self, conversation_id: UUID) -> None:
+        """Remove what is under way in a conversation: whoever works on it hears so with its next heartbeat."""
+        under_way: tuple[tuple[Any, str], ...] = (
+            (CompactionRow, COMPACTION_IN_FLIGHT),
+            (VerificationRow, VERIFICATION_OPEN),
+            (TurnRow, RUNNING),
+        )
+        for table, condition in under_way:
+            await self._session.execute(delete(table).where(table.conversation_id == conversation_id, text(condition)))
+        wanting = (col(SegmentRow.conversation_id) == conversation_id) & col(SegmentRow.wants_detail)
+        await self._session.execute(update(SegmentRow).where(wanting).values(wants_detail=False))
+
     async def forget_turns(self, age: timedelta, *, limit: int) -> int:
         """Forget what ended so long ago, but responses, which their clients delete; how many."""
         row = TurnRow
-        old = (col(row.finished_at) < now() - age) & col(row.request).is_(None) & ~text(RUNNING)
+        old = (col(row.finished_at) < now() - age) & col(row.request).is_(None) & (col(row.status) != "running")
         return await self._remove(row, ("id",), old, limit)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:

@@ -105,6 +105,7 @@ class ErasureService:
         current = await self._from_states(uow, replace(conversation, total=total), versions, gone, remaining)
         await _from_answers(uow, answers, gone.erased, remaining)
         await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
+        await uow.copies.want_deleted(conversation.id)
         # A stateful model's provider still holds what was erased: nothing goes on from there.
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
         changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))
@@ -209,9 +210,7 @@ def _said(message: Message) -> Sums:
     return Sums(messages=1, tokens=message.token_count, bytes=message.byte_length)
 
 
-async def _lighter(
-    uow: UnitOfWork, gone: _Gone, conversation: Conversation, sums: Sums, through_seq: int
-) -> Sums:
+async def _lighter(uow: UnitOfWork, gone: _Gone, conversation: Conversation, sums: Sums, through_seq: int) -> Sums:
     """The sums through a message without what is gone: no other message has to be read for it."""
     lost = reduce(Sums.plus, (lost for seq, lost in gone.lighter if seq <= through_seq), Sums())
     held = await uow.messages.held_at(conversation.id, through_seq)

@@ -83,11 +83,21 @@ def own_user() -> str | None:
 
 
 async def audit(
-    uow: UnitOfWork, shell: Shell, tenant_id: UUID, action: str, object_id: UUID | str | None = None, **data: Any
+    uow: UnitOfWork,
+    shell: Shell,
+    tenant_id: UUID,
+    action: str,
+    object_id: UUID | str | None = None,
+    *,
+    actor: Actor | None = None,
+    **data: Any,
 ) -> None:
-    """Record who did it, in the transaction that does it. ``data``: ids and numbers only."""
+    """Record who did it, in the transaction that does it. ``data``: ids and numbers only.
+
+    ``actor``: of what nobody asked for.
+    """
     principal = asker()
-    actor: Actor = "cli" if principal is None else "key" if principal.key_id else "open"
+    actor = actor or ("cli" if principal is None else "key" if principal.key_id else "open")
     entry = AuditEntry(
         id=shell.new_id(),
         tenant_id=tenant_id,
