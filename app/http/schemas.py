@@ -501,6 +501,13 @@ class KeyLimits(Output):
     limits: list[LimitStanding]
 
 
+class Erasure(Output):
+    """An end user whose conversations are being erased."""
+
+    id: UUID
+    requested_at: Moment
+
+
 class AuditEntry(Output):
     """Who did what: ids and numbers."""
 

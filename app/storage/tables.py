@@ -191,7 +191,7 @@ class ConversationRow(TenantScoped, table=True):
     """Since when it is gone for everybody; its rows are removed in steps."""
     stale_sums_from: int | None = Field(sa_type=BIG)
     stale_sums_to: int | None = Field(sa_type=BIG)
-    """The running sums of these messages are still those before an erasure; they are made anew in steps, from the end."""
+    """The running sums of these messages are still those before an erasure; they are made anew in steps."""
     created_at: datetime = Field(sa_type=MOMENT)
     updated_at: datetime = Field(sa_type=MOMENT)
 
@@ -308,6 +308,8 @@ class StateVersionRow(TenantScoped, table=True):
     verified: str = Field(sa_column_kwargs=_by_default("'exact'"))
     verification: dict[str, Any] | None = Field(sa_type=JSON)
     made_by: str = Field(sa_column_kwargs=_by_default("'compaction'"))
+    is_forgotten: bool = Field(default=False, sa_column_kwargs=_by_default("false"))
+    """Its texts are gone; its segments are those of the versions after it, too."""
 
 
 CURRENT = "is_current"
@@ -689,7 +691,7 @@ WANTED = "delete_after IS NOT NULL"
 
 
 class ProviderCopyRow(TenantScoped, table=True):
-    """What a stateful model's provider keeps of a conversation; it outlives the conversation until it is deleted there."""
+    """What a stateful model's provider keeps of a conversation; it stays until it is deleted there."""
 
     __tablename__ = "provider_copies"
     __table_args__ = (

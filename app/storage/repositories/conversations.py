@@ -84,7 +84,7 @@ class ConversationRepository(Repository):
             raise _not_found()
 
     async def hide(self, conversation_id: UUID) -> None:
-        """Delete for everybody at once; its rows are removed later (``RemovalRepository``). Raises ``NotFoundError``."""
+        """Delete for everybody at once; ``RemovalRepository`` removes its rows. Raises ``NotFoundError``."""
         # Nothing of it that sweepers and workers look for, over all tenants, may lead them to it.
         idle = {"deleted_at": now(), "trigger_tokens": None, "trigger_messages": None, "live": None}
         statement = update(ConversationRow).where(_is(conversation_id)).values(**_columns(idle))

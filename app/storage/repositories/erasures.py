@@ -1,4 +1,4 @@
-"""Rows of ``erasures`` and ``provider_copies``: whose conversations are being erased, and what providers keep of some."""
+"""Rows of ``erasures`` and ``provider_copies``: whose conversations are being erased, what providers keep of some."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ LARGE: Final[dict[Any, tuple[str, ...]]] = {
     ExpansionRow: ("conversation_id", "id"),
     DetailCallRow: ("conversation_id", "id"),
 }
-"""Tables of which a conversation may have many rows, and what tells them apart, by an index; the rest goes in cascade."""
+"""Tables of which a conversation may have many rows, and an index to go by; the rest goes in cascade."""
 
 
 class RemovalRepository(Repository):
@@ -91,11 +91,6 @@ class RemovalRepository(Repository):
         return expanded + await self._remove(
             DetailCallRow, ("id",), col(DetailCallRow.called_at) < now() - age, limit - expanded
         )
-
-    async def forget_versions(self, conversation_id: UUID, *, through: int, limit: int) -> int:
-        """Forget versions of the state up to that number, the oldest first; how many."""
-        old = (col(StateVersionRow.conversation_id) == conversation_id) & (col(StateVersionRow.version) <= through)
-        return await self._remove(StateVersionRow, ("conversation_id", "version"), old, limit)
 
     async def remove_tenant(self) -> bool:
         """Remove the unit of work's tenant with its keys, audit and the rest, unless it has conversations."""

@@ -81,7 +81,7 @@ class LiveContexts:
         return Look(sent=sent, resumed=await _resumed(live, last, material, passages))
 
     async def note_copy(self, turn: Turn, said: Answer, sent: Sent | None) -> None:
-        """Note what the provider keeps, to have it deleted there one day: at once, if something was erased meanwhile."""
+        """Note what the provider keeps, to be deleted one day: at once, if something was erased meanwhile."""
         if said.kept_id is None or sent is None:
             return
         async with self._shell.uow(turn.tenant_id) as uow:

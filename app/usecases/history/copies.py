@@ -10,7 +10,7 @@ import structlog
 
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
 from app.core.model.records import ProviderCopy
-from app.usecases.shared.asking import audit
+from app.usecases.shared.asking import audit_own
 from app.usecases.shared.shell import Shell
 
 AT_ONCE: Final = 20
@@ -72,5 +72,5 @@ class CopyService:
             if given_up is not None:
                 said = {"conversation_id": str(copy.conversation_id), "tries": copy.tries, "reason": given_up}
                 shell, id_ = self._shell, copy.response_id
-                await audit(uow, shell, tenant_id, "provider_copy.given_up", id_, actor="service", **said)
+                await audit_own(uow, shell, tenant_id, "provider_copy.given_up", id_, **said)
             await uow.commit()

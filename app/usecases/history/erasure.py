@@ -34,7 +34,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
-from app.usecases.history.forgetting import concerned, forget, in_doubt
+from app.usecases.history.forgetting import concerned, forget
 from app.usecases.shared.asking import audit
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.shell import STREAMS, Shell
@@ -98,10 +98,10 @@ class ErasureService:
         versions = await uow.states.since_boundary(conversation.id, first_seq)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)
-        found = await concerned(uow, resolved, gone.changed, versions)
-        doubtful = await asyncio.to_thread(in_doubt, found.others, gone.erased)
-        remaining = await _remaining(uow, conversation, versions, [*answers, *doubtful, *focused], gone.erased)
-        await forget(uow, self._shell, resolved, found, erased=gone.erased, doubtful=doubtful, remaining=remaining)
+        found = await concerned(uow, resolved, gone.changed, gone.erased)
+        others = [*answers, *found.doubtful, *focused]
+        remaining = await _remaining(uow, conversation, versions, others, gone.erased)
+        await forget(uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining)
         current = await self._from_states(uow, replace(conversation, total=total), versions, gone, remaining)
         await _from_answers(uow, answers, gone.erased, remaining)
         await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
