@@ -105,6 +105,7 @@ class Container:
     messages: MessageService
     erasure: ErasureService
     removal: RemovalService
+    copies: CopyService
     pins: PinService
     anchors: AnchorService
     search: SearchService
@@ -205,7 +206,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         versions_kept=settings.state_versions_kept,
         verifies=settings.verify != "off",
     )
-    conversations, removal = ConversationService(shell), RemovalService(shell)
+    conversations, removal, copies = ConversationService(shell), RemovalService(shell), CopyService(shell)
     unlimited = anonymous_allowed(settings)
     spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
     limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)
@@ -232,6 +233,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         messages=MessageService(shell),
         erasure=erasure,
         removal=removal,
+        copies=copies,
         pins=PinService(shell),
         anchors=AnchorService(shell),
         search=search,
@@ -260,7 +262,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             detailing,
             verification,
             timings=timings,
-            chores=(removal, CopyService(shell)),
+            chores=(removal, copies),
             housekeeping=RetentionService(parts.uow, settings.retention),
         ),
         outbox=shell.outbox,

@@ -19,7 +19,7 @@ from app.cli.speaking import told
 from app.core.model.errors import DomainError
 from app.core.model.records import Scope
 from app.devserver import EmbeddedServers
-from app.devserver.preflight import CannotStartError, migrate, read_settings
+from app.devserver.preflight import CannotStartError, check_database, migrate, read_settings
 from app.settings import Settings
 from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, given_limits
 

@@ -42,7 +42,7 @@ def not_kept(settings: ModelSettings) -> ModelSettings:
 async def forget(of: Provider[Any], response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
     """Have a response deleted that the provider keeps. Raises ``ModelUnavailableError``."""
     try:
-        await of.client.responses.with_options(timeout=timeout, max_retries=0).delete(response_id)
+        await of.client.with_options(timeout=timeout, max_retries=0).responses.delete(response_id)
     except Exception as error:  # noqa: BLE001 - whatever its client throws, callers must see our word
         raise _unavailable(error) from None
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import delete, exists, func, or_, select, update
+from sqlalchemy import any_, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -106,7 +106,7 @@ class KeyRepository(Repository):
 
     async def remove_of_user(self, user_id: str) -> int:
         """Remove the keys that see that end user's conversations alone; how many."""
-        of = col(ApiKeyRow.scopes).contains([USER + user_id])
+        of = literal(USER + user_id) == any_(col(ApiKeyRow.scopes))
         return len(await self._session.all(delete(ApiKeyRow).where(of).returning(col(ApiKeyRow.id))))
 
     async def any(self) -> bool:

@@ -326,8 +326,8 @@ class MessageRepository(Repository):
         )
         await self.sum_on(conversation_id)
 
-    async def sum_on(self, conversation_id: UUID, *, limit: int = SUMMED_AT_ONCE) -> bool:
-        """Make so many more running sums anew, from the end backwards; whether more are left.
+    async def sum_on(self, conversation_id: UUID) -> bool:
+        """Make ``SUMMED_AT_ONCE`` more running sums anew, from the end backwards; whether more are left.
 
         Under the conversation's lock. Each step begins at a sum that is right, so that nothing is lost when one is
         not made, or made twice.
@@ -335,7 +335,7 @@ class MessageRepository(Repository):
         stale = await self._stale(conversation_id)
         if stale is None:
             return False
-        first = max(stale.first, stale.last - limit + 1)
+        first = max(stale.first, stale.last - SUMMED_AT_ONCE + 1)
         await self._resum(conversation_id, first, stale.last, stale.through)
         left = stale.first < first
         stands = {"stale_sums_from": stale.first, "stale_sums_to": first - 1} if left else _NOTHING_STALE
