@@ -200,6 +200,7 @@ MAKES_CALLS = "call_ids <> '{}'::text[]"
 IN_A_CALL = "call_ids <> '{}'::text[] OR result_ids <> '{}'::text[]"
 CALLS_OF = "array_append(call_ids || result_ids, conversation_id::text)"
 """Ids are often the same in every conversation ("call_1"), so that the conversation is one of the words."""
+COMMAND = "is_command"
 QUOTING = "strpos(parts::text, '\"quotes\"') > 0"
 
 
@@ -234,6 +235,7 @@ class MessageRow(TenantScoped, table=True):
             postgresql_with={"gin_pending_list_limit": "512"},
             postgresql_where=text(IN_A_CALL),
         ),
+        Index("ix_messages_commands", "tenant_id", "conversation_id", "seq", postgresql_where=text(COMMAND)),
         # Few: what our own tools brought back of earlier messages.
         Index("ix_messages_quoting", "tenant_id", "conversation_id", "seq", postgresql_where=text(QUOTING)),
         # No tenant and no conversation in it: a key belongs to one conversation (``term_keys.py``). New entries wait

@@ -44,9 +44,9 @@ from app.storage.repositories.living import living
 from app.storage.repositories.mapping import columns, plain, value, without
 from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.term_keys import keys_of
-from app.storage.tables import ACTIVE, CALLS_OF, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
+from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
 
-SUMMED_AT_ONCE = 5_000  # messages: rewriting their running sums takes some tenths of a second
+SUMMED_AT_ONCE = 2_000  # messages: rewriting their running sums takes a tenth of a second
 ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds
 _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
@@ -447,7 +447,8 @@ class MessageRepository(Repository):
 
     async def command_answers(self, conversation_id: UUID, *, after_seq: int) -> list[Message]:
         """The service's answers to typed commands after that ``seq``, in order."""
-        answers = (col(MessageRow.is_command), col(MessageRow.role) == "assistant", after_seq < _seq)
+        # In words of the index.
+        answers = (text(f"messages.{COMMAND}"), col(MessageRow.role) == "assistant", after_seq < _seq)
         return await self._messages(_of(conversation_id).where(*answers).order_by(_seq))
 
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:

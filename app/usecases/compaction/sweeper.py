@@ -32,6 +32,7 @@ STEP_SECONDS = 60.0
 BATCH = 100
 DETAILS = 5  # conversations per sweep
 HOUSEKEEPING_SECONDS = 3_600.0
+CHORE_SECONDS = 4.0  # of a sweep, for each chore that has more to do than one step
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -74,7 +75,7 @@ class Sweeper:
         detailing: has L1s written; without it nobody is asked to.
         verifying: has states verified; likewise.
         timings: how often it sweeps, and how long what waits is left to others.
-        chores: one step of each is done in every sweep.
+        chores: some seconds of each are done in every sweep, in bounded steps.
         housekeeping: one step an hour, and in every sweep while more is left.
     """
 
@@ -101,7 +102,7 @@ class Sweeper:
         self._owner = owner
         self._rng = rng
         self._timings = timings
-        self._chores = [_named_step(chore) for chore in chores]
+        self._chores = [_named_step(chore, clock) for chore in chores]
         self._housekeeping = housekeeping
         self._resend_after = timedelta(seconds=timings.resend_seconds)
         self._refused_since: float | None = None
@@ -293,11 +294,13 @@ class Sweeper:
         return since is not None and self._clock.monotonic() - since > self._timings.stand_in_seconds
 
 
-def _named_step(chore: Chore) -> Callable[[], Awaitable[None]]:
-    """A chore as a step, under the name that a failure is logged with."""
+def _named_step(chore: Chore, clock: Clock) -> Callable[[], Awaitable[None]]:
+    """A chore as a step, for some seconds, under the name that a failure is logged with."""
 
     async def step() -> None:
-        await chore.work()
+        end = clock.monotonic() + CHORE_SECONDS
+        while await chore.work() and clock.monotonic() < end:
+            pass
 
     step.__name__ = type(chore).__name__
     return step

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 4d9094ea669e5cd323828372228cfdeb511c7652cf210e495250db831632707a
+// sha256 of openapi.json: d9501096447bb908b645fb2c43295823c433fb7b2c81f2c88fbe77dff9fb2a4a
 
 export interface paths {
     "/conversations": {
@@ -758,6 +758,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/users/{user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase User
+         * @description Begin to delete every conversation of an end user, and the keys that see those alone.
+         *
+         *     The keys end at once; the conversations go one after the other, within seconds where there are few.
+         */
+        delete: operations["erase_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1320,10 +1342,10 @@ export interface components {
             occurred_at: string;
             /**
              * Actor
-             * @description `key`; `open`: a request where no key is asked for; `cli`: the command line.
+             * @description `key`; `open`: a request where no key is asked for; `cli`: the command line; `service`: the service itself, which nobody asked.
              * @enum {string}
              */
-            actor: "key" | "open" | "cli";
+            actor: "key" | "open" | "cli" | "service";
             /** Key Id */
             key_id: string | null;
             /**
@@ -2679,6 +2701,22 @@ export interface components {
             restored_by_code: number;
             /** Ungrounded */
             ungrounded: number;
+        };
+        /**
+         * Erasure
+         * @description An end user whose conversations are being erased.
+         */
+        Erasure: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Requested At
+             * Format: date-time
+             */
+            requested_at: string;
         };
         /**
          * Event
@@ -6373,6 +6411,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Listing_AuditEntry_"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    erase_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erasure"];
                 };
             };
             /** @description An RFC 9457 problem; `code` is stable. */

@@ -28,6 +28,11 @@ INDEXES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
         ["tenant_id", "conversation_id", "seq"],
         {"postgresql_where": sa.text("strpos(parts::text, '\"quotes\"') > 0")},
     ),
+    "ix_messages_commands": (
+        "messages",
+        ["tenant_id", "conversation_id", "seq"],
+        {"postgresql_where": sa.text("is_command")},
+    ),
     "ix_events_occurred_at": (
         "events",
         ["occurred_at"],
