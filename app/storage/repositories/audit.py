@@ -10,7 +10,7 @@ from sqlmodel import col
 from app.core.model.records import AuditEntry, Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_ID, cut, paged
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, value
 from app.storage.tables import AuditRow
 
@@ -32,5 +32,5 @@ class AuditRepository(Repository):
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Housekeeping; how many were forgotten, at most ``limit``."""
-        old = select(_id).where(col(AuditRow.occurred_at) < now() - age).limit(limit)
+        old = select(_id).where(col(AuditRow.occurred_at) < began() - age).limit(limit)
         return len(await self._session.all(delete(AuditRow).where(_id.in_(old)).returning(_id)))

@@ -7,14 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, select, tuple_, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Event
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
 
@@ -80,7 +81,6 @@ class EventRepository(Repository):
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Housekeeping; how many were forgotten, at most ``limit``."""
-        row = EventRow
-        key = (col(row.tenant_id), col(row.conversation_id), col(row.number))
-        old = select(*key).where(col(row.occurred_at) < now() - age).limit(limit)
-        return len(await self._session.all(delete(row).where(tuple_(*key).in_(old)).returning(col(row.number))))
+        old = places(EventRow).where(col(EventRow.occurred_at) < began() - age).limit(limit)
+        gone = delete(EventRow).where(at_places(EventRow, old)).returning(col(EventRow.number))
+        return len(await self._session.all(gone))

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, and_, any_, case, cast, func, literal, select
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, and_, any_, case, cast, func, literal, select, true
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -237,9 +237,9 @@ def _say_all(texts: Sequence[str]) -> ColumnElement[bool]:
         said = func.regexp_replace(said, r"\s+", " ", "g")
     # OFFSET 0 keeps the planner from putting the expression in the place of each use.
     line = select(func.lower(said).label("said")).correlate(MessageRow).offset(0).lateral("line")
-    each = func.unnest(literal(wanted, ARRAY(Text))).column_valued("wanted")
-    says = select(func.bool_and(func.strpos(line.c.said, each) > 0)).select_from(line, each).correlate(MessageRow)
-    return says.scalar_subquery()
+    each = func.unnest(literal(wanted, ARRAY(Text))).table_valued("text", name="each").render_derived()
+    says = func.bool_and(func.strpos(line.c.said, each.c.text) > 0)
+    return select(says).select_from(line.join(each, true())).correlate(MessageRow).scalar_subquery()
 
 
 def _only_looks_up(line: Any) -> bool:

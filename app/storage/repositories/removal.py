@@ -6,11 +6,12 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import delete, select, text, tuple_, update
+from sqlalchemy import delete, select, text, update
 from sqlmodel import col
 
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import began
+from app.storage.repositories.places import at_places, places
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,
@@ -82,14 +83,14 @@ class RemovalRepository(Repository):
     async def forget_turns(self, age: timedelta, *, limit: int) -> int:
         """Forget what ended so long ago, but responses, which their clients delete; how many."""
         row = TurnRow
-        old = (col(row.finished_at) < now() - age) & col(row.request).is_(None) & (col(row.status) != "running")
-        return await self._remove(row, ("id",), old, limit)
+        old = (col(row.finished_at) < began() - age) & col(row.request).is_(None) & (col(row.status) != "running")
+        return await self._remove(row, (), old, limit)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:
         """Forget what was brought back, and which details were written, so long ago; how many."""
-        expanded = await self._remove(ExpansionRow, ("id",), col(ExpansionRow.created_at) < now() - age, limit)
+        expanded = await self._remove(ExpansionRow, (), col(ExpansionRow.created_at) < began() - age, limit)
         return expanded + await self._remove(
-            DetailCallRow, ("id",), col(DetailCallRow.called_at) < now() - age, limit - expanded
+            DetailCallRow, (), col(DetailCallRow.called_at) < began() - age, limit - expanded
         )
 
     async def remove_tenant(self) -> bool:
@@ -101,12 +102,11 @@ class RemovalRepository(Repository):
         return await self._session.first(delete(TenantRow).returning(own)) is not None
 
     async def _remove(self, table: Any, names: tuple[str, ...], which: Any, limit: int) -> int:
-        """So many of these rows at most, in the order of an index; how many they were."""
+        """So many of these rows at most, in the order of an index, if it is named; how many they were."""
         if limit <= 0:
             return 0
-        key = [table.tenant_id, *(getattr(table, name) for name in names)]
-        some = select(*key).where(which).limit(limit)
-        if "conversation_id" in names:
-            some = some.order_by(*key[1:])
-        gone = delete(table).where(tuple_(*key).in_(some)).returning(table.tenant_id)
+        some = places(table).where(which).limit(limit)
+        if names:
+            some = some.order_by(*(getattr(table, name) for name in names))
+        gone = delete(table).where(at_places(table, some)).returning(table.tenant_id)
         return len(await self._session.all(gone))

@@ -84,10 +84,10 @@ class RemovalService:
         left = False
         for tenant_id, conversation_id in stale:
             left |= await self._sum_on(tenant_id, conversation_id)
-        for erasure in erasures:
-            left |= await self._erase(erasure)
         for tenant_id, conversation_id in deleted:
             left |= await self._remove(tenant_id, conversation_id)
+        for erasure in erasures:  # after the removals: the last of them ends it
+            left |= await self._erase(erasure)
         return left
 
     async def status(self, erasure_id: UUID) -> Erasure | None:
