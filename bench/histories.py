@@ -58,6 +58,8 @@ MESSAGE: Final = {
     ),
     "call_ids": f"CASE WHEN {CALLS} THEN ARRAY['call_' || n] ELSE '{{}}'::text[] END",
     "result_ids": f"CASE WHEN {RESULTS} THEN ARRAY['call_' || n - 1] ELSE '{{}}'::text[] END",
+    "is_protected": "false",
+    "protected_reason": "'compressible'",
     "token_count": "20",
     "byte_length": "60",
     "message_sum": "n",
