@@ -117,7 +117,7 @@ class Narrowing:
             seqs = sorted(await self._session.all(listed), reverse=True)
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
-                return await self._say(texts, [_seq.in_(step) for step in steps], limit)
+                return await self._say(texts, [_at(step) for step in steps], limit)
         _, last_seq = await self._size()
         firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
         newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
@@ -130,7 +130,7 @@ class Narrowing:
         for step in steps:
             sizes = select(_seq, col(MessageRow.byte_length)).where(self._of, step).order_by(_seq.desc())
             for seqs, weight in _batches(await self._session.rows(sizes)):
-                here = self._columns().where(_seq.in_(seqs), _say_all(texts)).order_by(_seq.desc()).limit(limit)
+                here = self._columns().where(_at(seqs), _say_all(texts)).order_by(_seq.desc()).limit(limit)
                 lines = await self._session.rows(here)
                 found += [_source(line) for line in lines if not _only_looks_up(line)]
                 left -= weight
@@ -207,6 +207,10 @@ def _about(seqs: frozenset[int], last_seq: int) -> int:
 
 def _around(seqs: Iterable[int]) -> set[int]:
     return {seq + distance for seq in seqs for distance in range(-NEIGHBOURS, NEIGHBOURS + 1)}
+
+
+def _at(seqs: Sequence[int]) -> ColumnElement[bool]:
+    return _seq == any_(literal(list(seqs), _BIGINTS))
 
 
 def _batches(sizes: Sequence[Any]) -> Iterator[tuple[list[int], int]]:
