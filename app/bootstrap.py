@@ -8,7 +8,6 @@ import random
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
@@ -52,12 +51,15 @@ from app.usecases.context.requests import ContextRequests
 from app.usecases.context.search import SearchService
 from app.usecases.history.anchors import AnchorService
 from app.usecases.history.conversations import ConversationService
+from app.usecases.history.copies import CopyService
 from app.usecases.history.erasure import ErasureService
 from app.usecases.history.events import EventFeed
 from app.usecases.history.export import ExportService
 from app.usecases.history.messages import MessageService
 from app.usecases.history.pins import PinService
 from app.usecases.history.releasing import ReleaseService
+from app.usecases.history.removing import RemovalService
+from app.usecases.history.retaining import RetentionService
 from app.usecases.history.states import StateService
 from app.usecases.openai.forking import ForkService
 from app.usecases.openai.services import OpenAIServices, openai_services
@@ -102,6 +104,8 @@ class Container:
     states: StateService
     messages: MessageService
     erasure: ErasureService
+    removal: RemovalService
+    copies: CopyService
     pins: PinService
     anchors: AnchorService
     search: SearchService
@@ -199,9 +203,10 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
         streams=parts.streams,
         timings=timings,
+        versions_kept=settings.state_versions_kept,
         verifies=settings.verify != "off",
     )
-    conversations = ConversationService(shell)
+    conversations, removal, copies = ConversationService(shell), RemovalService(shell), CopyService(shell)
     unlimited = anonymous_allowed(settings)
     spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
     limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)
@@ -227,6 +232,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         states=StateService(shell, conversations),
         messages=MessageService(shell),
         erasure=erasure,
+        removal=removal,
+        copies=copies,
         pins=PinService(shell),
         anchors=AnchorService(shell),
         search=search,
@@ -255,7 +262,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             detailing,
             verification,
             timings=timings,
-            audit_age=timedelta(days=settings.audit_days) if settings.audit_days else None,
+            chores=(removal, copies),
+            housekeeping=RetentionService(parts.uow, settings.retention),
         ),
         outbox=shell.outbox,
         work=shell.work,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -31,6 +32,7 @@ from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.presets import DEFAULT_PRESET, preset_named
+from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.core.text.patterns import compiled
 from app.setting_files import PREFIX, StrictDotenv, StrictYaml, misspelled
@@ -65,6 +67,11 @@ def _zero_where_absent(value: Any) -> Any:
 
 def _empty_where_absent(value: Any) -> Any:
     return {} if value is None else value
+
+
+def _days(number: int) -> timedelta | None:
+    """0 is for ever."""
+    return timedelta(days=number) if number else None
 
 
 def _at_home(value: Path) -> Path:
@@ -168,6 +175,14 @@ class Settings(BaseSettings):
     """What a key may ask for that has no limits of its own."""
     failed_keys_per_minute: int = Field(default=60, ge=0)
     """Requests with keys that are not valid, from one address; 0 = any number."""
+    events_days: int = Field(default=90, ge=0, le=36_500)
+    """For how long events of conversations are kept; 0 = as long as their conversations."""
+    turns_days: int = Field(default=400, ge=0, le=36_500)
+    """For how long ended turns are kept, those of responses apart; 0 = likewise."""
+    measures_days: int = Field(default=400, ge=0, le=36_500)
+    """For how long it is kept what was expanded and which details were written; 0 = likewise."""
+    state_versions_kept: int = Field(default=500, ge=0)
+    """How many versions of its state a conversation keeps, the newest; 0 = all."""
     audit_days: int = Field(default=400, ge=0, le=36_500)
     """For how long it is kept who did what; 0 = for ever."""
     metrics_open: bool | None = None
@@ -244,6 +259,16 @@ class Settings(BaseSettings):
         """A lease and its heartbeats are checked together, before anything starts."""
         _ = self.timings
         return self
+
+    @property
+    def retention(self) -> Retention:
+        """What is kept for a time only."""
+        return Retention(
+            events=_days(self.events_days),
+            turns=_days(self.turns_days),
+            measures=_days(self.measures_days),
+            audit=_days(self.audit_days),
+        )
 
     @property
     def timings(self) -> Timings:

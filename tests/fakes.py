@@ -321,6 +321,9 @@ class FakeModels:
         if name not in self._chats:
             self.summarizer(name)
 
+    async def forget(self, name: str, response_id: str) -> None:
+        raise InvalidInputError(f"The provider of {name} keeps no responses.")
+
     def allows(self, name: str) -> bool:
         return self._allowed is None or name in self._allowed
 

@@ -73,6 +73,8 @@ class OpenAI:
     window: int | None = None
     """Tokens of input that it takes; ``None``: any number."""
     asked: list[Asked] = field(default_factory=list)
+    away: bool = False
+    """Whether nothing is deleted for now."""
     kept: dict[str, tuple[Json, ...]] = field(default_factory=dict)
     """By the id of a response: everything up to its end."""
     rule: Callable[[Json], Behaviour | None] | None = None
@@ -101,13 +103,26 @@ class OpenAI:
         self.released.set()
 
     def reset(self) -> None:
-        self.window, self.rule, self.released = None, None, threading.Event()
+        self.window, self.rule, self.away, self.released = None, None, False, threading.Event()
         self.asked.clear()
         self.kept.clear()
         self._script.clear()
 
     def app(self) -> Starlette:
-        return Starlette(routes=[Route("/v1/responses", self.create, methods=["POST"])])
+        return Starlette(
+            routes=[
+                Route("/v1/responses", self.create, methods=["POST"]),
+                Route("/v1/responses/{id}", self.delete, methods=["DELETE"]),
+            ]
+        )
+
+    async def delete(self, request: Request) -> Response:
+        id_ = request.path_params["id"]
+        if self.away:
+            return _error(503, None, "Try again later.")
+        if self.kept.pop(id_, None) is None:
+            return _error(404, None, f"Response with id '{id_}' not found.")
+        return JSONResponse({"id": id_, "object": "response", "deleted": True})
 
     async def create(self, request: Request) -> Response:
         body = await request.json()

@@ -17,6 +17,7 @@ from app.cli.chat import chat
 from app.cli.complaints import complain, one_clear_line
 from app.cli.demo.command import demo
 from app.cli.doctor import doctor
+from app.cli.erasing import erase_user, tenants
 from app.cli.keys import keys
 from app.cli.operating import conversations
 from app.cli.transfer import export_conversation, import_file
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 app.add_typer(keys, name="keys")
 app.add_typer(conversations, name="conversations")
+app.add_typer(tenants, name="tenants")
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer's callbacks get the value alone
@@ -98,6 +100,7 @@ app.command(name="restore")(restore_command)
 app.command(name="import")(import_file)
 app.command(name="export")(export_conversation)
 app.command()(doctor)
+app.command(name="erase-user")(erase_user)
 
 
 class _Printer:

@@ -124,7 +124,7 @@ def _day(moment: datetime | None) -> str:
 
 
 def _with_keys(work: Callable[[KeyService], Awaitable[T]], *, wants_database: bool = False) -> T:
-    with one_clear_line(), _database(wants=wants_database) as settings:
+    with one_clear_line(), database(wants=wants_database) as settings:
         return asyncio.run(_run(settings, work))
 
 
@@ -142,7 +142,7 @@ async def _run(settings: Settings, work: Callable[[KeyService], Awaitable[T]]) -
 
 
 @contextmanager
-def _database(*, wants: bool) -> Iterator[Settings]:
+def database(*, wants: bool) -> Iterator[Settings]:
     """Settings that name a database with the newest schema; Redis is never asked.
 
     Args:

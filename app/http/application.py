@@ -34,6 +34,7 @@ from app.http import (
     stats,
     tokens,
     turns,
+    users,
 )
 from app.http.browser import pages, session
 from app.http.hosts import KnownHosts
@@ -74,6 +75,7 @@ ROUTERS: Final = (
     tokens.router,
     limits.router,
     limits.operations,
+    users.router,
     health.router,
     session.router,
     pages.router,

@@ -535,12 +535,22 @@ class KeyLimits(Output):
     limits: list[LimitStanding]
 
 
+class Erasure(Output):
+    """An end user whose conversations are being erased."""
+
+    id: UUID
+    requested_at: Moment
+
+
 class AuditEntry(Output):
     """Who did what: ids and numbers."""
 
     id: UUID
     occurred_at: Moment
-    actor: Actor = Field(description="`key`; `open`: a request where no key is asked for; `cli`: the command line.")
+    actor: Actor = Field(
+        description="`key`; `open`: a request where no key is asked for; `cli`: the command line;"
+        " `service`: the service itself, which nobody asked."
+    )
     key_id: UUID | None
     action: str = Field(examples=["conversation.deleted"])
     object_id: str | None

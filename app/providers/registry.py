@@ -106,6 +106,15 @@ class ModelRegistry:
             return offline.OfflineSummarizer()
         return self._open().summarizer(name, self._compaction_timeout)
 
+    async def forget(self, name: str, response_id: str) -> None:
+        """Have the provider of a stateful model delete a response.
+
+        Raises:
+            ModelUnavailableError: It could not, or has none.
+            InvalidInputError: There is no such model, or none that keeps responses.
+        """
+        await self._open().forget(name, response_id, self._chat_timeout)
+
     async def close(self) -> None:
         """Close every client; a model asked for afterwards is built anew."""
         shelf, self._shelf = self._shelf, None

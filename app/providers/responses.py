@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
+from openai import APIConnectionError, APIStatusError, APITimeoutError
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
 from pydantic_ai.providers import Provider
 from pydantic_ai.settings import ModelSettings
 
+from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ContextMessage, Continuation
+from app.providers.failures import unavailable
 
 KIND: Final = "openai-responses"
 """In a model's name; its provider is that of ``openai``."""
@@ -33,6 +37,25 @@ def kept(settings: ModelSettings, continues: Continuation | None) -> ModelSettin
 def not_kept(settings: ModelSettings) -> ModelSettings:
     """For a call that nothing goes on from: the provider need not keep it."""
     return cast("ModelSettings", {**settings, **OpenAIResponsesModelSettings(openai_store=False)})
+
+
+async def forget(of: Provider[Any], response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+    """Have a response deleted that the provider keeps. Raises ``ModelUnavailableError``."""
+    try:
+        await of.client.with_options(timeout=timeout, max_retries=0).responses.delete(response_id)
+    except Exception as error:  # noqa: BLE001 - whatever its client throws, callers must see our word
+        raise _unavailable(error) from None
+
+
+def _unavailable(error: Exception) -> ModelUnavailableError:
+    """The client's own errors, which pydantic-ai translates only in its own calls."""
+    if isinstance(error, APITimeoutError):
+        return ModelUnavailableError("timeout", retryable=True)
+    if isinstance(error, APIConnectionError):
+        return ModelUnavailableError("connection", retryable=True)
+    if isinstance(error, APIStatusError):
+        return unavailable(ModelHTTPError(error.status_code, "", error.body))
+    return unavailable(error)
 
 
 def instructions_of(messages: Sequence[ContextMessage]) -> tuple[list[InstructionPart], Sequence[ContextMessage]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 from collections.abc import Callable
@@ -93,6 +94,14 @@ class Shelf:
         """The summarizer of that name. Raises ``InvalidInputError``."""
         model = LanguageSummarizer(language=self._language(name), timeout=timeout)
         return GuardedSummarizer(model, self._circuit("compaction", name, timeout))
+
+    async def forget(self, name: str, response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+        """Have the provider of a stateful model delete a response. Raises as ``ModelRegistry.forget``."""
+        kind = name.partition(":")[0]
+        if kind != responses.KIND:
+            raise InvalidInputError(f"The provider of {name} keeps no responses.")
+        provider = await asyncio.to_thread(self._provider, others.OPENAI)
+        await responses.forget(provider, response_id, timeout)
 
     async def close(self) -> None:
         """Close every client."""

@@ -113,6 +113,8 @@ LISTED_AT = "coalesce(last_message_at, created_at)"
 DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # no threshold is never reached
 
 
+DELETED = "deleted_at IS NOT NULL"
+STALE_SUMS = "stale_sums_to IS NOT NULL"
 WHOLE_LIVE = "num_nulls(live_model, live_response_id, live_through_seq) IN (0, 3)"
 WHOLE_FORK = "num_nulls(forked_from, forked_through) IN (0, 2)"
 
@@ -133,6 +135,9 @@ class ConversationRow(TenantScoped, table=True):
         Index("ix_conversations_listed_of_user", "tenant_id", "user_id", text(f"({LISTED_AT})"), "id"),
         # The sweeper's: holds only what is due, so that looking costs nothing however many conversations there are.
         Index("ix_conversations_due", "tenant_id", "id", postgresql_where=text(DUE)),
+        # Likewise: what is deleted and not removed yet, and whose running sums are to be made anew.
+        Index("ix_conversations_deleted", "deleted_at", postgresql_where=text(DELETED)),
+        Index("ix_conversations_stale_sums", "id", postgresql_where=text(STALE_SUMS)),
     )
 
     id: UUID = Field(primary_key=True)
@@ -182,11 +187,21 @@ class ConversationRow(TenantScoped, table=True):
     live_through_seq: int | None = Field(sa_type=BIG)
     forked_from: UUID | None
     forked_through: int | None = Field(sa_type=BIG)
+    deleted_at: datetime | None = Field(sa_type=MOMENT)
+    """Since when it is gone for everybody; its rows are removed in steps."""
+    stale_sums_from: int | None = Field(sa_type=BIG)
+    stale_sums_to: int | None = Field(sa_type=BIG)
+    """The running sums of these messages are still those before an erasure; they are made anew in steps."""
     created_at: datetime = Field(sa_type=MOMENT)
     updated_at: datetime = Field(sa_type=MOMENT)
 
 
 MAKES_CALLS = "call_ids <> '{}'::text[]"
+IN_A_CALL = "call_ids <> '{}'::text[] OR result_ids <> '{}'::text[]"
+CALLS_OF = "array_append(call_ids || result_ids, conversation_id::text)"
+"""Ids are often the same in every conversation ("call_1"), so that the conversation is one of the words."""
+COMMAND = "is_command"
+QUOTING = "strpos(parts::text, '\"quotes\"') > 0"
 
 
 class MessageRow(TenantScoped, table=True):
@@ -205,7 +220,7 @@ class MessageRow(TenantScoped, table=True):
         # "The newest messages that weigh at most n" is a range of this index.
         Index("ix_messages_token_sum", "tenant_id", "conversation_id", "token_sum"),
         Index("ix_messages_protected", "tenant_id", "conversation_id", "seq", postgresql_where=text("is_protected")),
-        # No GIN: call ids are often the same ("call_1") in every conversation, and few messages of one make calls.
+        # For the version before, which looks through all calls of a conversation; to be dropped with the next.
         Index(
             "ix_messages_calls",
             "tenant_id",
@@ -213,6 +228,16 @@ class MessageRow(TenantScoped, table=True):
             "seq",
             postgresql_where=text(MAKES_CALLS),
         ),
+        Index(
+            "ix_messages_tool_calls",
+            text(f"({CALLS_OF})"),
+            postgresql_using="gin",
+            postgresql_with={"gin_pending_list_limit": "512"},
+            postgresql_where=text(IN_A_CALL),
+        ),
+        Index("ix_messages_commands", "tenant_id", "conversation_id", "seq", postgresql_where=text(COMMAND)),
+        # Few: what our own tools brought back of earlier messages.
+        Index("ix_messages_quoting", "tenant_id", "conversation_id", "seq", postgresql_where=text(QUOTING)),
         # No tenant and no conversation in it: a key belongs to one conversation (``term_keys.py``). New entries wait
         # in a list that every search reads whole, so that it must stay short (kB).
         Index(
@@ -285,6 +310,8 @@ class StateVersionRow(TenantScoped, table=True):
     verified: str = Field(sa_column_kwargs=_by_default("'exact'"))
     verification: dict[str, Any] | None = Field(sa_type=JSON)
     made_by: str = Field(sa_column_kwargs=_by_default("'compaction'"))
+    is_forgotten: bool = Field(default=False, sa_column_kwargs=_by_default("false"))
+    """Its texts are gone; its segments are those of the versions after it, too."""
 
 
 CURRENT = "is_current"
@@ -569,7 +596,12 @@ class EventRow(TenantScoped, table=True):
     """An event of a conversation, numbered by the conversation itself: commit order, no gaps."""
 
     __tablename__ = "events"
-    __table_args__ = (_in_conversation(), CheckConstraint("number > 0", name="number"))
+    __table_args__ = (
+        _in_conversation(),
+        CheckConstraint("number > 0", name="number"),
+        # Rows come in the order of time, so that a summary of ranges finds the old ones, and costs next to nothing.
+        Index("ix_events_occurred_at", "occurred_at", postgresql_using="brin", postgresql_with={"autosummarize": "on"}),
+    )
 
     conversation_id: UUID = Field(primary_key=True)
     number: int = Field(sa_type=BIG, primary_key=True)
@@ -642,3 +674,39 @@ class ChatSpendingRow(TenantScoped, table=True):
     calls: int = Field(sa_type=BIG)
     tokens: int = Field(sa_type=BIG)
     cost_usd: float
+
+
+class ErasureRow(TenantScoped, table=True):
+    """An end user, or the whole tenant, whose conversations are being erased; gone when nothing is left."""
+
+    __tablename__ = "erasures"
+    __table_args__ = (_of_tenant(),)
+
+    id: UUID = Field(primary_key=True)
+    user_id: str | None
+    """``None``: everything of the tenant, and the tenant."""
+    conversations: int = Field(sa_type=BIG)
+    """How many were deleted so far."""
+    requested_at: datetime = Field(sa_type=MOMENT)
+
+
+WANTED = "delete_after IS NOT NULL"
+
+
+class ProviderCopyRow(TenantScoped, table=True):
+    """What a stateful model's provider keeps of a conversation; it stays until it is deleted there."""
+
+    __tablename__ = "provider_copies"
+    __table_args__ = (
+        _of_tenant(),
+        Index("ix_provider_copies_of_conversation", "tenant_id", "conversation_id"),
+        # The sweeper's: holds only what is to be deleted.
+        Index("ix_provider_copies_wanted", "delete_after", postgresql_where=text(WANTED)),
+    )
+
+    response_id: str = Field(primary_key=True)
+    conversation_id: UUID
+    model: str
+    made_at: datetime = Field(sa_type=MOMENT)
+    delete_after: datetime | None = Field(sa_type=MOMENT)
+    tries: int

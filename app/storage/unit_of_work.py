@@ -15,11 +15,13 @@ from app.storage.repositories.audit import AuditRepository
 from app.storage.repositories.compactions import CompactionRepository
 from app.storage.repositories.conversations import ConversationRepository
 from app.storage.repositories.detail_calls import DetailCallRepository
+from app.storage.repositories.erasures import ErasureRepository, ProviderCopyRepository
 from app.storage.repositories.events import EventRepository
 from app.storage.repositories.expansions import ExpansionRepository
 from app.storage.repositories.idempotency import IdempotencyRepository
 from app.storage.repositories.keys import KeyRepository
 from app.storage.repositories.messages import MessageRepository
+from app.storage.repositories.removal import RemovalRepository
 from app.storage.repositories.segments import SegmentRepository
 from app.storage.repositories.spending import SpendingRepository
 from app.storage.repositories.states import StateRepository
@@ -65,6 +67,9 @@ class UnitOfWork:
         self.works = WorkRepository(self.session)
         self.audit = AuditRepository(self.session)
         self.spending = SpendingRepository(self.session)
+        self.erasures = ErasureRepository(self.session)
+        self.copies = ProviderCopyRepository(self.session)
+        self.removal = RemovalRepository(self.session)
 
     @property
     def committed_events(self) -> Sequence[Event]:

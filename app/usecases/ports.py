@@ -115,6 +115,9 @@ class Models(Protocol):
     async def prepare(self, name: str | None = None) -> None:
         """Build the model of that name, or the configured ones, off the event loop: building may take seconds."""
 
+    async def forget(self, name: str, response_id: str) -> None:
+        """Have a stateful model's provider delete a response. Raises ``ModelUnavailableError``; of no other model."""
+
     def allows(self, name: str) -> bool:
         """Whether a request or a policy may name this model."""
 

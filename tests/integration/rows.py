@@ -119,6 +119,17 @@ def running(messages: Sequence[Message], start: Sums | None = None) -> list[Sums
     return list(accumulate((weight(entry) for entry in messages), Sums.plus, initial=start or Sums()))[1:]
 
 
+async def resummed(unit: UnitOfWork, conversation_id: UUID) -> Sums:
+    """Every running sum made anew from the weights; the sums through the last message."""
+    row = await unit.conversations.lock(conversation_id)
+    said = await unit.messages._weigh(conversation_id, 1, row.last_seq)
+    await unit.conversations.update(conversation_id, total=said)
+    await unit.messages.lighten(conversation_id, from_seq=1)
+    while await unit.messages.sum_on(conversation_id):
+        pass
+    return await unit.messages.sums_at(conversation_id, row.last_seq)
+
+
 async def append(unit: UnitOfWork, messages: Sequence[Message]) -> None:
     """Append to a locked conversation, as the service does."""
     row = await unit.conversations.lock(messages[0].conversation_id)

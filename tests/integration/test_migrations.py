@@ -38,6 +38,8 @@ TABLES = {
     "crashes",
     "audit",
     "chat_spending",
+    "erasures",
+    "provider_copies",
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default

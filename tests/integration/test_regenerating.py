@@ -26,6 +26,7 @@ from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import Reply, ScriptedChatModel
+from tests.integration.rows import resummed
 from tests.integration.services import Gate, Service
 from tests.integration.test_anchors import anchors
 from tests.integration.test_tools import CALLER
@@ -66,7 +67,7 @@ async def check_sums(service: Service, conversation_id: UUID) -> None:
     row = await service.row(conversation_id)
     async with service.begin(service.tenant) as uow:
         kept = [await uow.messages.sums_at(conversation_id, seq) for seq in range(1, row.last_seq + 1)]
-        assert await uow.messages.recompute(conversation_id) == row.total == kept[-1]
+        assert await resummed(uow, conversation_id) == row.total == kept[-1]
         assert kept == [await uow.messages.sums_at(conversation_id, seq) for seq in range(1, row.last_seq + 1)]
 
 

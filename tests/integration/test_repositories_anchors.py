@@ -17,7 +17,7 @@ from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.cursor import encode
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
-from tests.integration.rows import anchor, append, message, moment, running, stored, talk
+from tests.integration.rows import anchor, append, message, moment, resummed, running, stored, talk
 from tests.integration.test_repositories import assert_no_default, pages, state_version, statements
 
 
@@ -196,11 +196,11 @@ class TestPins:
         async with begin(tenant) as unit:
             assert await unit.messages.pin(row.id, said[2].id, is_pinned=True, reason="pinned") == pinned
             held = [*said[:2], pinned, *said[3:]]
-            assert await unit.messages.recompute(row.id) == running(held)[-1]
+            assert await resummed(unit, row.id) == running(held)[-1]
             await history(unit, row.id, held)
             assert await unit.messages.held(row.id, through_seq=7) == [pinned]
             assert await unit.messages.pin(row.id, said[2].id, is_pinned=False, reason="compressible") == said[2]
-            assert await unit.messages.recompute(row.id) == running(said)[-1]
+            assert await resummed(unit, row.id) == running(said)[-1]
             await history(unit, row.id, said)
             with pytest.raises(NotFoundError):
                 await unit.messages.pin(row.id, uuid4(), is_pinned=True, reason="pinned")
@@ -265,7 +265,7 @@ class TestErasure:
         async with begin(tenant) as unit:
             await unit.messages.erase(row.id, [tombstone])
             expected = [said[0], tombstone, said[2]]
-            total = await unit.messages.recompute(row.id)
+            total = await resummed(unit, row.id)
             assert total == Sums(messages=2, tokens=20, bytes=80)
             await history(unit, row.id, expected)
             assert await unit.messages.halves(row.id, ["a"]) == []
@@ -296,9 +296,9 @@ class TestErasure:
     async def test_recompute_of_nothing_is_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)
         async with begin(tenant) as unit:
-            assert await unit.messages.recompute(row.id) == Sums()
+            assert await resummed(unit, row.id) == Sums()
             await append(unit, [message(row.id, 1)])
-            assert await unit.messages.recompute(row.id) == Sums(messages=1, tokens=10, bytes=40)
+            assert await resummed(unit, row.id) == Sums(messages=1, tokens=10, bytes=40)
 
     async def test_states_since_a_boundary_are_rewritten(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)

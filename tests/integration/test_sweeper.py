@@ -17,10 +17,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.records import MAX_CLAIMS, Compaction, IdempotencyRecord, RanIn, Turn
+from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.compaction import local_runners
 from app.usecases.compaction.sweeper import JITTER, Sweeper
+from app.usecases.history.retaining import RetentionService
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
 from tests.integration.rows import compaction, stored, turn
 
@@ -268,7 +270,7 @@ async def test_old_idempotency_keys_are_forgotten_once_an_hour(world: World) -> 
             await uow.commit()
         await world.execute("UPDATE idempotency_keys SET created_at = :at WHERE key = :key", at=moment, key=key)
 
-    sweeper = world.sweeper()
+    sweeper = world.sweeper(housekeeping=RetentionService(world.begin, Retention()))
     await add("old", 25 * HOUR)
     await add("young", 23 * HOUR)
     await sweeper.sweep()

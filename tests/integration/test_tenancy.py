@@ -27,9 +27,11 @@ from app.core.model.records import (
     Attempt,
     AuditEntry,
     DetailCall,
+    Erasure,
     FoldRequest,
     IdempotencyRecord,
     Page,
+    ProviderCopy,
     Verification,
     Work,
 )
@@ -61,6 +63,7 @@ from tests.integration.rows import (
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
 EXPANSION, DETAIL_CALL, WORK, VERIFICATION, AUDITED, STRAY = (UUID(int=number) for number in (11, 12, 13, 14, 15, 91))
+ERASED = UUID(int=16)
 LATER = UUID(int=2**128 - 1)
 QUOTE = {"from_seq": 1, "to_seq": 1}
 AGES = timedelta(days=40_000)
@@ -80,6 +83,12 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "conversations.update": (lambda unit: unit.conversations.update(CONVERSATION, title="stolen"), NOT_FOUND),
     "conversations.delete": (lambda unit: unit.conversations.delete(CONVERSATION), NOT_FOUND),
     "conversations.page": (lambda unit: unit.conversations.page(ALL, user_id=None), ([], None)),
+    "conversations.hide": (lambda unit: unit.conversations.hide(CONVERSATION), NOT_FOUND),
+    "conversations.of_user": (lambda unit: unit.conversations.of_user(None, limit=9), []),
+    "conversations.is_there": (lambda unit: unit.conversations.is_there(CONVERSATION), False),
+    "conversations.is_going": (lambda unit: unit.conversations.is_going(CONVERSATION), False),
+    "conversations.with_stale_sums": (lambda unit: unit.conversations.with_stale_sums(limit=9), []),
+    "conversations.deleted": (lambda unit: unit.conversations.deleted(limit=9), []),
     "conversations.due": (lambda unit: unit.conversations.due(limit=9), []),
     "messages.append": (
         lambda unit: unit.messages.append([message(CONVERSATION, 4), message(CONVERSATION, 5)], [Sums(), Sums()]),
@@ -119,7 +128,9 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.halves": (lambda unit: unit.messages.halves(CONVERSATION, ["call"]), []),
     "messages.quoting": (lambda unit: unit.messages.quoting(CONVERSATION, 1), []),
     "messages.command_answers": (lambda unit: unit.messages.command_answers(CONVERSATION, after_seq=0), []),
-    "messages.recompute": (lambda unit: unit.messages.recompute(CONVERSATION), Sums()),
+    "messages.lighten": (lambda unit: unit.messages.lighten(CONVERSATION, from_seq=1), None),
+    "messages.sum_on": (lambda unit: unit.messages.sum_on(CONVERSATION), False),
+    "messages.held_at": (lambda unit: unit.messages.held_at(CONVERSATION, 9), Sums()),
     "messages.sources": (
         lambda unit: unit.messages.sources(CONVERSATION, stems=["a"], limit=9),
         Narrowed(sources=[], documents={}, total=0),
@@ -206,6 +217,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.add": (lambda unit: unit.states.add(CONVERSATION, version(2)), NOT_FOUND),
     "states.get": (lambda unit: unit.states.get(CONVERSATION, 1), NOT_FOUND),
     "states.page": (lambda unit: unit.states.page(CONVERSATION, ALL), ([], None)),
+    "states.segments_since_boundary": (lambda unit: unit.states.segments_since_boundary(CONVERSATION, 1), []),
+    "states.forget": (lambda unit: unit.states.forget(CONVERSATION, through=9), 0),
     "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1), []),
     "states.repairs_of": (lambda unit: unit.states.repairs_of([COMPACTION]), {}),
     "states.mark": (lambda unit: unit.states.mark(CONVERSATION, 1, "model"), None),
@@ -243,6 +256,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "works.forget_crashes": (lambda unit: unit.works.forget_crashes(CONVERSATION), None),
     "events.add": (lambda unit: unit.events.add(CONVERSATION, "stolen", {}, START), NOT_FOUND),
     "events.add_many": (lambda unit: unit.events.add_many(CONVERSATION, [("stolen", {})], START), NOT_FOUND),
+    "events.first": (lambda unit: unit.events.first(CONVERSATION), None),
+    "events.forget_older_than": (lambda unit: unit.events.forget_older_than(timedelta(), limit=9), 0),
     "events.after": (lambda unit: unit.events.after(CONVERSATION, 0, limit=9), []),
     "idempotency.get": (lambda unit: unit.idempotency.get("key"), None),
     "idempotency.update": (lambda unit: unit.idempotency.update("key", ref={}, status=500), NOT_FOUND),
@@ -257,7 +272,22 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "keys.change": (lambda unit: unit.keys.change(KEY, limits={"running_turns": 1}), None),
     "keys.note_use": (lambda unit: unit.keys.note_use([KEY]), None),
     "audit.page": (lambda unit: unit.audit.page(ALL), ([], None)),
-    "audit.forget_older_than": (lambda unit: unit.audit.forget_older_than(timedelta()), 0),
+    "audit.forget_older_than": (lambda unit: unit.audit.forget_older_than(timedelta(), limit=9), 0),
+    "keys.remove_of_user": (lambda unit: unit.keys.remove_of_user("a"), 0),
+    "erasures.open": (lambda unit: unit.erasures.open(limit=9), []),
+    "erasures.find": (lambda unit: unit.erasures.find(ERASED), None),
+    "erasures.lock": (lambda unit: unit.erasures.lock(ERASED), None),
+    "erasures.count": (lambda unit: unit.erasures.count(ERASED, 9), None),
+    "erasures.end": (lambda unit: unit.erasures.end(ERASED), None),
+    "copies.want_deleted": (lambda unit: unit.copies.want_deleted(CONVERSATION), 0),
+    "copies.due": (lambda unit: unit.copies.due(limit=9), []),
+    "copies.take": (lambda unit: unit.copies.take("resp_wanted", pause=HOUR), None),
+    "copies.forget": (lambda unit: unit.copies.forget("resp"), None),
+    "copies.count": (lambda unit: unit.copies.count(), 0),
+    "removal.remove": (lambda unit: unit.removal.remove(CONVERSATION, limit=9), 0),
+    "removal.stop": (lambda unit: unit.removal.stop(CONVERSATION), None),
+    "removal.forget_turns": (lambda unit: unit.removal.forget_turns(timedelta(), limit=9), 0),
+    "removal.forget_measures": (lambda unit: unit.removal.forget_measures(timedelta(), limit=9), 0),
     "spending.of": (lambda unit: unit.spending.of("chat"), []),
     "spending.forget_old": (lambda unit: unit.spending.forget_old(), 0),
     "keys.tenant_by_name": (lambda unit: unit.keys.tenant_by_name("a"), None),
@@ -272,12 +302,16 @@ WITH_A_TENANT = {
     "keys.sealing_secret",
     "audit.add",
     "spending.add_chat",
+    "erasures.add",
+    "copies.note",
     "works.begin",
     "works.bury",
     "works.count_crash",
 }
 # A key of another tenant is simply another key: it is claimed, which the twins show.
 OF_NOBODY = {"idempotency.claim"}
+# It removes the tenant of the unit of work: a stranger removes himself, which the last test here shows.
+OF_ITSELF = {"removal.remove_tenant"}
 
 
 def version(number: int, text_: str = "x") -> StateVersion:
@@ -296,6 +330,15 @@ def version(number: int, text_: str = "x") -> StateVersion:
         segment_ids=("auth",),
         repairs=(Repair(field="logos", reason="order", before=text_, after=None),),
     )
+
+
+def erasure(tenant_id: UUID) -> Erasure:
+    return Erasure(id=ERASED, tenant_id=tenant_id, user_id="u", requested_at=START)
+
+
+def copy(tenant_id: UUID, response_id: str, **fields: Any) -> ProviderCopy:
+    given: dict[str, Any] = {"conversation_id": CONVERSATION, "model": "openai-responses:any", "made_at": START}
+    return ProviderCopy(tenant_id=tenant_id, response_id=response_id, **given | fields)
 
 
 async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
@@ -341,6 +384,9 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         await unit.keys.add(key(tenant_id, name))
         await unit.audit.add(audited(tenant_id, name))
         await unit.spending.add_chat(tenant_id, KEY, Usage())
+        await unit.erasures.add(erasure(tenant_id))
+        await unit.copies.note(copy(tenant_id, "resp"))
+        await unit.copies.note(copy(tenant_id, "resp_wanted", delete_after=START))
         await unit.commit()
     async with begin(tenant_id) as unit:
         await unit.works.begin(work(tenant_id), seconds=99)
@@ -432,7 +478,7 @@ def methods() -> set[str]:
 
 
 def test_every_method_is_listed() -> None:
-    assert methods() == CALLS.keys() | WITH_A_TENANT | OF_NOBODY
+    assert methods() == CALLS.keys() | WITH_A_TENANT | OF_NOBODY | OF_ITSELF
 
 
 async def test_a_stranger_with_the_ids_of_others_finds_and_changes_nothing(
@@ -471,6 +517,13 @@ FINDS_NOTHING = {
     "turns.replied_by",
     "verifications.wanting",
     "works.abandoned",
+    "conversations.is_going",
+    "conversations.with_stale_sums",
+    "conversations.deleted",
+    "messages.sum_on",
+    "keys.remove_of_user",
+    "removal.remove",
+    "removal.forget_turns",
     "spending.forget_old",
     "keys.by_hash",
 }
@@ -490,6 +543,8 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.keys.add_tenant(owner, "c"),
         lambda unit: unit.keys.sealing_secret(owner, b"stolen"),
         lambda unit: unit.audit.add(audited(owner, "stolen")),
+        lambda unit: unit.erasures.add(erasure(owner)),
+        lambda unit: unit.copies.note(copy(owner, "resp_stolen")),
         lambda unit: unit.spending.add_chat(owner, KEY, Usage()),
     ]
     before = await dumps(engine, owner)

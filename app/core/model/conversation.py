@@ -47,6 +47,18 @@ class Sums:
             held_bytes=self.held_bytes + other.held_bytes,
         )
 
+    def minus(self, other: Sums) -> Sums:
+        """The sums without what weighed so much."""
+        return self.plus(
+            Sums(
+                messages=-other.messages,
+                tokens=-other.tokens,
+                bytes=-other.bytes,
+                held_tokens=-other.held_tokens,
+                held_bytes=-other.held_bytes,
+            )
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:

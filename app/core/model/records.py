@@ -18,7 +18,7 @@ WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compa
 TurnStatus = Literal["running", "completed", "interrupted", "failed"]
 VerificationStatus = Literal["queued", "running", "done", "failed", "stale", "skipped"]
 Scope = Literal["read", "write", "admin"]
-Actor = Literal["key", "open", "cli"]
+Actor = Literal["key", "open", "cli", "service"]
 Fold = Literal["to_target", "all"]
 
 ERASURE = "erasure"
@@ -300,3 +300,31 @@ class Crashes:
     """What the last of them did."""
     set_aside_at: datetime | None = None
     """Since when nothing is done with its texts any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """An end user, or a whole tenant, whose conversations are being erased, in steps."""
+
+    id: UUID
+    tenant_id: UUID
+    user_id: str | None
+    """``None``: everything of the tenant, and the tenant."""
+    requested_at: datetime
+    conversations: int = 0
+    """Deleted so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderCopy:
+    """A response that a stateful model's provider keeps, with what it was told before."""
+
+    tenant_id: UUID
+    response_id: str
+    conversation_id: UUID
+    model: str
+    """The chat model, by the name under which it is asked."""
+    made_at: datetime
+    delete_after: datetime | None = None
+    """From when on it is to be deleted there; ``None`` = not yet."""
+    tries: int = 0

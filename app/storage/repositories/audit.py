@@ -10,13 +10,11 @@ from sqlmodel import col
 from app.core.model.records import AuditEntry, Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_ID, cut, paged
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, value
 from app.storage.tables import AuditRow
 
 _id = col(AuditRow.id)
-BATCH = 10_000
-"""Rows that are removed at a time: the next housekeeping removes more."""
 
 
 class AuditRepository(Repository):
@@ -32,7 +30,7 @@ class AuditRepository(Repository):
         rows = await self._session.all(paged(select(AuditRow), page, (_id,), BY_ID))
         return cut([value(AuditEntry, row) for row in rows], page.limit, lambda entry: (entry.id,))
 
-    async def forget_older_than(self, age: timedelta) -> int:
-        """Housekeeping; how many were forgotten, at most ``BATCH``."""
-        old = select(_id).where(col(AuditRow.occurred_at) < now() - age).limit(BATCH)
+    async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
+        """Housekeeping; how many were forgotten, at most ``limit``."""
+        old = select(_id).where(col(AuditRow.occurred_at) < began() - age).limit(limit)
         return len(await self._session.all(delete(AuditRow).where(_id.in_(old)).returning(_id)))

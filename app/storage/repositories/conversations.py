@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import and_, delete, exists, func, insert, or_, select, text, update
 from sqlmodel import col
 
 from app.core.model.conversation import Conversation, LiveContext, Quiet
@@ -17,14 +17,25 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_TIME_AND_ID, cut, paged
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
-from app.storage.tables import COMPACTION_IN_FLIGHT, DUE, RUNNING, CompactionRow, ConversationRow, CrashRow, TurnRow
+from app.storage.tables import (
+    COMPACTION_IN_FLIGHT,
+    DELETED,
+    DUE,
+    RUNNING,
+    STALE_SUMS,
+    CompactionRow,
+    ConversationRow,
+    CrashRow,
+    TurnRow,
+)
 
 _JSON = ("policy", "compressed_state", "scratchpad")
+_IS_THERE = col(ConversationRow.deleted_at).is_(None)
 _LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(ConversationRow.created_at))
 
 
 class ConversationRepository(Repository):
-    """Rows of ``conversations`` of one tenant."""
+    """Rows of ``conversations`` of one tenant. One that is deleted is found by nobody, while its rows are removed."""
 
     async def add(self, conversation: Conversation) -> None:
         """Insert. Raises ``NotFoundError`` when there is no such tenant."""
@@ -53,7 +64,7 @@ class ConversationRepository(Repository):
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
         """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor."""
-        statement = select(ConversationRow)
+        statement = select(ConversationRow).where(_IS_THERE)
         if user_id is not None:
             statement = statement.where(col(ConversationRow.user_id) == user_id)
         statement = paged(statement, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID)
@@ -63,14 +74,54 @@ class ConversationRepository(Repository):
     async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:
         """The language of each of them that there is."""
         row = ConversationRow
-        statement = select(col(row.id), col(row.locale)).where(col(row.id).in_(conversation_ids))
+        statement = select(col(row.id), col(row.locale)).where(col(row.id).in_(conversation_ids), _IS_THERE)
         return dict(await self._session.rows(statement))
 
     async def delete(self, conversation_id: UUID) -> None:
-        """Delete with everything derived (foreign keys cascade). Raises ``NotFoundError``."""
+        """Delete with everything derived (foreign keys cascade): of a short one. Raises ``NotFoundError``."""
         statement = delete(ConversationRow).where(_is(conversation_id)).returning(col(ConversationRow.id))
         if await self._session.first(statement) is None:
             raise _not_found()
+
+    async def hide(self, conversation_id: UUID) -> None:
+        """Delete for everybody at once; ``RemovalRepository`` removes its rows. Raises ``NotFoundError``."""
+        # Nothing of it that sweepers and workers look for, over all tenants, may lead them to it.
+        idle = {"deleted_at": now(), "trigger_tokens": None, "trigger_messages": None, "live": None}
+        statement = update(ConversationRow).where(_is(conversation_id)).values(**_columns(idle))
+        if await self._session.first(statement.returning(col(ConversationRow.id))) is None:
+            raise _not_found()
+
+    async def of_user(self, user_id: str | None, *, limit: int, deleted: bool = False) -> list[UUID]:
+        """Conversations of that end user, with ``None`` of anybody; ``deleted``: those that still have rows."""
+        statement = select(col(ConversationRow.id)).where(~_IS_THERE if deleted else _IS_THERE)
+        if user_id is not None:
+            statement = statement.where(col(ConversationRow.user_id) == user_id)
+        return await self._session.all(statement.limit(limit))
+
+    async def is_there(self, conversation_id: UUID, *, content_epoch: int | None = None) -> bool:
+        """Whether there is one that is not deleted; with ``content_epoch``, and nothing of it was erased since then."""
+        statement = select(col(ConversationRow.id)).where(_is(conversation_id))
+        if content_epoch is not None:
+            statement = statement.where(col(ConversationRow.content_epoch) == content_epoch)
+        return await self._session.first(statement) is not None
+
+    async def is_going(self, conversation_id: UUID) -> bool:
+        """Whether one of that id is deleted and still has rows."""
+        own = select(col(ConversationRow.id)).where(col(ConversationRow.id) == conversation_id, ~_IS_THERE)
+        return await self._session.first(own) is not None
+
+    async def with_stale_sums(self, *, limit: int) -> list[tuple[UUID, UUID]]:
+        """(tenant, conversation) whose running sums are to be made anew, over all tenants."""
+        row = ConversationRow
+        statement = select(col(row.tenant_id), col(row.id)).where(text(f"conversations.{STALE_SUMS}"), _IS_THERE)
+        return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement.limit(limit))]
+
+    async def deleted(self, *, limit: int) -> list[tuple[UUID, UUID]]:
+        """(tenant, conversation) that are deleted and still have rows, over all tenants, the first one first."""
+        row = ConversationRow
+        statement = select(col(row.tenant_id), col(row.id)).where(text(f"conversations.{DELETED}"))
+        found = await self._session.rows(statement.order_by(col(row.deleted_at)).limit(limit))
+        return [(tenant_id, id_) for tenant_id, id_ in found]
 
     async def due(self, *, limit: int) -> list[tuple[UUID, UUID]]:
         """(tenant, conversation) due for a compaction, over all tenants, by the partial index; database time.
@@ -81,7 +132,7 @@ class ConversationRepository(Repository):
         row = ConversationRow
         statement = (
             select(col(row.tenant_id), col(row.id))
-            .where(text(f"({DUE})"))
+            .where(text(f"({DUE})"), _IS_THERE)
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
             .where(or_(col(row.quiet_until).is_(None), col(row.quiet_until) <= now()))
@@ -95,7 +146,7 @@ class ConversationRepository(Repository):
 
 
 def _is(conversation_id: UUID) -> Any:
-    return col(ConversationRow.id) == conversation_id
+    return and_(col(ConversationRow.id) == conversation_id, _IS_THERE)
 
 
 def _of_this(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:

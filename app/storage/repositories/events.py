@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Event
 from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
 
@@ -52,7 +54,7 @@ class EventRepository(Repository):
         """The conversation's tenant, which the system scope does not know, and the first of that many numbers."""
         rows = await self._session.rows(
             update(ConversationRow)
-            .where(col(ConversationRow.id) == conversation_id)
+            .where(col(ConversationRow.id) == conversation_id, col(ConversationRow.deleted_at).is_(None))
             .values(last_event=col(ConversationRow.last_event) + count)
             .returning(col(ConversationRow.tenant_id), col(ConversationRow.last_event))
         )
@@ -70,3 +72,15 @@ class EventRepository(Repository):
             .limit(limit)
         )
         return [value(Event, row) for row in await self._session.all(statement)]
+
+    async def first(self, conversation_id: UUID) -> int | None:
+        """The number of the oldest event that is kept."""
+        statement = select(func.min(col(EventRow.number))).where(col(EventRow.conversation_id) == conversation_id)
+        found: int | None = await self._session.first(statement)
+        return found
+
+    async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
+        """Housekeeping; how many were forgotten, at most ``limit``."""
+        old = places(EventRow).where(col(EventRow.occurred_at) < began() - age).limit(limit)
+        gone = delete(EventRow).where(at_places(EventRow, old)).returning(col(EventRow.number))
+        return len(await self._session.all(gone))

@@ -14,7 +14,7 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError
 from app.core.model.records import IdempotencyRecord
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, value
 from app.storage.tables import IdempotencyRow
 
@@ -63,5 +63,5 @@ class IdempotencyRepository(Repository):
 
     async def forget_older_than(self, age: timedelta) -> int:
         """Housekeeping; how many were forgotten."""
-        statement = delete(IdempotencyRow).where(col(IdempotencyRow.created_at) < now() - age)
+        statement = delete(IdempotencyRow).where(col(IdempotencyRow.created_at) < began() - age)
         return len(await self._session.all(statement.returning(_key)))

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import exists, func, or_, select, update
+from sqlalchemy import any_, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -103,6 +103,11 @@ class KeyRepository(Repository):
         """False when there is none that is usable."""
         statement = update(ApiKeyRow).where(col(ApiKeyRow.id) == key_id, _USABLE).values(revoked_at=at)
         return await self._session.first(statement.returning(col(ApiKeyRow.id))) is not None
+
+    async def remove_of_user(self, user_id: str) -> int:
+        """Remove the keys that see that end user's conversations alone; how many."""
+        of = literal(USER + user_id) == any_(col(ApiKeyRow.scopes))
+        return len(await self._session.all(delete(ApiKeyRow).where(of).returning(col(ApiKeyRow.id))))
 
     async def any(self) -> bool:
         """Whether any usable key exists (in the whole database, without a tenant)."""

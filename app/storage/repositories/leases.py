@@ -15,3 +15,8 @@ def now() -> ColumnElement[object]:
 def lease_end(seconds: float) -> ColumnElement[object]:
     """When a lease of so many seconds, taken or prolonged now, is over."""
     return now() + timedelta(seconds=seconds)
+
+
+def began() -> ColumnElement[object]:
+    """When the transaction began: what moves within a statement no index can be searched for."""
+    return func.transaction_timestamp(type_=DateTime(timezone=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -39,11 +40,13 @@ from app.core.retrieval.corpus import Source
 from app.core.text.token_counts import Estimator, tokens_of
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.living import living
 from app.storage.repositories.mapping import columns, plain, value, without
 from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.term_keys import keys_of
-from app.storage.tables import ACTIVE, MAKES_CALLS, AnchorRow, MessageRow
+from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
 
+SUMMED_AT_ONCE = 2_000  # messages: rewriting their running sums takes a tenth of a second
 ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds
 _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
@@ -53,7 +56,18 @@ _REWRITTEN = (
     *("content", "parts", "status", "event_type", "token_count", "byte_length"),
     *("protected_reason", "is_pinned", "model", "usage"),
 )
+_NOTHING_STALE = {"stale_sums_from": None, "stale_sums_to": None}
 _SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stale:
+    """Messages whose running sums are those before an erasure."""
+
+    first: int
+    last: int
+    through: Sums
+    """What is right for the last of them."""
 
 
 class MessageRepository(Repository):
@@ -79,7 +93,7 @@ class MessageRepository(Repository):
     async def find(self, message_id: UUID) -> Message:
         """One message, in whichever conversation of the tenant. Raises ``NotFoundError``."""
         whole = select(MessageRow).options(defer(col(MessageRow.term_keys), raiseload=True))  # type: ignore[arg-type]
-        return _message(await self._session.first(whole.where(col(MessageRow.id) == message_id)))
+        return _message(await self._session.first(whole.where(col(MessageRow.id) == message_id, living(MessageRow))))
 
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
@@ -196,7 +210,8 @@ class MessageRepository(Repository):
             )
             .order_by(_seq)
         )
-        return await self._messages(statement)
+        # Where running sums are stale, these are more: by what was erased.
+        return _newest_of(await self._messages(statement), max_tokens)
 
     async def _newest_counted(
         self, conversation_id: UUID, after_seq: int, max_tokens: int, each_at_most: int
@@ -226,31 +241,66 @@ class MessageRepository(Repository):
         """
         if seq == 0:
             return Sums()
+        stale = await self._stale(conversation_id)
+        if stale is not None and stale.first <= seq <= stale.last:
+            said = stale.through.minus(await self._weigh(conversation_id, seq + 1, stale.last))
+        else:
+            said = await self._stored_sums(conversation_id, seq)
+        return said.plus(await self.held_at(conversation_id, seq))
+
+    async def held_at(self, conversation_id: UUID, seq: int) -> Sums:
+        """What held messages up to that one weigh, and nothing else."""
         row = MessageRow
-        statement = select(*_SUMS).where(col(row.conversation_id) == conversation_id, _seq == seq)
-        found = await self._session.rows(statement)
-        if not found:
-            raise _not_found()
         held = select(
             func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
         ).where(col(row.conversation_id) == conversation_id, col(row.is_protected), _SPOKEN, _WHOLE, _seq <= seq)
         ((held_tokens, held_bytes),) = await self._session.rows(held)
+        return Sums(held_tokens=int(held_tokens), held_bytes=int(held_bytes))
+
+    async def _stored_sums(self, conversation_id: UUID, seq: int) -> Sums:
+        statement = select(*_SUMS).where(col(MessageRow.conversation_id) == conversation_id, _seq == seq)
+        found = await self._session.rows(statement)
+        if not found:
+            raise _not_found()
         messages, tokens, bytes_ = found[0]
-        return Sums(
-            messages=messages,
-            tokens=tokens,
-            bytes=bytes_,
-            held_tokens=int(held_tokens),
-            held_bytes=int(held_bytes),
+        return Sums(messages=messages, tokens=tokens, bytes=bytes_)
+
+    async def _stale(self, conversation_id: UUID) -> _Stale | None:
+        """The messages whose running sums are still to be made anew, and the right sums through the last of them."""
+        row = ConversationRow
+        statement = select(
+            col(row.stale_sums_from),
+            col(row.stale_sums_to),
+            col(row.last_seq),
+            col(row.total_messages),
+            col(row.total_tokens),
+            col(row.total_bytes),
+        ).where(col(row.id) == conversation_id)
+        found = await self._session.rows(statement)
+        if not found or found[0].stale_sums_to is None:
+            return None
+        first, last, newest, *total = found[0]
+        if last >= newest:
+            messages, tokens, bytes_ = total
+            return _Stale(first=first, last=last, through=Sums(messages=messages, tokens=tokens, bytes=bytes_))
+        after = await self._stored_sums(conversation_id, last + 1)
+        through = after.minus(await self._weigh(conversation_id, last + 1, last + 1))
+        return _Stale(first=first, last=last, through=through)
+
+    async def _weigh(self, conversation_id: UUID, first: int, last: int) -> Sums:
+        """What was said from one message to another, by their own weights."""
+        row = MessageRow
+        sums = [func.coalesce(func.sum(weight), 0) for weight in (1, col(row.token_count), col(row.byte_length))]
+        statement = select(*sums).where(
+            col(row.conversation_id) == conversation_id, _seq.between(first, last), _SPOKEN, _WHOLE
         )
+        ((messages, tokens, bytes_),) = await self._session.rows(statement)
+        return Sums(messages=int(messages), tokens=int(tokens), bytes=int(bytes_))
 
     async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
         """Which of these tool call ids were made in this conversation."""
-        wanted = literal(list(ids), ARRAY(Text))
         statement = select(col(MessageRow.call_ids)).where(
-            col(MessageRow.conversation_id) == conversation_id,
-            text(MAKES_CALLS),
-            col(MessageRow.call_ids).op("&&")(wanted),
+            col(MessageRow.conversation_id) == conversation_id, _in_calls(conversation_id, ids)
         )
         made = {call_id for call_ids in await self._session.all(statement) for call_id in call_ids}
         return frozenset(ids) & made
@@ -269,10 +319,40 @@ class MessageRepository(Repository):
             )
         return await self._total(conversation_id)
 
-    async def recompute(self, conversation_id: UUID) -> Sums:
-        """Recompute every running sum from the weights, and return the total."""
-        await self._recompute(conversation_id)
-        return await self._total(conversation_id)
+    async def lighten(self, conversation_id: UUID, *, from_seq: int) -> None:
+        """Make the running sums from that message on anew: those of the newest messages at once, others by ``sum_on``.
+
+        The conversation has its new total already. Until all is done, what is asked of older messages is reckoned from
+        their weights.
+        """
+        row = ConversationRow
+        await self._session.execute(
+            update(row)
+            .where(col(row.id) == conversation_id, col(row.last_seq) >= from_seq)
+            .values(
+                stale_sums_from=func.least(col(row.stale_sums_from), from_seq),  # NULL is passed over
+                stale_sums_to=col(row.last_seq),
+            )
+        )
+        await self.sum_on(conversation_id)
+
+    async def sum_on(self, conversation_id: UUID) -> bool:
+        """Make ``SUMMED_AT_ONCE`` more running sums anew, from the end backwards; whether more are left.
+
+        Under the conversation's lock. Each step begins at a sum that is right, so that nothing is lost when one is
+        not made, or made twice.
+        """
+        stale = await self._stale(conversation_id)
+        if stale is None:
+            return False
+        first = max(stale.first, stale.last - SUMMED_AT_ONCE + 1)
+        await self._resum(conversation_id, first, stale.last, stale.through)
+        left = stale.first < first
+        stands = {"stale_sums_from": stale.first, "stale_sums_to": first - 1} if left else _NOTHING_STALE
+        await self._session.execute(
+            update(ConversationRow).where(col(ConversationRow.id) == conversation_id).values(**stands)
+        )
+        return left
 
     async def _total(self, conversation_id: UUID) -> Sums:
         newest = select(func.max(_seq)).where(col(MessageRow.conversation_id) == conversation_id)
@@ -364,21 +444,21 @@ class MessageRepository(Repository):
 
     async def halves(self, conversation_id: UUID, call_ids: Sequence[str]) -> list[Message]:
         """Every message that makes or answers one of these tool calls, by ``seq``."""
-        wanted = literal(list(call_ids), ARRAY(Text))
-        makes = and_(text(MAKES_CALLS), col(MessageRow.call_ids).op("&&")(wanted))
-        answers = col(MessageRow.result_ids).op("&&")(wanted)
-        return await self._messages(_of(conversation_id).where(or_(makes, answers)).order_by(_seq))
+        in_calls = _in_calls(conversation_id, call_ids)
+        return await self._messages(_of(conversation_id).where(in_calls).order_by(_seq))
 
     async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
         """Later results of tools that quote this message (a part's ``quotes`` are ranges of ``seq``), in order."""
         parts, place = cast(col(MessageRow.parts), JSONB), cast({"seq": seq}, JSONB)
         quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
         is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
-        return await self._messages(_of(conversation_id).where(*is_there, quotes).order_by(_seq))
+        # In words of the index: what may quote is few, and only that is looked into.
+        return await self._messages(_of(conversation_id).where(*is_there, text(QUOTING), quotes).order_by(_seq))
 
     async def command_answers(self, conversation_id: UUID, *, after_seq: int) -> list[Message]:
         """The service's answers to typed commands after that ``seq``, in order."""
-        answers = (col(MessageRow.is_command), col(MessageRow.role) == "assistant", after_seq < _seq)
+        # In words of the index.
+        answers = (text(f"messages.{COMMAND}"), col(MessageRow.role) == "assistant", after_seq < _seq)
         return await self._messages(_of(conversation_id).where(*answers).order_by(_seq))
 
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
@@ -428,28 +508,29 @@ class MessageRepository(Repository):
     async def _messages(self, statement: Any) -> list[Message]:
         return [_message(row) for row in await self._session.all(statement)]
 
-    async def _recompute(self, conversation_id: UUID) -> None:
-        """Running sums from the weights; rows whose sums stay as they are, are not written.
+    async def _resum(self, conversation_id: UUID, first: int, last: int, through: Sums) -> None:
+        """Running sums of a range from the weights; rows whose sums stay as they are, are not written.
 
         Joined by the rows' physical place: by any column the planner, which takes a conversation for one row, would
         compute all the sums again for every message.
         """
         row = MessageRow
+        here = and_(col(row.conversation_id) == conversation_id, _seq.between(first, last))
         weights = {
-            "message_sum": _running(1),
-            "token_sum": _running(col(row.token_count)),
-            "byte_sum": _running(col(row.byte_length)),
+            "message_sum": through.messages - _said_after(1),
+            "token_sum": through.tokens - _said_after(col(row.token_count)),
+            "byte_sum": through.bytes - _said_after(col(row.byte_length)),
         }
         place: ColumnElement[Any] = literal_column("messages.ctid")
         fresh = (
             select(place.label("place"), *(weight.label(name) for name, weight in weights.items()))
-            .where(col(row.conversation_id) == conversation_id)
+            .where(here)
             .subquery()
         )
         sums = {name: fresh.c[name] for name in weights}
         await self._session.execute(
             update(row)
-            .where(col(row.conversation_id) == conversation_id, place == fresh.c.place)
+            .where(here, place == fresh.c.place)
             .where(tuple_(*_SUMS) != tuple_(*sums.values()))
             .values(**sums)
         )
@@ -476,10 +557,29 @@ def _anchor_tokens() -> Any:
     )
 
 
-def _running(weight: Any) -> Any:
-    """The sum of a weight through each message; what is no part of what was said weighs nothing."""
+def _newest_of(messages: Sequence[Message], max_tokens: int) -> list[Message]:
+    """The last of these that weigh at most so much, and the very last one whatever it weighs."""
+    through, first = 0, len(messages)
+    for place in range(len(messages) - 1, -1, -1):
+        if messages[place].status != "erased":
+            through += messages[place].token_count
+        if through > max_tokens and first < len(messages):
+            break
+        first = place
+    return list(messages[first:])
+
+
+def _said_after(weight: Any) -> Any:
+    """The sum of a weight after each message of a range; what is no part of what was said weighs nothing."""
     counted = case((and_(_SPOKEN, _WHOLE), weight), else_=0)
-    return cast(func.sum(counted).over(order_by=_seq), BigInteger)
+    return cast(func.sum(counted).over(order_by=_seq.desc()) - counted, BigInteger)
+
+
+def _in_calls(conversation_id: UUID, ids: Sequence[str]) -> Any:
+    """Makes or answers one of these calls, by the index that holds the conversation as a word."""
+    calls: ColumnElement[Any] = literal_column(f"({CALLS_OF})")
+    own, wanted = (literal(words, ARRAY(Text)) for words in ([str(conversation_id)], list(ids)))
+    return and_(text(f"({IN_A_CALL})"), calls.op("&&")(wanted), calls.op("@>")(own))
 
 
 async def _keys(messages: Sequence[Message]) -> list[list[int]]:

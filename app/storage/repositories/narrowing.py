@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, any_, case, cast, func, literal, select
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, and_, any_, case, cast, func, literal, select, true
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -53,6 +53,9 @@ MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first
 _PAIRED: Final = 5  # common stems that are sought two by two: ten pairs
 SOUGHT: Final = 200  # characters of a text; Postgres' search takes time by the length of both
 SCANNED: Final = 20_000  # messages read for a text without a word: a tenth of a second
+STEP: Final = 2_000  # of them in one statement, at most
+STEP_BYTES: Final = 8_000_000  # of text in one statement
+MOST_BYTES: Final = 64_000_000  # of text for one query
 
 _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
@@ -107,15 +110,33 @@ class Narrowing:
 
     async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
         """``MessageRepository.holding``."""
-        conditions = [_holds(text) for text in texts]
-        if stems:
-            keys = [self._keys.of_stem(stem) for stem in stems]
-            conditions.append(col(MessageRow.term_keys).op("@>")(literal(keys, _BIGINTS)))
-        else:
-            _, last_seq = await self._size()
-            conditions.append(_seq > last_seq - SCANNED)
-        statement = self._columns().where(*conditions).order_by(_seq.desc()).limit(limit)
-        return [_source(line) for line in await self._session.rows(statement) if not _only_looks_up(line)]
+        keys = [self._keys.of_stem(stem) for stem in stems]
+        holders = col(MessageRow.term_keys).op("@>")(literal(keys, _BIGINTS))
+        if keys:
+            listed = select(_seq).where(self._of, holders).limit(SCANNED)
+            seqs = sorted(await self._session.all(listed), reverse=True)
+            if len(seqs) < SCANNED:
+                steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
+                return await self._say(texts, [_at(step) for step in steps], limit)
+        _, last_seq = await self._size()
+        firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
+        newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
+        return await self._say(texts, [and_(step, holders) for step in newest] if keys else newest, limit)
+
+    async def _say(self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int) -> list[Source]:
+        """The first messages that say all of these, one step after the other; what is very large ends it early."""
+        found: list[Source] = []
+        left = MOST_BYTES
+        for step in steps:
+            sizes = select(_seq, col(MessageRow.byte_length)).where(self._of, step).order_by(_seq.desc())
+            for seqs, weight in _batches(await self._session.rows(sizes)):
+                here = self._columns().where(_at(seqs), _say_all(texts)).order_by(_seq.desc()).limit(limit)
+                lines = await self._session.rows(here)
+                found += [_source(line) for line in lines if not _only_looks_up(line)]
+                left -= weight
+                if len(found) >= limit or left <= 0:
+                    return found[:limit]
+        return found
 
     async def _size(self) -> tuple[int, int]:
         """Messages that are neither commands nor erased, and the last ``seq``."""
@@ -188,9 +209,27 @@ def _around(seqs: Iterable[int]) -> set[int]:
     return {seq + distance for seq in seqs for distance in range(-NEIGHBOURS, NEIGHBOURS + 1)}
 
 
-def _holds(wanted: str) -> ColumnElement[bool]:
-    """Whether a message says this literally: in its content or in a text of its parts."""
-    wanted = wanted[:SOUGHT]
+def _at(seqs: Sequence[int]) -> ColumnElement[bool]:
+    return _seq == any_(literal(list(seqs), _BIGINTS))
+
+
+def _batches(sizes: Sequence[Any]) -> Iterator[tuple[list[int], int]]:
+    """Positions, so many together as weigh ``STEP_BYTES`` or are one message, and what they weigh."""
+    seqs: list[int] = []
+    weight = 0
+    for seq, size in sizes:
+        if seqs and weight + size > STEP_BYTES:
+            yield seqs, weight
+            seqs, weight = [], 0
+        seqs.append(seq)
+        weight += size
+    if seqs:
+        yield seqs, weight
+
+
+def _say_all(texts: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a message says each of these literally, in its content or in a text of its parts; it is told once."""
+    wanted = [text[:SOUGHT].lower() for text in texts]
     parts = cast(col(MessageRow.parts), JSONB)
     told = func.jsonb_path_query(parts, cast(_EVERY_TEXT, JSONPATH)).column_valued("told")
     in_parts = select(func.string_agg(told.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)
@@ -198,9 +237,13 @@ def _holds(wanted: str) -> ColumnElement[bool]:
         (cast(col(MessageRow.parts), Text) == "[]", col(MessageRow.content)),
         else_=col(MessageRow.content) + " " + func.coalesce(in_parts.scalar_subquery(), ""),
     )
-    if " " in wanted:
+    if any(" " in text for text in wanted):
         said = func.regexp_replace(said, r"\s+", " ", "g")
-    return func.strpos(func.lower(said), wanted.lower()) > 0
+    # OFFSET 0 keeps the planner from putting the expression in the place of each use.
+    line = select(func.lower(said).label("said")).correlate(MessageRow).offset(0).lateral("line")
+    each = func.unnest(literal(wanted, ARRAY(Text))).table_valued("text", name="each").render_derived()
+    says = func.bool_and(func.strpos(line.c.said, each.c.text) > 0)
+    return select(says).select_from(line.join(each, true())).correlate(MessageRow).scalar_subquery()
 
 
 def _only_looks_up(line: Any) -> bool:

@@ -24,6 +24,8 @@ _ENTRIES = TypeAdapter(tuple[StateEntry, ...])
 _REPAIRS = TypeAdapter(tuple[Repair, ...])
 _COUNTS = TypeAdapter(VerificationCounts | None)
 _number = col(StateVersionRow.version)
+_KEPT = ~col(StateVersionRow.is_forgotten)
+FORGOTTEN_AT_ONCE = 100
 _REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification")
 
 
@@ -38,7 +40,9 @@ class StateRepository(Repository):
     async def get(self, conversation_id: UUID, version: int) -> StateVersion:
         """One version. Raises ``NotFoundError``."""
         row = await self._session.first(
-            select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
+            select(StateVersionRow).where(
+                col(StateVersionRow.conversation_id) == conversation_id, _number == version, _KEPT
+            )
         )
         if row is None:
             raise NotFoundError("No such state version.")
@@ -46,7 +50,7 @@ class StateRepository(Repository):
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
         """By version."""
-        statement = select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id)
+        statement = select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id, _KEPT)
         statement = paged(statement, page, (_number,), BY_NUMBER)
         found = [_version(row) for row in await self._session.all(statement)]
         return cut(found, page.limit, lambda version: (version.version,))
@@ -56,9 +60,29 @@ class StateRepository(Repository):
         statement = (
             select(StateVersionRow)
             .where(col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq)
+            .where(_KEPT)
             .order_by(_number)
         )
         return [_version(row) for row in await self._session.all(statement)]
+
+    async def segments_since_boundary(self, conversation_id: UUID, seq: int) -> list[str]:
+        """The segments that these versions made, and those among them that are forgotten."""
+        statement = select(func.unnest(col(StateVersionRow.segment_ids))).where(
+            col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq
+        )
+        return sorted(set(await self._session.all(statement)))
+
+    async def forget(self, conversation_id: UUID, *, through: int) -> int:
+        """Forget what the last ``FORGOTTEN_AT_ONCE`` versions up to that one say; how many said anything."""
+        some = _number.between(through - FORGOTTEN_AT_ONCE + 1, through)
+        empty: dict[str, Any] = {"state": {}, "entries": [], "repairs": [], "layout": None, "is_forgotten": True}
+        statement = (
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, some, _KEPT)
+            .values(**empty)
+            .returning(_number)
+        )
+        return len(await self._session.all(statement))
 
     async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
         """Store a version's ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` again.

@@ -9,8 +9,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import BigInteger, Numeric, and_, cast, func, or_, select, text
+from sqlalchemy import BigInteger, Numeric, Uuid, and_, cast, func, literal, or_, select, text
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import aliased
 from sqlmodel import col
 
 from app.core.model.continuity import Answered, Continuity
@@ -94,6 +95,9 @@ _KNOWN: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row
 
 _ANSWERED: Final = ("before", "after", "contradicted")
 _CONTINUITY: Final = TypeAdapter(Continuity)
+MOST: Final = 200_000
+"""Rows of a kind that are added up, the newest: some seconds at most. Ids are in the order of time."""
+_FIRST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 
 
 class StatisticsRepository(Repository):
@@ -343,8 +347,12 @@ class StatisticsRepository(Repository):
 
 
 def _scope(table: Any, ended: str, conversation_id: UUID | None, since: datetime | None) -> list[Any]:
-    """Whose rows, and from when on; what is not over yet is of now."""
+    """Whose rows, and from when on; what is not over yet is of now. Of very many the newest ``MOST``."""
     of = [] if conversation_id is None else [table.conversation_id == conversation_id]
+    older = aliased(table)
+    whose = [] if conversation_id is None else [older.conversation_id == conversation_id]
+    newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MOST - 1).limit(1).scalar_subquery()
+    of = [*of, table.id >= func.coalesce(newest, _FIRST_ID)]
     at = getattr(table, ended)
     return of if since is None else [*of, or_(at.is_(None), at >= since)]
 

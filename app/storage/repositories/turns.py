@@ -14,6 +14,7 @@ from app.core.model.errors import NotFoundError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.leases import lease_end, now
+from app.storage.repositories.living import living
 from app.storage.repositories.mapping import columns, plain, value
 from app.storage.tables import RUNNING, TurnRow
 
@@ -44,7 +45,7 @@ class TurnRepository(LeasedRepository):
 
     async def get(self, turn_id: UUID) -> Turn:
         """One row. Raises ``NotFoundError``."""
-        return await self._one(select(TurnRow).where(_id == turn_id))
+        return await self._one(select(TurnRow).where(_id == turn_id, living(TurnRow)))
 
     async def newest(self, conversation_id: UUID) -> Turn | None:
         """The one that began last, whatever became of it."""

@@ -58,11 +58,14 @@ class Asker:
             ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.
             ContextOverWindowError: Under ``keep_full`` the whole exceeds the window, or the real one.
         """
+        look: Look | None = None
 
         async def say(request: ChatRequest) -> Answer:
             model = self.models.chat(self.model)
             saying = answer(model, request, stop=stop, on_text=on_text)
-            return await noted(self.uow, saying, metered=model.profile.metered)
+            said = await noted(self.uow, saying, metered=model.profile.metered)
+            await self.live.note_copy(self.turn, said, look.sent if look else None)
+            return said
 
         look = await self.live.look(self.turn, self.model, self.asked.passages, self.brought)
         if look is None:

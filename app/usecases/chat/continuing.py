@@ -14,7 +14,7 @@ from app.core.context.continuing import calls_in, told_since
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.model.model_io import Continuation
-from app.core.model.records import Turn
+from app.core.model.records import ProviderCopy, Turn
 from app.core.retrieval.serving import Passage
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
@@ -79,6 +79,23 @@ class LiveContexts:
             material = await _since(uow, resolved, live)
         passages = passages if any(message.id == turn.message_id for message in material.tail) else ()
         return Look(sent=sent, resumed=await _resumed(live, last, material, passages))
+
+    async def note_copy(self, turn: Turn, said: Answer, sent: Sent | None) -> None:
+        """Note what the provider keeps, to be deleted one day: at once, if something was erased meanwhile."""
+        if said.kept_id is None or sent is None:
+            return
+        async with self._shell.uow(turn.tenant_id) as uow:
+            copy = ProviderCopy(
+                tenant_id=turn.tenant_id,
+                response_id=said.kept_id,
+                conversation_id=turn.conversation_id,
+                model=said.model,
+                made_at=self._shell.clock.now(),
+            )
+            await uow.copies.note(copy)
+            if not await uow.conversations.is_there(turn.conversation_id, content_epoch=sent.content_epoch):
+                await uow.copies.want_deleted(turn.conversation_id)
+            await uow.commit()
 
     async def let_go(self, turn: Turn, live: LiveContext, reason: str) -> None:
         """The provider does not go on from it any more."""

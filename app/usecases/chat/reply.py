@@ -44,6 +44,8 @@ class Answer:
     """Of each look-up of the turn the record, and what it brought back."""
     response_id: str | None = None
     """Of a stateful model whose answer came to its own end: where it can go on from."""
+    kept_id: str | None = None
+    """The same whatever became of the answer: what the provider keeps of it, until it is told to delete it."""
     sent: Sent | None = None
     """What its request was made of."""
     open_calls: tuple[ToolCall, ...] = ()
@@ -159,6 +161,7 @@ async def answer(
         warnings=(REPLY_CUT_OFF,) if finish.reason == "length" else (),
         calls=wanted,
         response_id=finish.response_id if is_whole else None,
+        kept_id=finish.response_id,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
@@ -32,7 +32,7 @@ STEP_SECONDS = 60.0
 BATCH = 100
 DETAILS = 5  # conversations per sweep
 HOUSEKEEPING_SECONDS = 3_600.0
-IDEMPOTENCY_AGE = timedelta(hours=24)
+CHORE_SECONDS = 4.0  # of a sweep, for each chore that has more to do than one step
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -54,6 +54,13 @@ class Aside(Protocol):
         """Have one of these done, of any conversation; the word says what became of it."""
 
 
+class Chore(Protocol):
+    """What the sweeper asks of services that remove and forget: bounded steps, in transactions of their own."""
+
+    async def work(self) -> bool:
+        """One step; whether more is left to do."""
+
+
 class Sweeper:
     """One sweeper of one process.
 
@@ -68,7 +75,8 @@ class Sweeper:
         detailing: has L1s written; without it nobody is asked to.
         verifying: has states verified; likewise.
         timings: how often it sweeps, and how long what waits is left to others.
-        audit_age: how long it is kept who did what; ``None`` = for ever.
+        chores: some seconds of each are done in every sweep, in bounded steps.
+        housekeeping: one step an hour, and in every sweep while more is left.
     """
 
     def __init__(
@@ -83,7 +91,8 @@ class Sweeper:
         detailing: Aside | None = None,
         verifying: Aside | None = None,
         timings: Timings = DEFAULT_TIMINGS,
-        audit_age: timedelta | None = None,
+        chores: Sequence[Chore] = (),
+        housekeeping: Chore | None = None,
     ) -> None:
         self._uow = uow
         self._queue = queue
@@ -93,7 +102,8 @@ class Sweeper:
         self._owner = owner
         self._rng = rng
         self._timings = timings
-        self._audit_age = audit_age
+        self._chores = [_named_step(chore, clock) for chore in chores]
+        self._housekeeping = housekeeping
         self._resend_after = timedelta(seconds=timings.resend_seconds)
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
@@ -121,6 +131,8 @@ class Sweeper:
         await self._guarded(self._claim_due)
         await self._guarded(self._end_turns)
         await self._guarded(self._count_crashes)
+        for chore in self._chores:
+            await self._guarded(chore)
         await self._guarded(self._keep_house)
         if self._sends_verifications:
             await self._guarded(self._send_verifications)
@@ -165,7 +177,7 @@ class Sweeper:
 
     async def _recover(self, found: Compaction) -> None:
         """Under the conversation's lock, as every writer; what another sweeper was quicker with is left alone."""
-        async with self._uow(None) as uow:
+        async with self._uow(found.tenant_id) as uow:  # by its tenant, which leads in every key
             await uow.conversations.lock(found.conversation_id)
             row = await uow.compactions.get(found.id)
             if row.lease_token is None or row.lease_token != found.lease_token:
@@ -224,10 +236,13 @@ class Sweeper:
         async with self._uow(None) as uow:
             turns = await uow.turns.expired(limit=BATCH)
         for turn in turns:
-            await self._end_turn(turn)
+            try:
+                await self._end_turn(turn)
+            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
+                _log.warning("sweeper.turn_not_ended", turn_id=str(turn.id), error=type(error).__name__)
 
     async def _end_turn(self, found: Turn) -> None:
-        async with self._uow(None) as uow:
+        async with self._uow(found.tenant_id) as uow:
             await uow.conversations.lock(found.conversation_id)
             turn = await uow.turns.fail_expired(found.id)
             if turn is None:
@@ -258,16 +273,10 @@ class Sweeper:
             _log.error("sweeper.process_ended_over", conversation_id=str(work.conversation_id), **told)
 
     async def _keep_house(self) -> None:
-        if self._clock.monotonic() < self._housekeeping_at:
+        if self._housekeeping is None or self._clock.monotonic() < self._housekeeping_at:
             return
-        async with self._uow(None) as uow:
-            forgotten = await uow.idempotency.forget_older_than(IDEMPOTENCY_AGE)
-            audited = await uow.audit.forget_older_than(self._audit_age) if self._audit_age else 0
-            await uow.spending.forget_old()
-            await uow.commit()
-        self._housekeeping_at = self._clock.monotonic() + HOUSEKEEPING_SECONDS
-        if forgotten or audited:
-            _log.info("sweeper.housekeeping", idempotency_keys=forgotten, audit=audited)
+        if not await self._housekeeping.work():
+            self._housekeeping_at = self._clock.monotonic() + HOUSEKEEPING_SECONDS
 
     async def _send(self, compaction_id: UUID) -> bool:
         return self._noted(taken=await self._queue.send(compaction_id))
@@ -283,3 +292,15 @@ class Sweeper:
     def _broker_is_away(self) -> bool:
         since = self._refused_since
         return since is not None and self._clock.monotonic() - since > self._timings.stand_in_seconds
+
+
+def _named_step(chore: Chore, clock: Clock) -> Callable[[], Awaitable[None]]:
+    """A chore as a step, for some seconds, under the name that a failure is logged with."""
+
+    async def step() -> None:
+        end = clock.monotonic() + CHORE_SECONDS
+        while await chore.work() and clock.monotonic() < end:
+            pass
+
+    step.__name__ = type(chore).__name__
+    return step

@@ -35,10 +35,11 @@ from app.usecases.history.holding import (
     goals_stated,
     laid_out_again,
 )
+from app.usecases.history.removing import ROWS, delete_conversation
 from app.usecases.shared.asking import audit, own_user
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.shell import STREAMS, Shell
+from app.usecases.shared.shell import Shell
 
 POLICY = frozenset({"preset", "policy"})
 SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or thresholds
@@ -121,6 +122,8 @@ class ConversationService:
         resolved = self._shell.resolver(conversation)
         self._refuse_unmeetable(resolved, {"policy": given.policy})
         await check_models(self._shell.models, given.policy)
+        if given.id is not None:
+            await self._make_room(tenant_id, given.id)
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
@@ -130,6 +133,16 @@ class ConversationService:
             await record(uow, idem, {"conversation_id": str(conversation.id)})
             await uow.commit()
         return self.view(stored)
+
+    async def _make_room(self, tenant_id: UUID, conversation_id: UUID) -> None:
+        """Remove what is left of a deleted conversation whose id is wanted again."""
+        removed = ROWS
+        while removed >= ROWS:
+            async with self._shell.uow(tenant_id) as uow:
+                if not await uow.conversations.is_going(conversation_id):
+                    return
+                removed = await uow.removal.remove(conversation_id, limit=ROWS)
+                await uow.commit()
 
     async def get(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
         """One conversation."""
@@ -149,10 +162,9 @@ class ConversationService:
         return (await self.get(tenant_id, conversation_id)).gauge
 
     async def delete(self, tenant_id: UUID, conversation_id: UUID) -> None:
-        """Delete with everything derived."""
+        """Delete with everything derived: gone at once, the rows of a long one in steps. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
-            turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
-            await uow.conversations.delete(conversation_id)
+            turns = await delete_conversation(uow, conversation_id)
             await audit(uow, self._shell, tenant_id, "conversation.deleted", conversation_id)
             await uow.commit()
         await self._shell.streams.forget(turns)

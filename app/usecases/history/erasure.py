@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.model.conversation import Conversation, Message
+from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.records import ERASURE, Compaction, FoldRequest
 from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
@@ -33,7 +34,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
-from app.usecases.history.forgetting import concerned, forget, in_doubt
+from app.usecases.history.forgetting import concerned, forget
 from app.usecases.shared.asking import audit
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.shell import STREAMS, Shell
@@ -54,6 +55,8 @@ class _Gone:
     changed: frozenset[int]
     """Those, and the stubbed halves that still say something."""
     erased: Erased
+    lighter: tuple[tuple[int, Sums], ...]
+    """Positions of messages that weigh less now, and by how much."""
 
 
 class ErasureService:
@@ -87,18 +90,22 @@ class ErasureService:
         now = self._shell.clock.now()
         gone = await _from_history(uow, message)
         await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
-        total = await uow.messages.recompute(conversation.id)
         first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
+        total = await _lighter(uow, gone, conversation, conversation.total, conversation.last_seq)
+        covered = await _lighter(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
+        await uow.conversations.update(conversation.id, total=total, covered=covered)
+        await uow.messages.lighten(conversation.id, from_seq=first_seq)
         versions = await uow.states.since_boundary(conversation.id, first_seq)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)
-        found = await concerned(uow, resolved, gone.changed, versions)
-        doubtful = await asyncio.to_thread(in_doubt, found.others, gone.erased)
-        remaining = await _remaining(uow, conversation, versions, [*answers, *doubtful, *focused], gone.erased)
-        await forget(uow, self._shell, resolved, found, erased=gone.erased, doubtful=doubtful, remaining=remaining)
-        current = await self._from_states(uow, replace(conversation, total=total), versions, gone.erased, remaining)
+        found = await concerned(uow, resolved, gone.changed, gone.erased)
+        others = [*answers, *found.doubtful, *focused]
+        remaining = await _remaining(uow, conversation, versions, others, gone.erased)
+        await forget(uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining)
+        current = await self._from_states(uow, replace(conversation, total=total), versions, gone, remaining)
         await _from_answers(uow, answers, gone.erased, remaining)
         await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
+        await uow.copies.want_deleted(conversation.id)
         # A stateful model's provider still holds what was erased: nothing goes on from there.
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
         changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))
@@ -112,29 +119,34 @@ class ErasureService:
         uow: UnitOfWork,
         conversation: Conversation,
         versions: Sequence[StateVersion],
-        erased: Erased,
+        gone: _Gone,
         remaining: Remaining,
     ) -> StateVersion | None:
         """Rewrite every version that covered the message; the current one, if it is among them."""
         current = None
         for version in versions:
-            entries = await asyncio.to_thread(entries_without, version.entries, erased, remaining)
+            entries = await asyncio.to_thread(entries_without, version.entries, gone.erased, remaining)
             is_current = version.version == conversation.state_version
             if is_current:
                 entries = await self._with_digest(uow, conversation, version, entries)
             repairs = tuple(repair.blanked() for repair in version.repairs)
-            written = await self._rewritten(uow, conversation, replace(version, entries=entries, repairs=repairs))
+            covered = await _lighter(uow, gone, conversation, version.covered, version.boundary_seq)
+            lighter = replace(version, entries=entries, repairs=repairs, covered=covered)
+            written = await self._rewritten(uow, conversation, lighter, is_served=is_current)
             current = written if is_current else current
         return current
 
-    async def _rewritten(self, uow: UnitOfWork, conversation: Conversation, version: StateVersion) -> StateVersion:
+    async def _rewritten(
+        self, uow: UnitOfWork, conversation: Conversation, version: StateVersion, *, is_served: bool
+    ) -> StateVersion:
+        """A version that is not served is laid out when it is gone back to."""
         schema = schema_named(version.state_schema)
         state = state_of(schema, version.entries)
-        layout = await lay_out(
-            uow, self._shell.resolver(conversation), schema=schema, state=state, boundary_seq=version.boundary_seq
-        )
-        covered = await uow.messages.sums_at(conversation.id, version.boundary_seq)
-        written = replace(version, state=state, covered=covered, layout=layout)
+        layout = None
+        if is_served:
+            resolved = self._shell.resolver(conversation)
+            layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=version.boundary_seq)
+        written = replace(version, state=state, layout=layout)
         await uow.states.rewrite(conversation.id, written)
         return written
 
@@ -180,12 +192,29 @@ async def _from_history(uow: UnitOfWork, message: Message) -> _Gone:
     others = {one.id: one for one in [*found, *quoting] if one.id != message.id and one.status != "erased"}
     halves = list(others.values())
     stubs = [other_half(half, calls) for half in halves]
-    await uow.messages.erase(message.conversation_id, [tombstone(message), *stubs])
+    stone = tombstone(message)
+    await uow.messages.erase(message.conversation_id, [stone, *stubs])
+    pairs = [(message, stone), *zip(halves, stubs, strict=True)]
+    lighter = tuple((before.seq, _said(before).minus(_said(after))) for before, after in pairs)
     seqs = frozenset({message.seq, *(stub.seq for stub in stubs if not stub.content)})
     said = [told_by(message), *(_only_in(half, stub) for half, stub in zip(halves, stubs, strict=True))]
     changed = seqs.union(half.seq for half in halves)
     stones = (message, *(stub for stub in stubs if stub.status == "erased"))
-    return _Gone(stones=stones, seqs=seqs, changed=changed, erased=Erased(said, seqs))
+    return _Gone(stones=stones, seqs=seqs, changed=changed, erased=Erased(said, seqs), lighter=lighter)
+
+
+def _said(message: Message) -> Sums:
+    """What a message weighs in the running sums."""
+    if message.is_command or message.status in {"erased", "superseded"}:
+        return Sums()
+    return Sums(messages=1, tokens=message.token_count, bytes=message.byte_length)
+
+
+async def _lighter(uow: UnitOfWork, gone: _Gone, conversation: Conversation, sums: Sums, through_seq: int) -> Sums:
+    """The sums through a message without what is gone: no other message has to be read for it."""
+    lost = reduce(Sums.plus, (lost for seq, lost in gone.lighter if seq <= through_seq), Sums())
+    held = await uow.messages.held_at(conversation.id, through_seq)
+    return replace(sums.minus(lost), held_tokens=held.held_tokens, held_bytes=held.held_bytes)
 
 
 async def _quoting(uow: UnitOfWork, message: Message) -> list[Message]:

@@ -74,6 +74,7 @@ class EventFeed:
     async def _check(self, tenant_id: UUID, conversation_id: UUID, after: int) -> int:
         async with self._uow(tenant_id) as uow:
             last = (await uow.conversations.get(conversation_id)).last_event
+            first = await uow.events.first(conversation_id) if 0 < after <= last else None
         if not 0 <= after <= last:
             raise InvalidInputError(
                 f"The last event of this conversation is {last}.",
@@ -85,6 +86,11 @@ class EventFeed:
                     )
                 ],
             )
+        # Of what is not kept any more nobody can be told: who knows less begins anew.
+        if 0 < after < (last if first is None else first - 1):
+            message = "is too old: events after it are not kept any more; leave it out, and read the conversation anew"
+            wrong = FieldError(field="last_event_id", message=message)
+            raise InvalidInputError(f"The first event that is kept is {first or last + 1}.", errors=[wrong])
         return last
 
     async def _read(self, tenant_id: UUID, conversation_id: UUID, after: int) -> Sequence[Event]:

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from app.core.model.conversation import Message
 from app.core.model.errors import InvalidInputError
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import EXTRACTIVE, LEVELS, CutSegment, Segment
-from app.core.model.state import StateVersion
 from app.core.segments.describing import describe
 from app.core.segments.naming import FALLBACK
 from app.core.state.erasing import STUB, Erased, Remaining, told_by
@@ -21,6 +21,9 @@ from app.usecases.compaction.segmenting import described, extractive_level
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
+READ_AT_ONCE: Final = 500
+"""Segments."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concerned:
@@ -28,23 +31,25 @@ class Concerned:
 
     touched: tuple[Segment, ...]
     """Those that hold it: whatever they say may be of it."""
-    others: tuple[Segment, ...]
-    """Those that were described together with it, or after it, by somebody who knew it."""
+    doubtful: tuple[Segment, ...]
+    """Of those that were described together with it, or after it, the ones that hold anything of what was erased."""
 
 
-async def concerned(
-    uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], versions: Sequence[StateVersion]
-) -> Concerned:
+async def concerned(uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: Erased) -> Concerned:
     """The segments that these messages concern, of all the versions that covered them."""
     conversation_id = resolved.conversation.id
     touched = await uow.segments.touching(conversation_id, sorted(seqs))
     known = {segment.id for segment in touched}
-    ids = {id_ for version in versions for id_ in version.segment_ids} - known
-    others = await uow.segments.named(conversation_id, sorted(ids))
-    return Concerned(touched=tuple(touched), others=tuple(others))
+    made = await uow.states.segments_since_boundary(conversation_id, min(seqs))
+    ids = [id_ for id_ in made if id_ not in known]
+    doubtful: list[Segment] = []
+    for place in range(0, len(ids), READ_AT_ONCE):
+        others = await uow.segments.named(conversation_id, ids[place : place + READ_AT_ONCE])
+        doubtful += await asyncio.to_thread(_in_doubt, others, erased)
+    return Concerned(touched=tuple(touched), doubtful=tuple(doubtful))
 
 
-def in_doubt(segments: Sequence[Segment], erased: Erased) -> list[Segment]:
+def _in_doubt(segments: Sequence[Segment], erased: Erased) -> list[Segment]:
     """Those whose texts, as far as a model wrote them, hold anything of what was erased."""
     return [segment for segment in segments if any(erased.in_(text) for text in _texts(segment))]
 
@@ -56,14 +61,13 @@ async def forget(
     found: Concerned,
     *,
     erased: Erased,
-    doubtful: Sequence[Segment],
     remaining: Remaining,
 ) -> None:
     """Tell the segments anew that hold the erased message, and those that drew on it.
 
     Call it in the erasing transaction, before layouts are made.
     """
-    drew = [segment for segment in doubtful if _draws_on(segment, erased, remaining)]
+    drew = [segment for segment in found.doubtful if _draws_on(segment, erased, remaining)]
     wants_detail = _wants_detail(shell, resolved)
     for segment in (*found.touched, *drew):
         messages = await uow.messages.between(segment.conversation_id, segment.from_seq, segment.to_seq)

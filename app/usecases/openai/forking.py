@@ -121,7 +121,8 @@ class ForkService:
         if source is None or first > last:
             return fork
         size = AT_ONCE if last <= AT_ONCE else STEP
-        messages = await uow.messages.span(source, first, min(last, first + size - 1))
+        is_there = await uow.conversations.is_there(source)
+        messages = await uow.messages.span(source, first, min(last, first + size - 1)) if is_there else []
         if not messages:  # the other conversation was deleted meanwhile
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)

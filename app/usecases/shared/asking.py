@@ -6,7 +6,7 @@ sweeper) has none, and is bound by the tenant's own limits alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -83,11 +83,36 @@ def own_user() -> str | None:
 
 
 async def audit(
-    uow: UnitOfWork, shell: Shell, tenant_id: UUID, action: str, object_id: UUID | str | None = None, **data: Any
+    uow: UnitOfWork,
+    shell: Shell,
+    tenant_id: UUID,
+    action: str,
+    object_id: UUID | str | None = None,
+    **data: Any,
 ) -> None:
     """Record who did it, in the transaction that does it. ``data``: ids and numbers only."""
     principal = asker()
     actor: Actor = "cli" if principal is None else "key" if principal.key_id else "open"
+    await _audit(uow, shell, tenant_id, action, object_id, actor, data)
+
+
+async def audit_own(
+    uow: UnitOfWork, shell: Shell, tenant_id: UUID, action: str, object_id: UUID | str, **data: Any
+) -> None:
+    """Record what the service did by itself, likewise."""
+    await _audit(uow, shell, tenant_id, action, object_id, "service", data)
+
+
+async def _audit(
+    uow: UnitOfWork,
+    shell: Shell,
+    tenant_id: UUID,
+    action: str,
+    object_id: UUID | str | None,
+    actor: Actor,
+    data: Mapping[str, Any],
+) -> None:
+    principal = asker()
     entry = AuditEntry(
         id=shell.new_id(),
         tenant_id=tenant_id,
@@ -95,7 +120,7 @@ async def audit(
         actor=actor,
         action=action,
         object_id=None if object_id is None else str(object_id),
-        data=data,
+        data=dict(data),
         occurred_at=shell.clock.now(),
     )
     await uow.audit.add(entry)

@@ -34,5 +34,7 @@ class Shell:
     streams: TurnStreams
     """What running turns tell, for followers in other processes."""
     timings: Timings = DEFAULT_TIMINGS
+    versions_kept: int = 0
+    """Versions of its state that a conversation keeps, the newest; 0 = all."""
     verifies: bool = True
     """Whether the operator lets models verify what compactions wrote."""

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: d3023251c39b5b8e1f96d4e39f4a37863fb4a7d7ebe6c8ef9dfb66cdaa3a5e36
+// sha256 of openapi.json: b85dfcb26caf9057d8e47a94949ddf415d4b87d0e426da812873cad0d023f796
 
 export interface paths {
     "/conversations": {
@@ -778,6 +778,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/users/{user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase User
+         * @description Begin to delete every conversation of an end user, and the keys that see those alone.
+         *
+         *     The keys end at once; the conversations go one after the other, within seconds where there are few.
+         */
+        delete: operations["erase_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1361,10 +1383,10 @@ export interface components {
             occurred_at: string;
             /**
              * Actor
-             * @description `key`; `open`: a request where no key is asked for; `cli`: the command line.
+             * @description `key`; `open`: a request where no key is asked for; `cli`: the command line; `service`: the service itself, which nobody asked.
              * @enum {string}
              */
-            actor: "key" | "open" | "cli";
+            actor: "key" | "open" | "cli" | "service";
             /** Key Id */
             key_id: string | null;
             /**
@@ -2810,6 +2832,22 @@ export interface components {
             restored_by_code: number;
             /** Ungrounded */
             ungrounded: number;
+        };
+        /**
+         * Erasure
+         * @description An end user whose conversations are being erased.
+         */
+        Erasure: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Requested At
+             * Format: date-time
+             */
+            requested_at: string;
         };
         /**
          * Event
@@ -6552,6 +6590,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Listing_AuditEntry_"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    erase_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erasure"];
                 };
             };
             /** @description An RFC 9457 problem; `code` is stable. */

@@ -1,0 +1,92 @@
+"""``throughline erase-user`` and ``throughline tenants delete``: everything of an end user, or of a tenant."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final
+from uuid import UUID
+
+import typer
+
+from app.cli.complaints import one_clear_line
+from app.cli.keys import database
+from app.cli.speaking import told
+from app.core.model.errors import DomainError
+from app.core.model.records import Erasure
+from app.devserver.preflight import CannotStartError
+from app.settings import Settings
+from app.usecases.admin.keys import DEFAULT_TENANT
+from app.usecases.history.removing import RemovalService
+
+PAUSE: Final = 0.5
+"""Seconds between two looks while a service that runs does the work, or a provider is waited for."""
+PATIENCE: Final = 60.0
+"""Seconds without progress after which the rest is left to the service."""
+
+Begin = Callable[[RemovalService, UUID], Awaitable[Erasure]]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+tenants = typer.Typer(help="Operate on tenants.", no_args_is_help=True)
+
+
+@tenants.callback()
+def _group() -> None:
+    """Keep the commands' names, also while there is one only."""
+
+
+@tenants.command()
+def delete(name: Annotated[str, typer.Argument(help="The tenant's name.")], *, yes: Yes = False) -> None:
+    """Delete a tenant: its keys end at once, then all of its conversations go, then the rest."""
+    _confirm("erasing.tenant", name, yes=yes)
+    _run(name, lambda service, tenant_id: service.erase_tenant(tenant_id))
+
+
+def erase_user(
+    user: Annotated[str, typer.Argument(help="The user_id of the conversations.")],
+    tenant: Annotated[str, typer.Option(help="Whose end user.")] = DEFAULT_TENANT,
+    *,
+    yes: Yes = False,
+) -> None:
+    """Delete every conversation of an end user, and the keys that see those alone."""
+    _confirm("erasing.user", user, yes=yes)
+    _run(tenant, lambda service, tenant_id: service.erase_user(tenant_id, user))
+
+
+def _confirm(sentence: str, name: str, *, yes: bool) -> None:
+    if not yes:
+        typer.confirm(told(sentence, name=repr(name)), abort=True)
+
+
+def _run(tenant: str, begin: Begin) -> None:
+    with one_clear_line(), database(wants=True) as settings:
+        erasure, left = asyncio.run(_erased(settings, tenant, begin))
+    sentence = "erasing.left" if left else "erasing.done"
+    typer.echo(told(sentence, count=str(erasure.conversations)))
+
+
+async def _erased(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasure, bool]:
+    """Begin, and go on to the end; whether something is left that takes longer."""
+    # Seconds of imports that only these commands need.
+    from app.bootstrap import build_container  # noqa: PLC0415
+
+    container = await build_container(settings)
+    service, waited = container.removal, 0.0
+    try:
+        erasure = await begin(service, await service.tenant_named(tenant))
+        while waited < PATIENCE:
+            is_more = await service.work()
+            now = await service.status(erasure.id)
+            if now is None:
+                return erasure, False
+            if is_more or now.conversations > erasure.conversations:
+                waited = 0.0
+            else:
+                await asyncio.sleep(PAUSE)
+                waited += PAUSE
+            erasure = now
+    except DomainError as error:
+        raise CannotStartError(error.detail) from None
+    finally:
+        await container.close()
+    return erasure, True

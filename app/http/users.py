@@ -1,0 +1,25 @@
+"""End users of a tenant."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path
+
+from app.http import schemas
+from app.http.dependencies import Services, Tenant, bearer_key
+from app.http.routing import AdminRoute
+
+router = APIRouter(prefix="/users", route_class=AdminRoute, tags=["operations"], dependencies=[Depends(bearer_key)])
+
+
+@router.delete("/{user_id}", status_code=202)
+async def erase_user(
+    user_id: Annotated[str, Path(min_length=1, max_length=255)], services: Services, tenant: Tenant
+) -> schemas.Erasure:
+    """Begin to delete every conversation of an end user, and the keys that see those alone.
+
+    The keys end at once; the conversations go one after the other, within seconds where there are few.
+    """
+    erasure = await services.removal.erase_user(tenant, user_id)
+    return schemas.Erasure(id=erasure.id, requested_at=erasure.requested_at)

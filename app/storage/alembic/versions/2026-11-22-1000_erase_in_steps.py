@@ -1,0 +1,58 @@
+"""Long histories: what is deleted, erased and summed anew in steps, and what providers keep of conversations."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from alembic import op
+
+revision = "202611221000"
+down_revision = "202611220900"
+branch_labels = None
+depends_on = None
+
+MOMENT = sa.DateTime(timezone=True)
+COLUMNS = {"deleted_at": MOMENT, "stale_sums_from": sa.BigInteger(), "stale_sums_to": sa.BigInteger()}
+
+
+def upgrade() -> None:
+    for name, type_ in COLUMNS.items():
+        op.add_column("conversations", sa.Column(name, type_, nullable=True))
+    op.create_table(
+        "erasures",
+        sa.Column("tenant_id", sa.Uuid(), nullable=False),
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("user_id", sa.String(), nullable=True),
+        sa.Column("conversations", sa.BigInteger(), nullable=False),
+        sa.Column("requested_at", MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="fk_erasures_tenants", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_erasures"),
+    )
+    op.create_table(
+        "provider_copies",
+        sa.Column("tenant_id", sa.Uuid(), nullable=False),
+        sa.Column("response_id", sa.String(), nullable=False),
+        sa.Column("conversation_id", sa.Uuid(), nullable=False),
+        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("made_at", MOMENT, nullable=False),
+        sa.Column("delete_after", MOMENT, nullable=True),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tenant_id"], ["tenants.tenant_id"], name="fk_provider_copies_tenants", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("tenant_id", "response_id", name="pk_provider_copies"),
+    )
+    op.create_index("ix_provider_copies_of_conversation", "provider_copies", ["tenant_id", "conversation_id"])
+    op.create_index(
+        "ix_provider_copies_wanted",
+        "provider_copies",
+        ["delete_after"],
+        postgresql_where=sa.text("delete_after IS NOT NULL"),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("provider_copies")
+    op.drop_table("erasures")
+    for name in COLUMNS:
+        op.drop_column("conversations", name)

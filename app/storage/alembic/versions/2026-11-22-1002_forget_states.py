@@ -1,0 +1,22 @@
+"""Old versions of a state may be forgotten: their rows stay, for the segments that they made, and say nothing."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from alembic import op
+
+revision = "202611221002"
+down_revision = "202611221001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column(
+        "state_versions", sa.Column("is_forgotten", sa.Boolean(), server_default=sa.text("false"), nullable=False)
+    )
+
+
+def downgrade() -> None:
+    op.drop_column("state_versions", "is_forgotten")

@@ -1,0 +1,112 @@
+"""Rows of conversations that were deleted, removed in steps; and of what is kept for a time only."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import delete, select, text, update
+from sqlmodel import col
+
+from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import began
+from app.storage.repositories.places import at_places, places
+from app.storage.tables import (
+    COMPACTION_IN_FLIGHT,
+    DELETED,
+    RUNNING,
+    VERIFICATION_OPEN,
+    AnchorRow,
+    CompactionRow,
+    ConversationRow,
+    DetailCallRow,
+    EventRow,
+    ExpansionRow,
+    MessageRow,
+    SegmentLevelRow,
+    SegmentRow,
+    StateVersionRow,
+    TenantRow,
+    TurnRow,
+    VerificationRow,
+)
+
+LARGE: Final[dict[Any, tuple[str, ...]]] = {
+    MessageRow: ("conversation_id", "seq"),
+    EventRow: ("conversation_id", "number"),
+    SegmentLevelRow: ("conversation_id", "segment_id", "level"),
+    SegmentRow: ("conversation_id", "id"),
+    AnchorRow: ("conversation_id", "seq", "offset", "type"),
+    StateVersionRow: ("conversation_id", "version"),
+    CompactionRow: ("conversation_id", "id"),
+    VerificationRow: ("conversation_id", "id"),
+    TurnRow: ("conversation_id", "id"),
+    ExpansionRow: ("conversation_id", "id"),
+    DetailCallRow: ("conversation_id", "id"),
+}
+"""Tables of which a conversation may have many rows, and an index to go by; the rest goes in cascade."""
+
+
+class RemovalRepository(Repository):
+    """What is removed for good, a bounded number of rows at a time."""
+
+    async def remove(self, conversation_id: UUID, *, limit: int) -> int:
+        """Remove so many rows of a deleted conversation at most; how many: less than ``limit`` when it is gone.
+
+        Whoever removes it already is left alone, which looks as if everything were gone.
+        """
+        row = ConversationRow
+        own = select(col(row.id)).where(col(row.id) == conversation_id, text(f"conversations.{DELETED}"))
+        if await self._session.first(own.with_for_update(key_share=True, skip_locked=True)) is None:
+            return 0
+        removed = 0
+        for table, names in LARGE.items():
+            removed += await self._remove(table, names, table.conversation_id == conversation_id, limit - removed)
+            if removed >= limit:
+                return removed
+        await self._session.execute(delete(row).where(col(row.id) == conversation_id))
+        return removed
+
+    async def stop(self, conversation_id: UUID) -> None:
+        """Remove what is under way in a conversation: whoever works on it hears so with its next heartbeat."""
+        under_way: tuple[tuple[Any, str], ...] = (
+            (CompactionRow, COMPACTION_IN_FLIGHT),
+            (VerificationRow, VERIFICATION_OPEN),
+            (TurnRow, RUNNING),
+        )
+        for table, condition in under_way:
+            await self._session.execute(delete(table).where(table.conversation_id == conversation_id, text(condition)))
+        wanting = (col(SegmentRow.conversation_id) == conversation_id) & col(SegmentRow.wants_detail)
+        await self._session.execute(update(SegmentRow).where(wanting).values(wants_detail=False))
+
+    async def forget_turns(self, age: timedelta, *, limit: int) -> int:
+        """Forget what ended so long ago, but responses, which their clients delete; how many."""
+        row = TurnRow
+        old = (col(row.finished_at) < began() - age) & col(row.request).is_(None) & (col(row.status) != "running")
+        return await self._remove(row, (), old, limit)
+
+    async def forget_measures(self, age: timedelta, *, limit: int) -> int:
+        """Forget what was brought back, and which details were written, so long ago; how many."""
+        expanded = await self._remove(ExpansionRow, (), col(ExpansionRow.created_at) < began() - age, limit)
+        return expanded + await self._remove(
+            DetailCallRow, (), col(DetailCallRow.called_at) < began() - age, limit - expanded
+        )
+
+    async def remove_tenant(self) -> bool:
+        """Remove the unit of work's tenant with its keys, audit and the rest, unless it has conversations."""
+        rows = ConversationRow
+        if await self._session.first(select(col(rows.id)).limit(1)) is not None:
+            return False
+        own = col(TenantRow.tenant_id)
+        return await self._session.first(delete(TenantRow).returning(own)) is not None
+
+    async def _remove(self, table: Any, names: tuple[str, ...], which: Any, limit: int) -> int:
+        """So many of these rows at most, in the order of an index, if it is named; how many they were."""
+        if limit <= 0:
+            return 0
+        some = places(table).where(which).limit(limit)
+        if names:
+            some = some.order_by(*(getattr(table, name) for name in names))
+        gone = delete(table).where(at_places(table, some)).returning(table.tenant_id)
+        return len(await self._session.all(gone))

@@ -1,0 +1,153 @@
+"""Deleting conversations: gone for everybody at once, removed in steps; by themselves, of an end user, of a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Erasure
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.asking import audit
+from app.usecases.shared.shell import STREAMS, Shell
+
+SHORT: Final = 2_000
+"""Messages and events of a conversation that is removed as it is deleted: some tenths of a second."""
+ROWS: Final = 5_000
+"""Rows that are removed in one transaction."""
+CONVERSATIONS: Final = 50
+"""Conversations of an end user that are deleted in one transaction."""
+ABREAST: Final = 20
+"""Deleted conversations, and erasures, that are looked at in one sweep."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UUID]:
+    """Delete it for everybody, and have what providers keep of it deleted; the turns whose streams may be there.
+
+    A long one is hidden, and its rows are removed by ``RemovalService``. Raises ``NotFoundError``.
+    """
+    conversation = await uow.conversations.get(conversation_id)
+    turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
+    await uow.copies.want_deleted(conversation_id)
+    if conversation.last_seq + conversation.last_event <= SHORT:
+        await uow.conversations.delete(conversation_id)
+    else:
+        await uow.conversations.hide(conversation_id)
+        await uow.removal.stop(conversation_id)
+    return turns
+
+
+class RemovalService:
+    """Removes what was deleted, a bounded number of rows at a time, and goes on wherever it was interrupted."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def erase_user(self, tenant_id: UUID, user_id: str) -> Erasure:
+        """Begin to erase an end user: his conversations, and keys that see those alone, which end at once."""
+        async with self._shell.uow(tenant_id) as uow:
+            keys = await uow.keys.remove_of_user(user_id)
+            erasure = await self._begin(uow, tenant_id, user_id)
+            await audit(uow, self._shell, tenant_id, "user.erased", erasure.id, keys=keys)
+            await uow.commit()
+        return erasure
+
+    async def erase_tenant(self, tenant_id: UUID) -> Erasure:
+        """Begin to erase a tenant: its keys end at once, its conversations in steps, the rest with the last of them."""
+        async with self._shell.uow(tenant_id) as uow:
+            for key in await uow.keys.all():
+                await uow.keys.revoke(key.id, self._shell.clock.now())
+            erasure = await self._begin(uow, tenant_id, None)
+            await audit(uow, self._shell, tenant_id, "tenant.erased", erasure.id)
+            await uow.commit()
+        return erasure
+
+    async def tenant_named(self, name: str) -> UUID:
+        """The tenant of that name. Raises ``NotFoundError``."""
+        async with self._shell.uow(None) as uow:
+            found = await uow.keys.tenant_by_name(name)
+        if found is None:
+            raise NotFoundError(f"There is no tenant {name!r}.")
+        return found
+
+    async def work(self) -> bool:
+        """One bounded step of everything that is to be done; whether more is left. For any number of processes."""
+        async with self._shell.uow(None) as uow:
+            erasures = await uow.erasures.open(limit=ABREAST)
+            deleted = await uow.conversations.deleted(limit=ABREAST)
+            stale = await uow.conversations.with_stale_sums(limit=ABREAST)
+        left = False
+        for tenant_id, conversation_id in stale:
+            left |= await self._sum_on(tenant_id, conversation_id)
+        for tenant_id, conversation_id in deleted:
+            left |= await self._remove(tenant_id, conversation_id)
+        for erasure in erasures:  # after the removals: the last of them ends it
+            left |= await self._erase(erasure)
+        return left
+
+    async def status(self, erasure_id: UUID) -> Erasure | None:
+        """How far it is; ``None`` when nothing is left to do."""
+        async with self._shell.uow(None) as uow:
+            return await uow.erasures.find(erasure_id)
+
+    async def _begin(self, uow: UnitOfWork, tenant_id: UUID, user_id: str | None) -> Erasure:
+        now = self._shell.clock.now()
+        erasure = Erasure(id=self._shell.new_id(), tenant_id=tenant_id, user_id=user_id, requested_at=now)
+        await uow.erasures.add(erasure)
+        return erasure
+
+    async def _remove(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+        async with self._shell.uow(tenant_id) as uow:
+            removed = await uow.removal.remove(conversation_id, limit=ROWS)
+            await uow.commit()
+        return removed >= ROWS
+
+    async def _sum_on(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+        async with self._shell.uow(tenant_id) as uow:
+            try:
+                await uow.conversations.lock(conversation_id)
+            except NotFoundError:  # deleted meanwhile
+                return False
+            left = await uow.messages.sum_on(conversation_id)
+            await uow.commit()
+        return left
+
+    async def _erase(self, found: Erasure) -> bool:
+        """Delete some conversations; when none is left, all that the erasure was for is gone."""
+        turns: list[UUID] = []
+        async with self._shell.uow(found.tenant_id) as uow:
+            erasure = await uow.erasures.lock(found.id)
+            if erasure is None:  # somebody else is at it
+                return False
+            ids = await uow.conversations.of_user(erasure.user_id, limit=CONVERSATIONS)
+            for conversation_id in ids:
+                turns += await delete_conversation(uow, conversation_id)
+            if ids:
+                await uow.erasures.count(erasure.id, len(ids))
+            ended = not ids and await self._ended(uow, erasure)
+            await uow.commit()
+        await self._tell(ids, turns)
+        if ended:
+            kind = "tenant" if erasure.user_id is None else "user"
+            _log.info("erasure.done", erasure_id=str(erasure.id), kind=kind, conversations=erasure.conversations)
+        return bool(ids)
+
+    async def _ended(self, uow: UnitOfWork, erasure: Erasure) -> bool:
+        """Whether nothing of it is left; what providers keep goes before the tenant that is asked for it."""
+        if await uow.conversations.of_user(erasure.user_id, limit=1, deleted=True):
+            return False
+        if erasure.user_id is not None:
+            await uow.erasures.end(erasure.id)
+            return True
+        return not await uow.copies.count() and await uow.removal.remove_tenant()
+
+    async def _tell(self, conversation_ids: Sequence[UUID], turns: Sequence[UUID]) -> None:
+        if turns:
+            await self._shell.streams.forget(turns)
+        for conversation_id in conversation_ids:
+            await self._shell.bus.hint(conversation_id, "deleted")

@@ -1,0 +1,66 @@
+"""What is kept for a time only: events, turns, measurements, audit; removed in bounded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from app.core.model.retention import Retention
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+ROWS: Final = 5_000
+"""Rows that are forgotten in one transaction."""
+BATCHES: Final = 20
+"""Transactions of one kind in a row: the next sweep goes on."""
+IDEMPOTENCY_AGE: Final = timedelta(hours=24)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+Forgetting = Callable[[UnitOfWork], Awaitable[int]]
+
+
+class RetentionService:
+    """Forgets what is older than it is kept."""
+
+    def __init__(self, uow: UnitOfWorkFactory, retention: Retention) -> None:
+        self._uow = uow
+        self._kinds = dict(_kinds(retention))
+
+    async def work(self) -> bool:
+        """Forget of each kind what is due, at most ``ROWS`` times ``BATCHES`` rows; whether more is left."""
+        counts = {name: await self._forget(forget) for name, forget in self._kinds.items()}
+        if any(counts.values()):
+            _log.info("retention.forgotten", **{name: count for name, count in counts.items() if count})
+        return any(count >= ROWS * BATCHES for count in counts.values())
+
+    async def _forget(self, forget: Forgetting) -> int:
+        total = 0
+        for _ in range(BATCHES):
+            async with self._uow(None) as uow:
+                count = await forget(uow)
+                await uow.commit()
+            total += count
+            if count < ROWS:
+                break
+        return total
+
+
+def _kinds(retention: Retention) -> list[tuple[str, Forgetting]]:
+    found: list[tuple[str, Forgetting]] = [
+        ("idempotency_keys", lambda uow: uow.idempotency.forget_older_than(IDEMPOTENCY_AGE)),
+        ("chat_spending", lambda uow: uow.spending.forget_old()),
+    ]
+    events, turns, measures, audited = retention.events, retention.turns, retention.measures, retention.audit
+    if events is not None:
+        found.append(("events", lambda uow: uow.events.forget_older_than(events, limit=ROWS)))
+    if turns is not None:
+        found.append(("turns", lambda uow: uow.removal.forget_turns(turns, limit=ROWS)))
+    if measures is not None:
+        found.append(("measures", lambda uow: uow.removal.forget_measures(measures, limit=ROWS)))
+    if audited is not None:
+        found.append(("audit", lambda uow: uow.audit.forget_older_than(audited, limit=ROWS)))
+    return found
