@@ -23,7 +23,7 @@ from app.settings import Settings
 from app.usecases.admin.keys import ALL_SCOPES
 from tests.acceptance.conftest import own_redis, uses_processes
 from tests.acceptance.local import local_service
-from tests.acceptance.service import Service, running_service
+from tests.acceptance.service import Service, running_service, until
 from tests.acceptance.sockets import over_socket
 from tests.acceptance.talk import MANUAL, Json, Talk, good, lines, refused
 from tests.servers import ROOT, execute_sql, with_database
@@ -53,7 +53,9 @@ HELLO: Final = {"role": "user", "content": "Hello."}
 OPENAI_BODY: Final = {"model": "throughline", "input": "Hello.", "messages": [HELLO], "items": [HELLO], "metadata": {}}
 """For every route of OpenAI's API: each takes of it what it knows."""
 OBJECTS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id", "segment_id")
-OBJECT_ROUTES: Final = [route for route in ROUTES if "{" in route[1]]
+ERASE_USER: Final = ("delete", "/users/{user_id}")
+"""Begun for any name: whose conversations go, ``test_a_user_is_erased_in_the_own_tenant_alone`` says."""
+OBJECT_ROUTES: Final = [route for route in ROUTES if "{" in route[1] and route != ERASE_USER]
 GUARDED_ROUTES: Final = [route for route in ROUTES if route[1] not in OPEN]
 
 
@@ -132,6 +134,7 @@ def ids(alices: Talk) -> dict[str, str]:
         "compaction_id": alices.compactions()[0]["id"],
         "anchor_id": alices.get("/anchors")["data"][0]["id"],
         "segment_id": alices.get("/segments")["data"][0]["segment_id"],
+        "user_id": "nobody",
     }
 
 
@@ -348,7 +351,7 @@ def test_without_a_valid_key_nothing_is_told(guarded: Guarded, ids: dict[str, st
 @pytest.mark.parametrize(("method", "path"), GUARDED_ROUTES, ids=lambda value: value)
 def test_a_key_does_only_what_its_scopes_say(guarded: Guarded, ids: dict[str, str], method: str, path: str) -> None:
     needed = "admin" if path.startswith("/compactions") and path != "/compactions/{compaction_id}" else None
-    needed = "admin" if path == "/audit" else needed
+    needed = "admin" if path in {"/audit", ERASE_USER[1]} else needed
     needed = needed or ("read" if method == "get" else "write")
     with guarded.client("reader") as reader, guarded.client("writer") as writer:
         for client, allowed in ((reader, {"read"}), (writer, {"read", "write"})):
@@ -356,6 +359,21 @@ def test_a_key_does_only_what_its_scopes_say(guarded: Guarded, ids: dict[str, st
                 refused(call(client, method, path, ids), 403, "forbidden")
             elif method == "get" and not path.endswith("/events"):
                 assert call(client, method, path, ids).is_success
+
+
+def test_a_user_is_erased_in_the_own_tenant_alone(guarded: Guarded) -> None:
+    with guarded.client("alice") as alice, guarded.client("bob") as bob:
+        own = [good(alice.post("/conversations", json={"user_id": "dora"}))["id"] for _ in range(2)]
+        kept = good(alice.post("/conversations", json={"user_id": "emil"}))["id"]
+        foreign = good(bob.post("/conversations", json={"user_id": "dora"}))["id"]
+        begun = alice.delete("/users/dora")
+        assert begun.status_code == 202, begun.text
+        until(lambda: not any(alice.get(f"/conversations/{one}").is_success for one in own), what="the erasure")
+        assert alice.get(f"/conversations/{kept}").is_success
+        assert bob.get(f"/conversations/{foreign}").is_success
+        erased = [entry for entry in alice.get("/audit").json()["data"] if entry["action"] == "user.erased"]
+        assert len(erased) == 1
+        assert "dora" not in json.dumps(erased)
 
 
 def test_health_needs_no_key(guarded: Guarded) -> None:

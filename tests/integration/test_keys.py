@@ -104,7 +104,8 @@ async def test_a_key_of_one_end_user_sees_his_conversations_alone(
             assert len(operations()) > 40
             found = {one: await asked(alice, *one, there) for one in operations()}
             assert found == {one: await asked(alice, *one, absent) for one in operations()}, "the same as nothing"
-            assert {one: told for one, told in found.items() if told[0] != 404} == {}
+            refused = {one: told[0] for one, told in found.items() if told[0] != 404}
+            assert refused == {("DELETE", "/users/{user_id}"): 403}
             assert await rows(engine, theirs) == before
             seen = {one: (await asked(whole, *one, there))[0] for one in operations() if one[0] == "GET"}
             reached = [status for status in seen.values() if status == 200]
@@ -134,6 +135,7 @@ async def ids_of(client: httpx.AsyncClient, engine: AsyncEngine, conversation: s
         "segment_id": "s",
         "compaction_id": compaction.json().get("id") or str(uuid4()),
         "turn_id": str(turn),
+        "user_id": "bob",
     }
 
 
