@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, any_, case, cast, func, literal, select
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, any_, case, cast, column, func, literal, select, table
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -56,7 +56,10 @@ SCANNED: Final = 20_000  # messages read for a text without a word: a tenth of a
 
 _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
-_HOLDER: Final = aliased(MessageRow)  # made once: each one is adapted anew when it is first used
+# The keys of messages, in a view: under row-level security an operator of arrays never reaches its index in the table,
+# since Postgres cannot know that it keeps what it sees to itself. Made once: each alias is adapted when first used.
+_KEYS: Final = table("message_keys", *map(column, ("tenant_id", "conversation_id", "seq", "term_keys")))
+_HOLDER: Final = aliased(MessageRow, _KEYS, adapt_on_names=True)
 _seq = col(MessageRow.seq)
 _SHOWN = (~col(MessageRow.is_command), col(MessageRow.status).not_in(("erased", "superseded")))
 
@@ -110,7 +113,8 @@ class Narrowing:
         conditions = [_holds(text) for text in texts]
         if stems:
             keys = [self._keys.of_stem(stem) for stem in stems]
-            conditions.append(col(MessageRow.term_keys).op("@>")(literal(keys, _BIGINTS)))
+            held = col(_HOLDER.term_keys).op("@>")(literal(keys, _BIGINTS))
+            conditions.append(_seq.in_(select(col(_HOLDER.seq)).where(col(_HOLDER.conversation_id) == self._id, held)))
         else:
             _, last_seq = await self._size()
             conditions.append(_seq > last_seq - SCANNED)

@@ -3686,6 +3686,11 @@ export interface components {
              * @enum {string}
              */
             redis: "ok" | "away";
+            /**
+             * Row Security
+             * @enum {string}
+             */
+            row_security: "on" | "off";
         };
         /**
          * ReasoningItem
