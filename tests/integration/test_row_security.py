@@ -147,7 +147,7 @@ async def test_a_beginning_that_fails_leaves_the_connection_to_nobody(
 
 
 async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
-    """Of a transaction with one read: BEGIN with whom and for whom, the read, ROLLBACK."""
+    """All that is said beside the read itself: BEGIN with whom and for whom, and ROLLBACK."""
     made = await stored(begin, tenant)
     said: list[str] = []
     async with UnitOfWork(engine, tenant) as unit:
@@ -155,11 +155,7 @@ async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UU
         driver = (await connection.get_raw_connection()).driver_connection
         driver.add_query_logger(lambda record: said.append(record.query))
         await unit.conversations.get(made.id)
-        driver.reset_query_logger = None
-    begun, read, over = said
-    assert begun == f"BEGIN; SET LOCAL ROLE {DEFAULT_ROLE}; SET LOCAL {SETTING} = '{tenant}';"
-    assert read.lstrip().startswith("SELECT")
-    assert over == "ROLLBACK;"
+    assert said == [f"BEGIN; SET LOCAL ROLE {DEFAULT_ROLE}; SET LOCAL {SETTING} = '{tenant}';", "ROLLBACK;"]
 
 
 class TestRoles:
