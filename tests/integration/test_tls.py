@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +21,12 @@ from app.infrastructure.job_queue import celery_broker_url
 from app.infrastructure.redis_client import redis_client
 from app.storage.database import make_engine, ping
 from tests.tls_front import Certificate, front, make_certificate
+
+
+@pytest.fixture(autouse=True)
+def contexts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one client trusts another must not: everywhere else tests share one context, to save time."""
+    monkeypatch.setattr(ssl, "create_default_context", cast(Any, ssl.create_default_context).__wrapped__)
 
 
 @pytest.fixture(scope="module")
