@@ -162,5 +162,5 @@ def test_the_service_runs_behind_it(pooled_url: str, redis_url: str, short_folde
             client.post(f"/conversations/{made['id']}/chat", json=body).raise_for_status()
         done = client.post(f"/conversations/{made['id']}/compact", json={}).raise_for_status().json()
         assert done["status"] in {"applied", "skipped"}
-        found = client.get(f"/conversations/{made['id']}/messages").raise_for_status().json()
+        found = client.get(f"/conversations/{made['id']}/messages?limit=100").raise_for_status().json()
         assert len(found["data"]) == 24
