@@ -20,7 +20,7 @@ _BEGINS: Final = "BEGIN"
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class TenantConnection(asyncpg.Connection):  # type: ignore[misc, unused-ignore] -- asyncpg may come without types
+class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes without types
     """Of one pool. What is set with ``BEGIN`` ends with the transaction, so that a pooler between loses nothing."""
 
     limits = ""

@@ -50,6 +50,7 @@ async def test_without_the_condition_a_stranger_finds_and_changes_nothing(
     assert await dumps(engine, *owners) == before
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_condition")
 async def test_without_the_condition_a_twin_acts_on_its_own_rows_only(
     begin: UnitOfWorkFactory, engine: AsyncEngine
@@ -152,10 +153,13 @@ async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UU
     said: list[str] = []
     async with UnitOfWork(engine, tenant) as unit:
         connection = await unit.session._session.connection()
-        driver = (await connection.get_raw_connection()).driver_connection
+        driver: Any = (await connection.get_raw_connection()).driver_connection
         driver.add_query_logger(lambda record: said.append(record.query))
         await unit.conversations.get(made.id)
-    assert said == [f"BEGIN; SET LOCAL ROLE {DEFAULT_ROLE}; SET LOCAL {SETTING} = '{tenant}';", "ROLLBACK;"]
+    begun, over = said
+    assert begun.startswith("BEGIN")
+    assert begun.endswith(f"; SET LOCAL ROLE {DEFAULT_ROLE}; SET LOCAL {SETTING} = '{tenant}';")
+    assert over == "ROLLBACK;"
 
 
 class TestRoles:
