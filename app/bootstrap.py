@@ -26,7 +26,7 @@ from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
 from app.providers.callables import load_tools
 from app.providers.registry import ModelRegistry
 from app.settings import OFFLINE_MODEL, Settings
-from app.storage.database import TENANT_CONNECTIONS, make_engine, ping
+from app.storage.database import TENANT_CONNECTIONS, make_engine, ping, row_security
 from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin.audit import AuditService
@@ -89,6 +89,8 @@ class Parts:
     streams: TurnStreams = field(default_factory=LocalTurnStreams)
     counters: Counters = field(default_factory=LocalCounters)
     database_ok: Callable[[], Awaitable[bool]]
+    row_security: Callable[[], Awaitable[bool]]
+    """Whether the database itself keeps tenants apart."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """What lets go of connections, in order."""
 
@@ -151,6 +153,10 @@ class Container:
     async def database_ok(self) -> bool:
         """Whether Postgres answers."""
         return await self.parts.database_ok()
+
+    async def row_security(self) -> bool:
+        """Whether Postgres itself keeps tenants apart. Raises ``DependencyUnavailableError``."""
+        return await self.parts.row_security()
 
     async def redis_ok(self) -> bool:
         """Whether Redis answers."""
@@ -324,6 +330,7 @@ def _parts(settings: Settings) -> Parts:
         streams=streams,
         counters=counters,
         database_ok=partial(ping, engine),
+        row_security=partial(row_security, engine),
         closing=(queue.close, bus.close, streams.close, counters.close, models.close, engine.dispose),
     )
 

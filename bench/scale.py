@@ -42,6 +42,7 @@ from app.usecases.compaction.manual import CompactInput
 from bench.growth import talk
 from bench.report import print_table, write_json
 from bench.search import PAGE_BY_INDEX, Words
+from tests.servers import as_owner
 
 SMALL: Final = 100
 """Messages of the conversation that the long one is to behave as."""
@@ -275,7 +276,7 @@ async def bench_on(servers: Endpoints) -> AsyncIterator[Bench]:
         database_url=servers.database_url, redis_url=servers.redis_url, embedded=True, log_level="ERROR"
     )
     container = await build_container(settings)
-    engine = make_engine(servers.database_url)
+    engine = as_owner(make_engine(servers.database_url))
     transport = httpx.ASGITransport(create_app(container=container))
     async with AsyncThroughline("http://localhost", transport=transport, timeout=600) as client:
         yield Bench(container, client, engine)

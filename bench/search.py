@@ -50,6 +50,7 @@ from app.usecases.context.search import CANDIDATES
 from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
 from bench.report import print_table, write_json
+from tests.servers import as_owner
 
 SMALL_MULTIPLE: Final = 10.0
 """Recall takes at most so many times as long as the full-text query for the same words (median)."""
@@ -261,7 +262,7 @@ def _no_keys(messages: Sequence[Message]) -> list[list[int]]:
 
 async def measure(url: str, messages: int, repeats: int) -> list[Took]:
     """Fill a database and ask it."""
-    engine = make_engine(url)
+    engine = as_owner(make_engine(url))
     tenant, words = new_id(), Words()
     conversation_id, times = await fill(unit_of_work_factory(engine), tenant, words, messages)
     print(f"{messages} messages; a batch of {_BATCH}: {statistics.median(times):.2f} s", file=sys.stderr)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from app.storage.tables import TenantScoped
 
@@ -51,6 +51,16 @@ def execute_sql(database_url: str, statement: str) -> None:
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(lambda: asyncio.run(run())).result()
+
+
+def as_owner(engine: AsyncEngine) -> AsyncEngine:
+    """Have connections that are used without a session see every row; sessions say for whom they act."""
+
+    def take(connection: Any, _record: object, _proxy: object) -> None:
+        connection.driver_connection.opening = ""
+
+    event.listen(engine.sync_engine, "checkout", take)
+    return engine
 
 
 class SharedDatabase:
@@ -96,3 +106,13 @@ def redis_database(url: str, number: int) -> str:
 def with_database(url: str, name: str) -> str:
     parsed: URL = make_url(url).set(drivername="postgresql+asyncpg", database=name)
     return parsed.render_as_string(hide_password=False)
+
+
+def with_role(url: str, role: str) -> str:
+    """The address for a service that acts as another role."""
+    return make_url(url).update_query_dict({"role": role}).render_as_string(hide_password=False)
+
+
+def with_user(url: str, name: str) -> str:
+    """The address for another user of the server, who needs no password."""
+    return make_url(url).set(username=name).render_as_string(hide_password=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from threading import Lock
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from app.cli.doctor import doctor
 from app.cli.erasing import erase_user, tenants
 from app.cli.keys import keys
 from app.cli.operating import conversations
+from app.cli.speaking import told
 from app.cli.transfer import export_conversation, import_file
 from app.devserver import EmbeddedServers
 from app.devserver.preflight import check_database, overlooked, read_settings
@@ -27,6 +29,7 @@ from app.devserver.preflight import migrate as run_migrations
 from app.devserver.run import Service, address
 from app.http.description import VERSION
 from app.settings import OFFLINE_MODEL, Settings
+from app.storage.database import is_protected
 
 app = typer.Typer(
     name="throughline",
@@ -79,11 +82,17 @@ def migrate(
         settings = read_settings()
         if settings.database_url:
             check_database(settings.database_url)
-            run_migrations(settings.database_url, revision)
+            _migrate(settings.database_url, revision)
         else:
             with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
-                run_migrations(endpoints.database_url, revision)
+                _migrate(endpoints.database_url, revision)
         typer.echo("The database is up to date.")
+
+
+def _migrate(database_url: str, revision: str) -> None:
+    run_migrations(database_url, revision)
+    if revision == "head" and not asyncio.run(is_protected(database_url)):
+        typer.echo(told("doctor.no_row_security"), err=True)
 
 
 app.command()(demo)

@@ -86,6 +86,8 @@ def doctor(
             raise ComplaintError(told("complaint.which"))
         ids = [conversation_id(client, one) for one in conversations or ()]
         screen = Screen(spoken())
+        if not as_json and client.readiness().get("row_security") == "off":
+            screen.line((told("doctor.no_row_security"), "yellow"))
         report = _Report(screen, as_json=as_json)
         for id_ in ids or _compacted(client):
             sick = with_damage(client, id_, examine(client, id_)) if verify or mend else examine(client, id_)

@@ -8,6 +8,8 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import redis
 from pydantic import ValidationError
@@ -21,6 +23,8 @@ from app.setting_files import SettingFileError, unknown_variables
 from app.settings import Settings
 from app.storage.database import CONNECT_SECONDS, database_address, make_patient_engine
 from app.storage.migrations import run_migrations
+
+_REDIS_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 
 
 class CannotStartError(Exception):
@@ -94,6 +98,7 @@ async def _ask_database(url: str) -> None:
 def check_redis(url: str) -> None:
     """PING the server of ``REDIS_URL``."""
     try:
+        _check_files(url)
         with redis.from_url(url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=CONNECT_SECONDS) as connection:
             connection.ping()
     except Exception as error:
@@ -101,6 +106,16 @@ def check_redis(url: str) -> None:
             f"Cannot use the Redis of REDIS_URL ({_masked(url)}): {_reason(error)}. "
             "Correct it, or unset it to use the embedded Valkey."
         ) from error
+
+
+def _check_files(url: str) -> None:
+    """Name the file of a ``rediss://`` address that cannot be read: the client's own error names none."""
+    for name, file in parse_qsl(urlsplit(url).query):
+        if name in _REDIS_FILES:
+            try:
+                Path(file).read_bytes()
+            except OSError as error:
+                raise ValueError(f"{name} cannot be read: {file} ({error.strerror})") from None
 
 
 def check_tools(references: Sequence[str]) -> None:

@@ -43,5 +43,10 @@ async def readyz(services: Services) -> schemas.Readiness:
     """Postgres is needed; without Redis everything works, only later."""
     if not await services.database_ok():
         raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})
-    redis_ok = await services.redis_ok()
-    return schemas.Readiness(status="ok" if redis_ok else "degraded", postgres="ok", redis="ok" if redis_ok else "away")
+    redis_ok, protected = await services.redis_ok(), await services.row_security()
+    return schemas.Readiness(
+        status="ok" if redis_ok else "degraded",
+        postgres="ok",
+        redis="ok" if redis_ok else "away",
+        row_security="on" if protected else "off",
+    )

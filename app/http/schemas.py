@@ -569,3 +569,5 @@ class Readiness(Output):
     status: Literal["ok", "degraded"]
     postgres: Literal["ok"]
     redis: Literal["ok", "away"]
+    row_security: Literal["on", "off"]
+    """Whether Postgres itself keeps tenants apart, behind the service."""

@@ -34,10 +34,12 @@ _COLUMNS: Final = f"""
     WHERE c.relname = $1 AND c.relnamespace = {_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
     ORDER BY a.attnum
 """  # noqa: S608 - the same
-# The same row is the same text on every server; a role's own limits to time do not end a copy.
+# The same row is the same text on every server; a role's own limits to time do not end a copy; and who may not see
+# every row is told so, instead of given those it may see.
 _SETTINGS: Final = """
     SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres';
     SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
+    SET LOCAL row_security = off;
     SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '10s'
 """
 _SAID: Final = """
@@ -77,7 +79,10 @@ async def one_transaction(connection: Any, *, isolation: str, readonly: bool = F
     """A transaction in which rows are the same text on every server."""
     async with connection.transaction(isolation=isolation, readonly=readonly):
         await connection.execute(_SETTINGS)
-        yield
+        try:
+            yield
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise BackupError(f"This needs the owner of the tables, as `throughline migrate` does: {error}.") from None
 
 
 async def revision_of(connection: Any) -> str | None:

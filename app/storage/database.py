@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.core.model.errors import DependencyUnavailableError
+from app.storage import connections
+from app.storage.connections import TenantConnection
 from app.storage.database_errors import translated
+from app.storage.row_security import DEFAULT_ROLE
+from app.storage.tls import PARAMETERS as TLS_PARAMETERS
+from app.storage.tls import tls_of
 
 CONNECT_SECONDS = 5.0
 # For a server that accepts and never answers; longer than statement_timeout, so that a living one speaks first.
@@ -27,9 +33,15 @@ RECYCLE_SECONDS = 1_500
 PING_SECONDS = 2.0
 # Short statements only: compiling them (jit) would cost more than it saves.
 SESSION_SETTINGS = {"application_name": "throughline", "timezone": "UTC", "jit": "off"}
+# The only ones of them that a pooler in transaction mode carries to whatever server it takes.
+CARRIED = frozenset({"application_name", "timezone"})
 TIMEOUTS = {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "30s", "lock_timeout": "10s"}
 SCHEMES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
-PARAMETERS = frozenset({"host", "port", "ssl", "pgbouncer"})
+OWN_PARAMETERS = frozenset({"pgbouncer", "role"})
+PARAMETERS = frozenset({"host", "port"}) | OWN_PARAMETERS | TLS_PARAMETERS
+NO_ROLE = "none"
+_IS_ACTIVE = text("SELECT coalesce(row_security_active(to_regclass('conversations')::oid), false)")
+_ROLE_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 # Letters as they are: a json column keeps what it is given, and an escaped Cyrillic letter is three times as long.
 _AS_WRITTEN = partial(json.dumps, ensure_ascii=False)
 
@@ -51,15 +63,29 @@ def database_address(url: str) -> URL:
     return address.set(drivername="postgresql+asyncpg", query=query)
 
 
+def role_of(url: str) -> str | None:
+    """The role as which the service acts: ``?role=name`` of the address, and ``None`` for ``?role=none``.
+
+    Raises ``ValueError`` for a name that is none.
+    """
+    named = database_address(url).query.get("role", DEFAULT_ROLE)
+    if not isinstance(named, str) or not _ROLE_NAME.fullmatch(named):
+        raise ValueError("DATABASE_URL: role must be a name of small letters, digits and _, or none")
+    return None if named == NO_ROLE else named
+
+
 def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> AsyncEngine:
     """An engine of the running event loop (make it after a fork); nothing is connected yet.
 
-    ``?pgbouncer=true`` in the address leaves out prepared statements and start-up settings, which a pooler in
-    transaction mode does not carry. Raises ``ValueError`` for an address that it cannot read.
+    Its transactions act as the role of the address, where there is one, and see the rows of nobody until a session
+    says for whom it acts (``connections.py``). ``?pgbouncer=true`` leaves out prepared statements, and sets with each
+    transaction what a pooler in transaction mode does not carry. Raises ``ValueError`` for an address that it cannot
+    read, or a certificate.
     """
     engine = create_async_engine(
         _driver_address(url),
-        connect_args=_connect_arguments(url, TIMEOUTS) | {"command_timeout": COMMAND_SECONDS},
+        connect_args=_connect_arguments(url, TIMEOUTS)
+        | {"command_timeout": COMMAND_SECONDS, "connection_class": TenantConnection},
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=POOL_SECONDS,
@@ -69,23 +95,35 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         json_serializer=_AS_WRITTEN,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
+    connections.listen(engine, role_of(url), _limits() if _is_pooled(url) else "")
     return engine
 
 
 def make_patient_engine(url: str) -> AsyncEngine:
-    """For migrations: no pool, and statements may take their time."""
+    """For migrations and backups: as the user that signs in, no pool, and statements may take their time."""
     return create_async_engine(_driver_address(url), connect_args=_connect_arguments(url, {}), poolclass=NullPool)
 
 
 def _driver_address(url: str) -> URL:
-    return database_address(url).difference_update_query(["pgbouncer"])
+    return database_address(url).difference_update_query([*OWN_PARAMETERS, *TLS_PARAMETERS])
+
+
+def _is_pooled(url: str) -> bool:
+    return database_address(url).query.get("pgbouncer") == "true"
+
+
+def _limits() -> str:
+    """What a pooler does not carry, for each transaction."""
+    settings = {name: value for name, value in SESSION_SETTINGS.items() if name not in CARRIED} | TIMEOUTS
+    return "".join(f" SET LOCAL {name} = '{value}';" for name, value in settings.items())
 
 
 def _connect_arguments(url: str, timeouts: dict[str, str]) -> dict[str, Any]:
-    if database_address(url).query.get("pgbouncer") != "true":
-        return {"timeout": CONNECT_SECONDS, "server_settings": SESSION_SETTINGS | timeouts}
-    return {
-        "timeout": CONNECT_SECONDS,
+    arguments: dict[str, Any] = {"timeout": CONNECT_SECONDS, **tls_of(database_address(url).query)}
+    if not _is_pooled(url):
+        return arguments | {"server_settings": SESSION_SETTINGS | timeouts}
+    return arguments | {
+        "server_settings": {name: SESSION_SETTINGS[name] for name in CARRIED},
         "statement_cache_size": 0,
         "prepared_statement_cache_size": 0,
         "prepared_statement_name_func": lambda: f"__throughline_{uuid4().hex}__",
@@ -108,3 +146,19 @@ async def ping(engine: AsyncEngine) -> bool:
     except (DependencyUnavailableError, TimeoutError):
         return False
     return True
+
+
+async def row_security(engine: AsyncEngine) -> bool:
+    """Whether Postgres itself keeps tenants apart for this engine; of a database that is away nothing is said."""
+    with translated():
+        async with engine.connect() as connection:
+            return bool((await connection.execute(_IS_ACTIVE)).scalar_one())
+
+
+async def is_protected(url: str) -> bool:
+    """Whether it will for a service with that address. Raises ``DependencyUnavailableError``."""
+    engine = make_engine(url, pool_size=1)
+    try:
+        return await row_security(engine)
+    finally:
+        await engine.dispose()

@@ -9,15 +9,25 @@ from contextvars import ContextVar
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Executable, Result
+from sqlalchemy import Connection, Executable, Result, event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.orm import Session
 
+from app.storage import connections
 from app.storage.database_errors import DATABASE_ERRORS, translated
+from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, ScopedSession, end_user
 
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
 """The session that took the last share in this task: a second one within it must not wait for the first."""
+
+
+@event.listens_for(ScopedSession, "after_begin")
+def _act_for_tenant(session: Session, _transaction: object, connection: Connection) -> None:
+    """Tell the connection for whom Postgres is to look, before it begins."""
+    tenant_id = session.info.get(TENANT, connections.NOBODY)
+    connections.act_for(connection, SYSTEM if tenant_id is None else tenant_id)
 
 
 class TenantSession:
@@ -29,6 +39,7 @@ class TenantSession:
         """Whose conversations alone it sees; ``None`` = all of the tenant."""
         self._shares = shares
         self._holds_share = False
+        self._each_commits = False
         self._session = AsyncSession(
             engine,
             sync_session_class=ScopedSession,
@@ -40,7 +51,10 @@ class TenantSession:
         """Run it; with ``rows``, once for each of them in one round trip."""
         await self._take_share()
         with translated():
-            return await self._session.execute(statement, rows)
+            found = await self._session.execute(statement, rows)
+        if self._each_commits:
+            await self.commit()
+        return found
 
     async def first(self, statement: Executable) -> Any:
         """The first column of the first row, or ``None``."""
@@ -60,11 +74,9 @@ class TenantSession:
         with translated():
             await self._session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
-    async def at_once(self) -> None:
-        """Make each statement its own transaction, of one round trip; before the first one."""
-        await self._take_share()
-        with translated():
-            await self._session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
+    def at_once(self) -> None:
+        """Make each statement its own transaction; before the first one."""
+        self._each_commits = True
 
     async def commit(self) -> None:
         """Make it so."""

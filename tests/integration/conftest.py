@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.storage.database import make_engine
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from tests.integration.rows import make_tenant
+from tests.servers import as_owner
 
 _COMPILED: Final[dict[Any, Any]] = {}
 _PATIENCE: Final = 5.0  # seconds
@@ -23,7 +24,7 @@ _PATIENCE: Final = 5.0  # seconds
 @pytest.fixture(scope="module")
 async def module_engine(module_database_url: str) -> AsyncIterator[AsyncEngine]:
     """An engine over the module's database: connections outlive a test, and compiled statements a module."""
-    made = make_engine(module_database_url, pool_size=20, max_overflow=40)
+    made = as_owner(make_engine(module_database_url, pool_size=20, max_overflow=40))
     yield made.execution_options(compiled_cache=_COMPILED)
     await made.dispose()
 
@@ -31,14 +32,17 @@ async def module_engine(module_database_url: str) -> AsyncIterator[AsyncEngine]:
 @pytest.fixture
 async def own_engine(database_url: str) -> AsyncIterator[AsyncEngine]:
     """An engine of the test's own, for a database of its own."""
-    made = make_engine(database_url, pool_size=20, max_overflow=40)
+    made = as_owner(make_engine(database_url, pool_size=20, max_overflow=40))
     yield made
     await made.dispose()
 
 
 @pytest.fixture
 def engine(request: pytest.FixtureRequest, database_url: str) -> AsyncEngine:
-    """An engine over a migrated database without rows, with as many connections as a race needs."""
+    """An engine over a migrated database without rows, with as many connections as a race needs.
+
+    Units of work stand behind row-level security, as everywhere; what a test reads past them it reads as the owner.
+    """
     name = "own_engine" if request.node.get_closest_marker("own_database") else "module_engine"
     made: AsyncEngine = request.getfixturevalue(name)
     return made

@@ -62,6 +62,7 @@ async def keyed(
         clock=clock or SystemClock(),
         counters=counters or LocalCounters(lambda: 1_000_000.0),
         database_ok=yes,
+        row_security=yes,
     )
     container = compose(Settings(_env_file=None, embedded=True, **settings), parts, "process:one")
     try:

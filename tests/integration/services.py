@@ -112,6 +112,7 @@ class Service:
             models=FakeModels(self.chat_model, self.summarizer, summarizers=fallbacks),
             clock=SystemClock(),
             database_ok=_yes,
+            row_security=_yes,
             streams=streams or LocalTurnStreams(),
         )
         self.container: Container = compose(settings or Settings(), parts, owner)

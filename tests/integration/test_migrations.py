@@ -43,7 +43,8 @@ TABLES = {
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default
-    FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version' ORDER BY 1, 2
+    FROM information_schema.columns WHERE table_schema = 'public'
+    AND table_name NOT IN (SELECT viewname FROM pg_views UNION SELECT 'alembic_version') ORDER BY 1, 2
 """
 INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
 CONSTRAINTS = """

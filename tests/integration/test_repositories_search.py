@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from alembic import command
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Message
@@ -19,8 +19,9 @@ from app.storage.migrations import alembic_config, run_migrations
 from app.storage.repositories import messages as messages_module
 from app.storage.repositories import narrowing, term_keys
 from app.storage.repositories.narrowing import Narrowed
-from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from tests.integration.rows import make_tenant, message, stored, talk
+from tests.servers import as_owner
 
 KETTLE = "The copper kettle whistles in the pantry."
 NOISE = ("Rain again over the harbour today.", "The harbour lights are on.", "Nothing new from the harbour.")
@@ -248,14 +249,34 @@ async def test_at_seqs(begin: UnitOfWorkFactory, tenant: UUID) -> None:
         assert await unit.messages.at_seqs(conversation_id, []) == []
 
 
-async def test_the_index_is_used(begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+async def test_the_index_is_used_behind_row_level_security(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+) -> None:
+    """Through the view alone: of the table itself Postgres would read every row, for fear of what ``@>`` might tell."""
     conversation_id, _ = await conversation_of(begin, tenant, among_noise(40))
     key = term_keys.TermKeys(conversation_id).of_stem("harbour")
-    async with engine.connect() as connection:
-        await connection.execute(text("SET enable_seqscan = off"))
-        statement = text("EXPLAIN SELECT seq FROM messages WHERE term_keys @> ARRAY[CAST(:key AS bigint)]")
-        plan = await connection.execute(statement, {"key": key})
-        assert any("ix_messages_terms" in line for (line,) in plan)
+    plans: dict[str, str] = {}
+    asked: list[str] = []
+
+    def keep(_: object, __: object, statement: str, *___: object) -> None:
+        asked.append(statement)
+
+    event.listen(engine.sync_engine, "before_cursor_execute", keep)
+    async with UnitOfWork(engine, tenant) as unit:
+        await unit.messages.sources(conversation_id, stems=["harbour"], limit=9, neighbours=False)
+        await unit.messages.holding(conversation_id, ["harbour"], stems=["harbour"], limit=9)
+        event.remove(engine.sync_engine, "before_cursor_execute", keep)
+        connection = await unit.session._session.connection()
+        await connection.execute(text("SET LOCAL enable_seqscan = off"))
+        for source in ("message_keys", "messages"):
+            asking = f"EXPLAIN SELECT seq FROM {source} WHERE term_keys @> ARRAY[CAST(:key AS bigint)]"  # noqa: S608
+            statement = text(asking)
+            plans[source] = "\n".join((await connection.execute(statement, {"key": key})).scalars())
+    assert "ix_messages_terms" in plans["message_keys"]
+    assert "ix_messages_terms" not in plans["messages"], "the control: then no view is needed"
+    by_key = [statement for statement in asked if "@>" in statement]
+    assert len(by_key) == 2
+    assert all("FROM message_keys" in statement for statement in by_key)
 
 
 def test_a_key_belongs_to_one_conversation() -> None:
@@ -268,7 +289,7 @@ def test_a_key_belongs_to_one_conversation() -> None:
 async def test_the_migration_makes_the_keys_of_what_is_there(empty_database_url: str) -> None:
     """Down and up again, over more than one batch, with parts, a command and an erased message among them."""
     run_migrations(empty_database_url)
-    engine = make_engine(empty_database_url)
+    engine = as_owner(make_engine(empty_database_url))
     begin = unit_of_work_factory(engine)
     tenant = await make_tenant(begin, "old")
     part = {"type": "text", "text": "Медный чайник"}
@@ -283,7 +304,7 @@ async def test_the_migration_makes_the_keys_of_what_is_there(empty_database_url:
     await engine.dispose()
     await asyncio.to_thread(command.downgrade, alembic_config(empty_database_url), "202611201100")
     await asyncio.to_thread(run_migrations, empty_database_url)
-    engine = make_engine(empty_database_url)
+    engine = as_owner(make_engine(empty_database_url))
     assert await keys_in(engine) == before
     assert (before[4] != [], before[5], before[6], len(before)) == (True, [], [], 1_100)
     assert term_keys.TermKeys(conversation_id).of_stem("чайник") in before[4]

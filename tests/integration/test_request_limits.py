@@ -43,6 +43,7 @@ def composed(begin: UnitOfWorkFactory, **settings: Any) -> Container:
         models=make_models(chosen),
         clock=SystemClock(),
         database_ok=_yes,
+        row_security=_yes,
     )
     return compose(chosen, parts, "process:one")
 

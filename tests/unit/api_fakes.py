@@ -275,6 +275,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         measuring=calls.service("measuring", run=asyncio.Event().wait, text="# none\n"),
         redis_ok=calls._method("redis_ok", default=True),
         database_ok=calls._method("database_ok", default=True),
+        row_security=calls._method("row_security", default=True),
         close=calls._method("close", default=None),
         prepare_models=_nothing,
     )

@@ -888,12 +888,14 @@ async def test_presets(api: World) -> None:
 async def test_health(api: World) -> None:
     async with api.client(key=None) as client:
         assert (await client.get("/healthz")).json() == {"status": "ok"}
-        assert (await client.get("/readyz")).json() == {"status": "ok", "postgres": "ok", "redis": "ok"}
-        api.calls.answers["redis_ok"] = False
+        ready = {"status": "ok", "postgres": "ok", "redis": "ok", "row_security": "on"}
+        assert (await client.get("/readyz")).json() == ready
+        api.calls.answers |= {"redis_ok": False, "row_security": False}
         degraded = await client.get("/readyz")
         api.calls.answers["database_ok"] = False
         away = await client.get("/readyz")
-    assert (degraded.status_code, degraded.json()) == (200, {"status": "degraded", "postgres": "ok", "redis": "away"})
+    assert degraded.status_code == 200
+    assert degraded.json() == {"status": "degraded", "postgres": "ok", "redis": "away", "row_security": "off"}
     assert problem(away) == (503, "dependency_unavailable")
     assert away.headers["retry-after"] == "2"
 

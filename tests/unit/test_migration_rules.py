@@ -15,6 +15,7 @@ import pytest
 from alembic import command
 
 from app.storage.migrations import SCRIPTS, alembic_config
+from app.storage.row_security import protect
 
 SMALL: Final = frozenset({"tenants", "api_keys", "alembic_version"})
 """A handful of rows, whatever the years."""
@@ -92,10 +93,12 @@ def findings(sql: str) -> set[str]:
     made = set(re.findall(r"CREATE (?:UNLOGGED )?TABLE (\w+)", sql)) | SMALL
     locked: set[str] = set()
     found: set[str] = set()
+    is_block = True
     for statement in statements(sql):
         table = _table(statement)
-        if statement in {"BEGIN", "COMMIT"}:
+        if statement in {"BEGIN", "COMMIT"} or (statement.startswith("DO $$") and not is_block):
             locked.clear()
+            is_block = statement == "BEGIN"
         elif _TAKEN_AWAY.search(statement):
             found.add("takes away what the version before uses")
         elif table not in made:
@@ -165,6 +168,10 @@ def test_no_new_revision_locks_for_long_or_breaks_the_version_before() -> None:
         ),
         ("ALTER TABLE turns DROP COLUMN warnings;", "takes away what the version before uses"),
         ("ALTER TABLE turns ADD COLUMN a INT;\nALTER TABLE events ADD COLUMN a INT;", "locks two tables"),
+        (
+            f"{protect('messages')};\n\n{protect('turns')};",
+            "locks two tables",
+        ),
         ("DROP TABLE crashes;", "takes away what the version before uses"),
         ("ALTER TABLE turns RENAME COLUMN warnings TO hints;", "takes away what the version before uses"),
     ],
@@ -186,6 +193,7 @@ def test_control_what_none_may_do_is_found(sql: str, finding: str) -> None:
         COMMIT;
         BEGIN;
         ALTER TABLE turns VALIDATE CONSTRAINT c;""",
+        f"COMMIT;\n\n{protect('messages')};\n\n{protect('turns')};\n\nBEGIN;",
         "UPDATE tenants SET name = 'a';",
         "DROP INDEX ix_old;",
     ],

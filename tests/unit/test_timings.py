@@ -73,6 +73,7 @@ async def test_every_service_gets_those_of_the_settings() -> None:
         models=FakeModels(ScriptedChatModel(), ScriptedSummarizer()),
         clock=SystemClock(),
         database_ok=yes,
+        row_security=yes,
     )
     settings = Settings(lease_seconds=1.5, heartbeat_seconds=0.4, turn_heartbeat_seconds=0.2, sweep_seconds=0.3)
     container = compose(settings, parts, "process:one")

@@ -14,12 +14,15 @@ from sqlalchemy import Connection, event
 from alembic import context
 from app.settings import Settings
 from app.storage import migrations
-from app.storage.database import make_patient_engine
+from app.storage.database import make_patient_engine, role_of
+from app.storage.row_security import DEFAULT_ROLE, provide_role
 from app.storage.tables import TenantScoped
 
 # Any fixed number: two processes that migrate at once take turns.
 MIGRATION_LOCK = 7_430_211_002
 POLL_SECONDS = 0.2
+_CHANGES = "destination_rev"
+"""Of Alembic's options, one that only commands have that change the schema."""
 
 
 def database_url() -> str:
@@ -41,6 +44,11 @@ def migrate(connection: Connection) -> None:
     context.configure(connection=connection, target_metadata=TenantScoped.metadata, transaction_per_migration=True)
     with context.begin_transaction():
         context.run_migrations()
+    role = role_of(database_url())
+    if role is not None and _CHANGES in context.get_context().opts:
+        # Also where the schema is new already: the role may be made today that could not be made before.
+        connection.exec_driver_sql(provide_role(role))
+        connection.commit()
 
 
 async def run() -> None:
@@ -79,6 +87,7 @@ def print_sql() -> None:
     )
     with context.begin_transaction():
         context.run_migrations()
+    context.execute(provide_role(DEFAULT_ROLE))
 
 
 if context.is_offline_mode():

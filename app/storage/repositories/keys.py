@@ -90,7 +90,7 @@ class KeyRepository(Repository):
 
     async def note_use(self, key_ids: Collection[UUID]) -> None:
         """Set when they were last used: now."""
-        await self._session.at_once()
+        self._session.at_once()
         statement = update(ApiKeyRow).where(col(ApiKeyRow.id).in_(key_ids)).values(last_used_at=now())
         await self._session.execute(statement)
 

@@ -10,7 +10,22 @@ from itertools import combinations
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, and_, any_, case, cast, func, literal, select, true
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Text,
+    and_,
+    any_,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    select,
+    table,
+    true,
+)
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -59,7 +74,10 @@ MOST_BYTES: Final = 64_000_000  # of text for one query
 
 _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
-_HOLDER: Final = aliased(MessageRow)  # made once: each one is adapted anew when it is first used
+# The keys of messages, in a view: under row-level security an operator of arrays never reaches its index in the table,
+# since Postgres cannot know that it keeps what it sees to itself. Made once: each alias is adapted when first used.
+_KEYS: Final = table("message_keys", *map(column, ("tenant_id", "conversation_id", "seq", "term_keys")))
+_HOLDER: Final = aliased(MessageRow, _KEYS, adapt_on_names=True)
 _seq = col(MessageRow.seq)
 _SHOWN = (~col(MessageRow.is_command), col(MessageRow.status).not_in(("erased", "superseded")))
 
@@ -111,9 +129,10 @@ class Narrowing:
     async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
         """``MessageRepository.holding``."""
         keys = [self._keys.of_stem(stem) for stem in stems]
-        holders = col(MessageRow.term_keys).op("@>")(literal(keys, _BIGINTS))
+        sought = literal(keys, _BIGINTS)
         if keys:
-            listed = select(_seq).where(self._of, holders).limit(SCANNED)
+            held = col(_HOLDER.term_keys).op("@>")(sought)
+            listed = select(col(_HOLDER.seq)).where(col(_HOLDER.conversation_id) == self._id, held).limit(SCANNED)
             seqs = sorted(await self._session.all(listed), reverse=True)
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
@@ -121,6 +140,7 @@ class Narrowing:
         _, last_seq = await self._size()
         firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
         newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
+        holders = col(MessageRow.term_keys).op("@>")(sought)
         return await self._say(texts, [and_(step, holders) for step in newest] if keys else newest, limit)
 
     async def _say(self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int) -> list[Source]:

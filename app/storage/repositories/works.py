@@ -37,19 +37,19 @@ class WorkRepository(Repository):
             kind=work.kind,
             lease_until=lease_end(seconds),
         )
-        await self._session.at_once()
+        self._session.at_once()
         known = select(CrashRow).where(_of(work.conversation_id))
         return _crashes(await self._session.first(known.add_cte(begun.cte("begun"))))
 
     async def renew(self, work_id: UUID, *, seconds: float) -> None:
         """Prolong the lease; committed at once."""
-        await self._session.at_once()
+        self._session.at_once()
         statement = update(WorkRow).where(col(_row.id) == work_id)
         await self._session.execute(statement.values(lease_until=lease_end(seconds)))
 
     async def end(self, work_ids: Collection[UUID]) -> None:
         """Delete; committed at once."""
-        await self._session.at_once()
+        self._session.at_once()
         await self._session.execute(delete(WorkRow).where(col(_row.id).in_(work_ids)))
 
     async def abandoned(self, *, limit: int) -> list[Work]:

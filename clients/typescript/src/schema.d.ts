@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: b85dfcb26caf9057d8e47a94949ddf415d4b87d0e426da812873cad0d023f796
+// sha256 of openapi.json: e1e4a4f1b523713cfe100b5a6f2a3ae25c93d3a11abffbcaedb53f3ee5571410
 
 export interface paths {
     "/conversations": {
@@ -3867,6 +3867,11 @@ export interface components {
              * @enum {string}
              */
             redis: "ok" | "away";
+            /**
+             * Row Security
+             * @enum {string}
+             */
+            row_security: "on" | "off";
         };
         /**
          * ReasoningItem

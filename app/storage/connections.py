@@ -1,0 +1,88 @@
+"""A connection that says with ``BEGIN``, in one message and so in one round trip, as whom and for whom it acts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+import asyncpg
+import structlog
+from sqlalchemy import event
+from sqlalchemy.engine import Connection as SqlConnection
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.storage import row_security
+
+NOBODY: Final = ""
+"""For whom a transaction acts that no session has begun: it sees no row."""
+_BEGINS: Final = "BEGIN"
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes without types
+    """Of one pool. What is set with ``BEGIN`` ends with the transaction, so that a pooler between loses nothing."""
+
+    limits = ""
+    """Settings of every transaction that the server does not know from the connection's start."""
+    role: str | None = None
+    """Whoever acts, when it is not the user that signed in."""
+    opening = ""
+    """What goes out with the next ``BEGIN``."""
+
+    def act_for(self, tenant_id: UUID | str) -> None:
+        """From the next transaction on, until the connection goes back into the pool."""
+        self.opening = row_security.opening(self.role, tenant_id)
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - the driver's
+        """A driver's transaction begins here."""
+        if not query.startswith(_BEGINS):
+            done: str = await super().execute(query, *args, timeout=timeout)
+            return done
+        try:
+            began: str = await super().execute(f"{query}{self.limits}{self.opening}", timeout=timeout)
+        except BaseException:
+            # It may stand in a transaction that is begun for nobody, or failed: no one must get it after us.
+            self.terminate()
+            raise
+        return began
+
+
+def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
+    """Have each new connection find out whether it may act as the role, and each one that is taken act for nobody."""
+    warned = False
+
+    def look(connection: Any, _record: object) -> None:
+        nonlocal warned
+        driver: TenantConnection = connection.driver_connection
+        driver.limits = limits
+        driver.role, is_protected = connection.run_async(lambda made: standing(made, role))
+        if not is_protected and not warned:
+            warned = True
+            _log.warning("database.no_row_security", role=role, advice=ADVICE)
+
+    def take(connection: Any, _record: object, _proxy: object) -> None:
+        connection.driver_connection.act_for(NOBODY)
+
+    event.listen(engine.sync_engine, "connect", look)
+    event.listen(engine.sync_engine, "checkout", take)
+
+
+ADVICE: Final = "Run `throughline migrate` as the owner of the tables; docs/running.md says more."
+
+
+async def standing(connection: Any, role: str | None) -> tuple[str | None, bool]:
+    """The role if it can be acted as, and whether Postgres then looks at tenants."""
+    # A transaction, for a pooler may give each statement another server.
+    async with connection.transaction():
+        found = await connection.fetchrow(row_security.STANDING, role)
+    if role and found["may_act"]:
+        return role, found["is_protected"]
+    return None, found["is_protected_already"]
+
+
+def act_for(connection: SqlConnection, tenant_id: UUID | str) -> None:
+    """Have a connection that is about to begin a transaction act for a tenant."""
+    driver = connection.connection.driver_connection
+    if isinstance(driver, TenantConnection):
+        driver.act_for(tenant_id)
