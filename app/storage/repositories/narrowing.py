@@ -19,15 +19,12 @@ from sqlalchemy import (
     any_,
     case,
     cast,
-    column,
     func,
     literal,
     select,
-    table,
     true,
 )
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
-from sqlalchemy.orm import aliased
 from sqlmodel import col
 
 from app.core.context.tools import OWN
@@ -35,6 +32,7 @@ from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source
 from app.core.text.token_counts import weigh
+from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import MessageRow
@@ -74,10 +72,6 @@ MOST_BYTES: Final = 64_000_000  # of text for one query
 
 _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
-# The keys of messages, in a view: under row-level security an operator of arrays never reaches its index in the table,
-# since Postgres cannot know that it keeps what it sees to itself. Made once: each alias is adapted when first used.
-_KEYS: Final = table("message_keys", *map(column, ("tenant_id", "conversation_id", "seq", "term_keys")))
-_HOLDER: Final = aliased(MessageRow, _KEYS, adapt_on_names=True)
 _seq = col(MessageRow.seq)
 _SHOWN = (~col(MessageRow.is_command), col(MessageRow.status).not_in(("erased", "superseded")))
 
@@ -131,8 +125,8 @@ class Narrowing:
         keys = [self._keys.of_stem(stem) for stem in stems]
         sought = literal(keys, _BIGINTS)
         if keys:
-            held = col(_HOLDER.term_keys).op("@>")(sought)
-            listed = select(col(_HOLDER.seq)).where(col(_HOLDER.conversation_id) == self._id, held).limit(SCANNED)
+            held = col(HOLDER.term_keys).op("@>")(sought)
+            listed = select(col(HOLDER.seq)).where(col(HOLDER.conversation_id) == self._id, held).limit(SCANNED)
             seqs = sorted(await self._session.all(listed), reverse=True)
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
@@ -189,9 +183,9 @@ class Narrowing:
         keys = func.unnest(firsts, seconds).table_valued("first", "second", name="wanted", with_ordinality="place")
         wanted = keys.render_derived()
         holds = (
-            select(col(_HOLDER.seq))
-            .where(col(_HOLDER.conversation_id) == self._id)
-            .where(col(_HOLDER.term_keys).op("@>")(array([wanted.c.first, wanted.c.second])))
+            select(col(HOLDER.seq))
+            .where(col(HOLDER.conversation_id) == self._id)
+            .where(col(HOLDER.term_keys).op("@>")(array([wanted.c.first, wanted.c.second])))
             .limit(COMMON)
             .correlate(wanted)
         )

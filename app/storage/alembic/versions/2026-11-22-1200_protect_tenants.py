@@ -39,10 +39,10 @@ TABLES = (
 
 
 def upgrade() -> None:
-    # It looks at the tenant itself, and with the rights of its owner: that leaves the index of arrays usable.
+    # It looks at the tenant itself, and with the rights of its owner: that leaves the indexes of arrays usable.
     op.execute(f"""
         CREATE OR REPLACE VIEW message_keys AS
-        SELECT tenant_id, conversation_id, seq, term_keys FROM messages WHERE {SEEN}
+        SELECT tenant_id, conversation_id, seq, term_keys, call_ids, result_ids FROM messages WHERE {SEEN}
     """)  # noqa: S608 - our own constant
     with op.get_context().autocommit_block():
         for table in TABLES:
