@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.devserver import EmbeddedServers, Endpoints
 from app.devserver.processes import ServerProcess
-from tests.acceptance.service import SHORT_TIMINGS, Process, until
+from tests.acceptance.service import SHORT_TIMINGS, Process, children_of, until
 from tests.acceptance.talk import BACKGROUND, WINDOW, Json, Listener, Talk, good, read_events
 from tests.gemini_server import Gemini, Kind
 from tests.servers import execute_sql, with_database
@@ -74,6 +74,11 @@ class OwnServers:
 
     def thaw(self, name: ServerName) -> None:
         os.kill(self._process(name).pid, signal.SIGCONT)
+
+    def pids(self, name: ServerName) -> list[int]:
+        """The server's process and its children."""
+        own = self._process(name).pid
+        return [own, *children_of(own)]
 
     def revive(self) -> None:
         """Start what was killed; it answers."""
