@@ -1,7 +1,7 @@
 """A module run with a clock that can be set: ``python -m bench.chaos.clocked MODULE ARGUMENTS…``.
 
-The processes of a campaign run under it. The clock of the service (``SystemClock.now``) is off by as many seconds as the
-file holds that ``CHAOS_CLOCK`` names; times of the database, waiting and monotonic times stay as they are.
+The processes of a campaign run under it. The clock of the service (``SystemClock.now``) is off by as many seconds as
+the file holds that ``CHAOS_CLOCK`` names; times of the database, waiting and monotonic times stay as they are.
 """
 
 from __future__ import annotations

@@ -111,7 +111,9 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
             _node(folder / name, links, servers.endpoints, f"http://127.0.0.1:{model}", number)
             for number, name in enumerate(NODES)
         )
-        ports = [links.open(link, node.url.replace("http", "tcp")) for link, node in zip(CLIENT_LINKS, nodes, strict=True)]
+        ports = [
+            links.open(link, node.url.replace("http", "tcp")) for link, node in zip(CLIENT_LINKS, nodes, strict=True)
+        ]
         front = Front(folder, tuple(f"http://127.0.0.1:{port}" for port in ports))
         cluster = Cluster(servers=servers, nodes=nodes, front=front, links=links, gemini=gemini)
         try:
@@ -137,5 +139,3 @@ def _node(folder: Path, links: Links, servers: Endpoints, gemini_url: str, numbe
         redis_url=f"redis://127.0.0.1:{broker_port}/0",
         gemini_url=gemini_url,
     )
-
-

@@ -164,7 +164,7 @@ def _whole(answer: httpx.Response) -> Json:
 
 
 def check(answer: httpx.Response) -> None:
-    """Raise what an answer is unless it is a success: ``RefusedError``, or ``BrokenError`` for what is nobody's JSON."""
+    """Raise ``RefusedError`` for a problem, and ``BrokenError`` for what is no answer of the service."""
     if not answer.is_success:
         answer.read()
         try:

@@ -29,7 +29,7 @@ Act = Callable[[Fault], None]
 
 
 class Conductor:
-    """Plays a plan over a cluster, and starts again what died without being in the plan, as ``throughline run`` does."""
+    """Plays a plan over a cluster, and starts again what died by itself, as ``throughline run`` does."""
 
     def __init__(self, cluster: Cluster, now: Callable[[], float]) -> None:
         self._cluster = cluster

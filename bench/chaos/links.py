@@ -1,4 +1,4 @@
-"""The ways between clients, processes and servers: each through a proxy that can be slowed, cut, closed and silenced."""
+"""The ways between clients, processes and servers: each through a proxy that can be slowed, cut and closed."""
 
 from __future__ import annotations
 
