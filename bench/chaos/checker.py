@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from app.core.text.served_text import as_data
 from bench.chaos.log import Answer, Log, Read, Said, Shown, Span
 from bench.chaos.rows import Conversation, Message
 
@@ -271,7 +272,7 @@ def reads_whole(campaign: Campaign) -> Iterator[str]:
 
 
 def tails_verbatim(campaign: Campaign) -> Iterator[str]:
-    """What a context has of the history is there word for word; what no state covers is all there."""
+    """What a context has of the history is there word for word (decision 0023); what no state covers is all there."""
     for read in campaign.log.reads:
         if read.is_context:
             yield from _tail_wrong(read, campaign.by_id[read.conversation])
@@ -301,7 +302,9 @@ def _tail_wrong(read: Read, conversation: Conversation) -> Iterator[str]:
 
 
 def _verbatim(shown: Shown, message: Message) -> bool:
-    return message.status in _NOT_SERVED or shown.has_parts or shown.content == message.content
+    if message.status in _NOT_SERVED or shown.has_parts:
+        return True
+    return shown.content == message.content or shown.content == as_data(message.content)
 
 
 def erased_stays_erased(campaign: Campaign) -> Iterator[str]:
