@@ -17,7 +17,6 @@ from bench.chaos.cluster import Cluster
 from bench.chaos.log import Span
 from bench.chaos.plan import BROKER, DATABASE, NODES, Fault
 from tests.acceptance.chaos import ServerName, pool_children
-from tests.acceptance.service import until
 from tests.gemini_server import Kind
 
 FULL: Final = 65_536
@@ -226,10 +225,3 @@ def _server(target: str) -> ServerName | None:
     if target == "PostgreSQL":
         return "PostgreSQL"
     return "Valkey" if target == "Valkey" else None
-
-
-def wait_ready(cluster: Cluster) -> None:
-    """Return once every process does its work again."""
-    for process in cluster.processes.values():
-        until(lambda process=process: process.alive, what=process.name)  # type: ignore[misc]
-        process.wait_ready()
