@@ -54,6 +54,8 @@ class Conductor:
         }
         """What brings a kind about, and what takes it back."""
         self.spans: list[Span] = []
+        self.ending: set[str] = set()
+        """What was asked to end and has not ended yet."""
         self.revived: list[str] = []
         """What died by itself and was started again."""
 
@@ -105,7 +107,9 @@ class Conductor:
             if name not in self._down and not process.alive:
                 process.kill()  # what is left of its group
                 process.start(wait=False)
-                self.revived.append(name)
+                if name not in self.ending:
+                    self.revived.append(name)
+                self.ending.discard(name)
         if not self._down & {DATABASE, BROKER}:
             self._revive_servers()
 
@@ -116,16 +120,14 @@ class Conductor:
         if (server := _server(fault.target)) is not None:
             self._cluster.servers.kill(server)
         else:
+            self.ending.add(fault.target)
             process = self._cluster.processes[fault.target]
             process.signal(signal.SIGKILL)
             process.kill()
 
     def _revive(self, fault: Fault) -> None:
+        """Who supervises starts it again."""
         self._down.discard(fault.target)
-        if _server(fault.target) is None:
-            self._cluster.processes[fault.target].start(wait=False)
-        else:
-            self._revive_servers()
 
     def _revive_servers(self) -> None:
         """Start those that are dead, if any; one that cannot start yet is tried again."""
@@ -137,8 +139,9 @@ class Conductor:
             os.kill(child, signal.SIGKILL)
 
     def _restart(self, fault: Fault) -> None:
-        self._cluster.processes[fault.target].stop()
-        self._cluster.processes[fault.target].start(wait=False)
+        """Asked to end; it is started again when it has."""
+        self.ending.add(fault.target)
+        self._cluster.processes[fault.target].signal(signal.SIGTERM)
 
     def _freeze(self, fault: Fault) -> None:
         self._signal(fault.target, signal.SIGSTOP)

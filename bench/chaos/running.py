@@ -12,7 +12,7 @@ from bench.chaos import doors
 from bench.chaos.checker import STUCK_SECONDS, check
 from bench.chaos.checker import Campaign as Checked
 from bench.chaos.clients import PAGE, Campaign, Client, Keeper, Writer, shown_context, shown_messages
-from bench.chaos.cluster import Cluster, running_cluster
+from bench.chaos.cluster import Cluster, running_cluster, wait_ready
 from bench.chaos.faults import Conductor
 from bench.chaos.log import Followed, Log
 from bench.chaos.plan import Fault
@@ -44,6 +44,9 @@ def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str],
             conductor.keep(STUCK_SECONDS / 4, lambda: _all_told(books, talks, followers))
             log.followed += [_followed(number, one) for number, one in enumerate(followers)]
         log.spans += conductor.spans
+        for name in conductor.ending:
+            log.defect(f"{name} was asked to end and did not")
+        wait_ready(cluster)
         _read_at_rest(cluster, talks, campaign)
         conversations = [read_conversation(books, talk.id) for talk in talks]
         _keep_logs(cluster, log, seed)
