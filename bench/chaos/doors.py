@@ -17,6 +17,8 @@ from bench.chaos.log import Answer, Json
 from tests.acceptance.talk import END, STREAM, Talk, read_events
 
 MODEL: Final = "throughline"
+OVERTAKEN: Final = "conversation_moved_on"
+"""Says that a message whose turn failed is stored, and that a later turn's reply answered it with its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +179,9 @@ def check(answer: httpx.Response) -> None:
 def _refusal(status: int, problem: Any) -> RefusedError:
     """The problem of ours, or OpenAI's error."""
     error = problem.get("error") or problem
-    retryable = error.get("retryable", status >= 500 or status in {409, 429})
-    return RefusedError(status, str(error.get("code")), retryable=bool(retryable))
+    code = str(error.get("code"))
+    retryable = error.get("retryable", status >= 500 or (status in {409, 429} and code != OVERTAKEN))
+    return RefusedError(status, code, retryable=bool(retryable))
 
 
 def _turn(body: Json, pieces: str | None = None) -> Answer:

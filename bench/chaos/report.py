@@ -42,6 +42,7 @@ class Outcome:
         return {
             "acknowledged messages": str(len(acknowledged)),
             "of them after more than one try": str(sum(one.tries > 1 for one in acknowledged)),
+            "not answered, for a later turn was first": str(sum(one.refused is not None for one in log.said)),
             "sent again afterwards": str(sum(len(one.answers) > 1 for one in log.said)),
             "turns": str(sum(len(one.turns) for one in rows)),
             "compactions applied": str(compactions["applied"]),
