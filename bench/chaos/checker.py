@@ -82,11 +82,11 @@ def _commands_lost(campaign: Campaign) -> Iterator[str]:
     for one in campaign.log.compacted:
         rows = {row.id: row for row in campaign.by_id[one.conversation].compactions}
         row = rows.get(one.compaction_id or "")
-        if one.answered_at is not None and (row is None or row.status != one.status):
+        if one.compaction_id is not None and (row is None or row.status != one.status):
             yield f"compaction {one.compaction_id} was acknowledged as {one.status} and is {row}"
     for restored in campaign.log.restored:
         versions = {state.version for state in campaign.by_id[restored.conversation].states}
-        if restored.answered_at is not None and restored.made not in versions:
+        if restored.made is not None and restored.made not in versions:
             yield f"version {restored.made} was acknowledged by a restore and is not there"
 
 
@@ -321,8 +321,9 @@ def nothing_stuck(campaign: Campaign) -> Iterator[str]:
     for said in log.said:
         if said.refused is None:
             yield from _stuck(f"{said.client} ({said.door})", said.asked_at, said.answered_at, log)
-    for erased in log.erased:
-        yield from _stuck("an erasure", erased.asked_at, erased.answered_at, log)
+    for what, asked in (("an erasure", log.erased), ("a restore", log.restored), ("a compaction", log.compacted)):
+        for one in asked:
+            yield from _stuck(what, one.asked_at, one.answered_at, log)
     for conversation in campaign.conversations:
         for row in conversation.compactions:
             if row.status in IN_FLIGHT:

@@ -22,6 +22,8 @@ PAUSE: Final = (0.1, 0.5)
 REPEATED: Final = 0.15
 """Of the requests: these are sent again after they were acknowledged."""
 PAGE: Final = 100
+NO_SUMMARY: Final = frozenset({"summarizer_failed", "empty_summary"})
+"""What a compaction came to stays under its key."""
 
 
 class Campaign:
@@ -74,8 +76,13 @@ class Client(threading.Thread):
         self._http.close()
         self._http = self._front.client()
 
-    def persist(self, work: Callable[[], Any], conversation: str) -> Any:
+    def persist(self, work: Callable[[], Any], conversation: str, final: frozenset[str] = frozenset()) -> Any:
         """What the work comes to, however often it has to be tried. ``None``: time was over before.
+
+        Args:
+            work: One try.
+            conversation: Whose; it is taken back where it was set aside.
+            final: Codes that are an answer, though another request may do better.
 
         Raises:
             RefusedError: For good.
@@ -88,7 +95,7 @@ class Client(threading.Thread):
             except RefusedError as refused:
                 if refused.code == "conversation_set_aside":
                     self._release(conversation)
-                elif not refused.retryable:
+                elif refused.code in final or not refused.retryable:
                     raise
             self._campaign.over.wait(RETRY_SECONDS)
         return None
@@ -134,9 +141,11 @@ class Writer(Client):
         try:
             answer: Answer | None = self.persist(lambda: self._try(said), said.conversation)
         except RefusedError as refused:
-            said.refused = refused.code
-            if refused.code != OVERTAKEN:
+            if said.answered_at is not None:
+                self._campaign.log.defect(f"{said.door}: what was acknowledged was refused when sent again: {refused}")
+            elif refused.code != OVERTAKEN:
                 self._campaign.log.defect(f"{said.door}: a message was refused: {refused}")
+            said.refused = refused.code
             return False
         if answer is None:
             return False
@@ -186,7 +195,7 @@ class Keeper(Client):
         self._campaign.log.compacted.append(note)
         body = self._post(f"/conversations/{conversation}/compact", {})
         if body is not None:
-            note.compaction_id, note.status = body["id"], body["status"]
+            note.compaction_id, note.status = body.get("id"), body["status"]
             note.answered_at = self._campaign.now()
 
     def _restore(self, conversation: str) -> None:
@@ -198,7 +207,7 @@ class Keeper(Client):
         self._campaign.log.restored.append(note)
         body = self._post(f"/conversations/{conversation}/restore", {"state_version": version})
         if body is not None:
-            note.answered_at, note.made = self._campaign.now(), body["state_version"]
+            note.answered_at, note.made = self._campaign.now(), body.get("state_version")
 
     def _erase(self, conversation: str) -> None:
         log = self._campaign.log
@@ -237,14 +246,14 @@ class Keeper(Client):
         return found
 
     def _post(self, path: str, body: Json) -> Json | None:
-        """Under one key until it is answered; a refusal for good is an answer too."""
+        """Under one key until it is answered; a refusal for good is an answer too, with its code as ``status``."""
         key = {"Idempotency-Key": f"keeper-{self._number}"}
         try:
             found: Json | None = self.persist(
-                lambda: _checked(self._http.post(path, json=body, headers=key)), path.split("/")[2]
+                lambda: _checked(self._http.post(path, json=body, headers=key)), path.split("/")[2], NO_SUMMARY
             )
-        except RefusedError:
-            return None
+        except RefusedError as refused:
+            return {"status": refused.code}
         return found
 
 

@@ -54,7 +54,7 @@ class Outcome:
             "events told to followers": str(sum(len(one.events) for one in log.followed)),
             "longest wait for an acknowledgement, s": f"{longest:.1f}",
             "at rest after the last fault, s": f"{self.settled_after:.1f}",
-            "processes that ended by themselves": str(len(self.revived)),
+            "processes that ended by themselves": ", ".join(self.revived) or "0",
         }
 
 

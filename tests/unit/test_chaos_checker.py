@@ -205,6 +205,7 @@ PLANTED: list[tuple[str, Plant]] = [
     ("nothing is stuck", told(lambda noted: setattr(noted.said[4], "answered_at", None))),
     ("nothing is stuck", told(lambda noted: setattr(noted.said[0], "answered_at", 67.0))),
     ("nothing is stuck", told(lambda noted: setattr(noted.erased[0], "answered_at", None))),
+    ("nothing is stuck", told(lambda noted: setattr(noted.compacted[0], "answered_at", None))),
     ("nothing is stuck", rows(compactions=with_(1, status="running"))),
     ("nothing is stuck", rows(turns=with_(1, status="running"))),
     ("no client is told what it should not be", told(lambda noted: noted.defect("a client ended"))),
