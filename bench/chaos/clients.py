@@ -162,9 +162,15 @@ class Keeper(Client):
     """Compacts, restores, erases and reads."""
 
     def __init__(
-        self, talks: list[Talk], followers: list[FaithfulFollower], campaign: Campaign, front: Front, seed: str
+        self,
+        name: str,
+        talks: list[Talk],
+        followers: list[FaithfulFollower],
+        campaign: Campaign,
+        front: Front,
+        seed: str,
     ) -> None:
-        super().__init__("keeper", campaign, front, seed)
+        super().__init__(name, campaign, front, seed)
         self._talks, self._followers = talks, followers
         self._number = 0
 
@@ -174,7 +180,7 @@ class Keeper(Client):
         talk = self._drawn.choice(self._talks)
         act = self._drawn.choices(
             [self._read, self._read_context, self._compact, self._restore, self._erase, self._drop_a_stream],
-            [4, 4, 2, 1, 1, 1],
+            [3, 3, 2, 2, 1, 1],
         )[0]
         act(talk.id)
 
@@ -247,7 +253,7 @@ class Keeper(Client):
 
     def _post(self, path: str, body: Json) -> Json | None:
         """Under one key until it is answered; a refusal for good is an answer too, with its code as ``status``."""
-        key = {"Idempotency-Key": f"keeper-{self._number}"}
+        key = {"Idempotency-Key": f"{self.name}-{self._number}"}
         try:
             found: Json | None = self.persist(
                 lambda: _checked(self._http.post(path, json=body, headers=key)), path.split("/")[2], NO_SUMMARY

@@ -22,6 +22,7 @@ from tests.acceptance.chaos import Books, FaithfulFollower
 from tests.acceptance.talk import WINDOW, Talk
 
 TALKS: Final = 3
+KEEPERS: Final = 2
 FOLDER: Final = Path(".data") / "bench" / "chaos"
 """Where the log of a campaign goes, under the current folder."""
 
@@ -71,7 +72,9 @@ def clients_of(
         talk = talks[number % len(talks)]
         client = f"writer {number + 1}"
         clients.append(Writer(client, name, door, talk, campaign, cluster.front, f"{seed} {client}"))
-    clients.append(Keeper(list(talks), list(followers), campaign, cluster.front, f"{seed} keeper"))
+    for number in range(KEEPERS):
+        keeper = f"keeper {number + 1}"
+        clients.append(Keeper(keeper, list(talks), list(followers), campaign, cluster.front, f"{seed} {keeper}"))
     return clients
 
 
