@@ -23,7 +23,7 @@ REPEATED: Final = 0.15
 """Of the requests: these are sent again after they were acknowledged."""
 PAGE: Final = 100
 NO_SUMMARY: Final = frozenset({"summarizer_failed", "empty_summary"})
-"""What a compaction came to stays under its key."""
+"""A compaction that a model fails is over for its client; one that another change overtook is tried again."""
 
 
 class Campaign:

@@ -39,9 +39,11 @@ class Conductor:
         """(when it is taken back, the fault, when it began)."""
         self._acts: Mapping[str, tuple[Act, Act]] = {
             "kill -9": (self._kill, self._revive),
+            "kill -9 of a server": (self._kill, self._revive),
             "kill -9 of the pool": (self._kill_pool, _nothing),
             "restart": (self._restart, _nothing),
             "freeze": (self._freeze, self._thaw),
+            "freeze of a server": (self._freeze, self._thaw),
             "flush": (self._flush, _nothing),
             "full memory": (self._fill_memory, self._free_memory),
             "full disk": (self._fill_disk, self._free_disk),

@@ -36,10 +36,12 @@ class Shape:
 
 
 SHAPES: Final[Mapping[str, Shape]] = {
-    "kill -9": Shape(targets=(*APIS, *WORKERS, DATABASE, BROKER), seconds=_DOWN),
+    "kill -9": Shape(targets=(*APIS, *WORKERS), seconds=_DOWN),
+    "kill -9 of a server": Shape(targets=(DATABASE, BROKER), seconds=_DOWN),
     "kill -9 of the pool": Shape(targets=WORKERS, seconds=_INSTANT),
     "restart": Shape(targets=(*APIS, *WORKERS), seconds=_INSTANT),
-    "freeze": Shape(targets=(*APIS, *WORKERS, DATABASE, BROKER), seconds=_SILENT),
+    "freeze": Shape(targets=(*APIS, *WORKERS), seconds=_SILENT),
+    "freeze of a server": Shape(targets=(DATABASE, BROKER), seconds=_SILENT),
     "flush": Shape(targets=(BROKER,), seconds=_INSTANT),
     "full memory": Shape(targets=(BROKER,), seconds=_SILENT),
     "full disk": Shape(targets=(DATABASE,), seconds=_DOWN),
