@@ -23,6 +23,8 @@ FULL: Final = 65_536
 """Bytes up to which files may still be written on a full disk: the log of the database, and most tables, are beyond."""
 MISBEHAVIOUR: Final = ("model hangs", "model lies", "model breaks off", "model refuses")
 _TICK: Final = 0.1
+_LOOK: Final = 1.0
+"""Between two looks at what is starting."""
 
 Act = Callable[[Fault], None]
 
@@ -58,6 +60,9 @@ class Conductor:
         self.spans: list[Span] = []
         self.ending: set[str] = set()
         """What was asked to end and has not ended yet."""
+        self._starting: dict[str, float] = {}
+        """What was started again and does not answer yet, and when it went."""
+        self._looked_at = 0.0
         self.revived: list[str] = []
         """What died by itself and was started again."""
 
@@ -77,6 +82,11 @@ class Conductor:
         """Take back whatever still holds, at once."""
         self._heal(float("inf"))
         self._supervise()
+
+    @property
+    def started(self) -> bool:
+        """Whether every process that was started again answers."""
+        return not self._starting and not self.ending
 
     def keep(self, seconds: float, done: Callable[[], bool]) -> None:
         """Watch over the processes until something is done, at most so long."""
@@ -109,11 +119,22 @@ class Conductor:
             if name not in self._down and not process.alive:
                 process.kill()  # what is left of its group
                 process.start(wait=False)
+                self._starting[name] = self._now()
                 if name not in self.ending:
                     self.revived.append(name)
                 self.ending.discard(name)
         if not self._down & {DATABASE, BROKER}:
             self._revive_servers()
+        if self._starting and self._now() > self._looked_at + _LOOK:
+            self._note_started()
+
+    def _note_started(self) -> None:
+        """A process is away until it answers: on a busy machine that takes longer than the fault itself."""
+        for name, began in tuple(self._starting.items()):
+            if name not in self._down and self._cluster.processes[name].ready:
+                del self._starting[name]
+                self.spans.append(Span(fault=f"{name} starts", began_at=began, ended_at=self._now()))
+        self._looked_at = self._now()
 
     # Processes and servers.
 

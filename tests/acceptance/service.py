@@ -135,6 +135,11 @@ class Process:
         if wait:
             self.wait_ready()
 
+    @property
+    def ready(self) -> bool:
+        """Whether it does its work."""
+        return self.alive and self._ready(self)
+
     def wait_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not self._ready(self):
