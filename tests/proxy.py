@@ -24,6 +24,12 @@ class RedisProxy:
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.connections = 0
+        self.delay = 0.0
+        """Seconds for which every piece is held back, both ways."""
+
+    @property
+    def port(self) -> int:
+        return self._port
 
     @property
     def url(self) -> str:
@@ -45,7 +51,7 @@ class RedisProxy:
 
     def cut(self) -> None:
         """Reset every connection; the next one is treated by the mode."""
-        for writer in self._writers:
+        for writer in tuple(self._writers):
             writer.transport.abort()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -65,22 +71,23 @@ class RedisProxy:
             return
         back, forth = await self._connect()
         with contextlib.closing(forth):
-            tasks = {asyncio.ensure_future(_pump(reader, forth)), asyncio.ensure_future(_pump(back, writer))}
+            tasks = {asyncio.ensure_future(self._pump(reader, forth)), asyncio.ensure_future(self._pump(back, writer))}
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            if self.delay:
+                await asyncio.sleep(self.delay)
+            writer.write(data)
+            await writer.drain()
+
     async def _connect(self) -> Stream:
         if self._target.scheme == "unix":
             return await asyncio.open_unix_connection(self._target.path)
         return await asyncio.open_connection(self._target.hostname, self._target.port)
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65_536):
-        writer.write(data)
-        await writer.drain()
 
 
 async def _swallow(reader: asyncio.StreamReader) -> None:

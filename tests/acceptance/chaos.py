@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.devserver import EmbeddedServers, Endpoints
 from app.devserver.processes import ServerProcess
-from tests.acceptance.service import SHORT_TIMINGS, Process, until
+from tests.acceptance.service import SHORT_TIMINGS, Process, children_of, until
 from tests.acceptance.talk import BACKGROUND, WINDOW, Json, Listener, Talk, good, read_events
 from tests.gemini_server import Gemini, Kind
 from tests.servers import execute_sql, with_database
@@ -74,6 +74,11 @@ class OwnServers:
 
     def thaw(self, name: ServerName) -> None:
         os.kill(self._process(name).pid, signal.SIGCONT)
+
+    def pids(self, name: ServerName) -> list[int]:
+        """The server's process and its children."""
+        own = self._process(name).pid
+        return [own, *children_of(own)]
 
     def revive(self) -> None:
         """Start what was killed; it answers."""
@@ -243,7 +248,7 @@ class FaithfulFollower(Listener):
 
     def __init__(self, talk: Talk) -> None:
         super().__init__()
-        self._talk = talk
+        self.talk = talk
         self._socket: socket.socket | None = None
         self.connections = 0
         """Streams that were answered."""
@@ -259,19 +264,19 @@ class FaithfulFollower(Listener):
 
     def check(self, books: Books) -> None:
         """Everything was heard once, in order."""
-        numbers = [event["number"] for event in books.events(self._talk)]
+        numbers = [event["number"] for event in books.events(self.talk)]
         self.wait_for(lambda events: len(events) >= len(numbers), what=f"{len(numbers)} events")
         assert self.numbers() == numbers == list(range(1, len(numbers) + 1))
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            with contextlib.suppress(httpx.HTTPError, httpx.StreamError, OSError), self._talk.service.client() as http:
+            with contextlib.suppress(httpx.HTTPError, httpx.StreamError, OSError), self.talk.service.client() as http:
                 self._follow(http)
             self._closing.wait(RETRY_SECONDS)
 
     def _follow(self, http: httpx.Client) -> None:
         headers = {"Last-Event-ID": self.events[-1]["id"]} if self.events else {}
-        with http.stream("GET", self._talk.path("/events"), headers=headers) as response:
+        with http.stream("GET", self.talk.path("/events"), headers=headers) as response:
             if not response.is_success:
                 return
             self._socket = response.extensions["network_stream"].get_extra_info("socket")

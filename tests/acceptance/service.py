@@ -67,6 +67,15 @@ def eventful(log: str) -> str:
     return "\n".join(line for line in log.splitlines() if not _UNEVENTFUL.search(line))[-LOG_TAIL:]
 
 
+def children_of(pid: int) -> list[int]:
+    """Processes that a process has started; none where it has just ended."""
+    found: list[int] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
 class Process:
     """One process of the service, in a process group of its own."""
 
@@ -113,8 +122,7 @@ class Process:
     @property
     def children(self) -> list[int]:
         """Pool children of the worker; none for the API."""
-        tasks = Path(f"/proc/{self.pid}/task")
-        return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+        return children_of(self.pid)
 
     def start(self, *, wait: bool = True) -> None:
         """Start, and wait until it does its work."""
@@ -126,6 +134,11 @@ class Process:
             )
         if wait:
             self.wait_ready()
+
+    @property
+    def ready(self) -> bool:
+        """Whether it does its work."""
+        return self.alive and self._ready(self)
 
     def wait_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -188,7 +201,7 @@ class Service:
         self.settings = settings
         self._port = unused_port()
         env = {**os.environ, **self.environment, "PORT": str(self._port), **settings}
-        commands = Commands.of(Settings(_env_file=None, host="127.0.0.1", port=self._port))
+        commands = self._commands(Settings(_env_file=None, host="127.0.0.1", port=self._port))
         self.api = Process("api", commands.api, env, folder, self._api_ready)
         self.worker = Process("worker", commands.worker, env, folder, _worker_ready)
 
@@ -212,6 +225,10 @@ class Service:
             "NO_COLOR": "1",
             **SHORT_TIMINGS,
         }
+
+    def _commands(self, settings: Settings) -> Commands:
+        """What the two processes are started by."""
+        return Commands.of(settings)
 
     @property
     def processes(self) -> tuple[Process, ...]:

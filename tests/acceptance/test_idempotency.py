@@ -9,6 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from tests.acceptance.chaos import HELD
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, Json, good, lines, refused
@@ -124,6 +125,27 @@ def test_a_failed_turn_is_taken_up_again(
     done = talk.chat("Once.", idempotency_key=key)
     assert done["message"]["id"] == problem["message_id"]
     assert talk.history() == [done["message"], done["reply"]]
+
+
+def test_a_compaction_that_came_to_nothing_is_tried_again_under_its_key(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str
+) -> None:
+    talk = start_talk(gemini_service, policy=MANUAL)
+    talk.batch(lines(30))
+    gemini.script("compaction", HELD)
+    with ThreadPoolExecutor(1) as client:
+        overtaken = client.submit(talk.post, "/compact", idempotency_key=key)
+        gemini.wait_for("compaction")
+        talk.http.delete(talk.path(f"/messages/{talk.history()[0]['id']}"))
+        gemini.release()
+        assert refused(overtaken.result(20), 409, "conflict")["retryable"]
+    gemini.script("compaction", default="error_400")
+    assert refused(talk.post("/compact", idempotency_key=key), 502, "summarizer_failed")["retryable"]
+    gemini.script("compaction", default="honest")
+    done = good(talk.post("/compact", idempotency_key=key))
+    assert done["status"] == "applied"
+    assert good(talk.post("/compact", idempotency_key=key)) == done
+    assert [row["status"] for row in talk.compactions()] == ["superseded", "failed", "applied"]
 
 
 def test_fifty_at_once_store_one_message(offline: Service, start_talk: StartTalk, key: str) -> None:

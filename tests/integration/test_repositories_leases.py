@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Conversation, Quiet, Usage
-from app.core.model.errors import ConflictError, NotFoundError
+from app.core.model.errors import NotFoundError
 from app.core.model.records import MAX_CLAIMS, ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.ids import new_id
@@ -519,5 +520,22 @@ class TestKeys:
             assert await unit.keys.tenant_by_name("nobody") is None
             await unit.keys.add_tenant(mine, "renamed")
             assert await unit.keys.tenant_by_name("mine") == mine
-            with pytest.raises(ConflictError):
-                await unit.keys.add_tenant(uuid4(), "mine")
+            await unit.keys.add_tenant(uuid4(), "mine")
+            assert await unit.keys.tenant_by_name("mine") == mine
+
+    async def test_a_tenant_that_two_processes_make_at_once_is_one(self, begin: UnitOfWorkFactory) -> None:
+        async def make(tenant_id: UUID) -> UUID | None:
+            async with begin(None) as unit:
+                await unit.keys.add_tenant(tenant_id, "ours")
+                found = await unit.keys.tenant_by_name("ours")
+                await unit.commit()
+                return found
+
+        first = uuid4()
+        async with begin(None) as unit:
+            await unit.keys.add_tenant(first, "ours")
+            second = asyncio.create_task(make(uuid4()))
+            done, _ = await asyncio.wait([second], timeout=0.2)
+            assert not done, "it waits for the first"
+            await unit.commit()
+        assert await second == first

@@ -27,10 +27,10 @@ class KeyRepository(Repository):
     """Tenants and API keys; ``by_hash`` works without a tenant."""
 
     async def add_tenant(self, tenant_id: UUID, name: str) -> None:
-        """Insert unless it exists. Raises ``ConflictError`` when another tenant has the name."""
+        """Insert unless it exists, or another has the name; one that is just being made is waited for."""
         self._check_tenant(tenant_id)
         statement = insert(TenantRow).values(tenant_id=tenant_id, name=name)
-        await self._session.execute(statement.on_conflict_do_nothing(index_elements=["tenant_id"]))
+        await self._session.execute(statement.on_conflict_do_nothing())
 
     async def tenant_by_name(self, name: str) -> UUID | None:
         """The tenant's id."""

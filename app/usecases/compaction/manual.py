@@ -35,6 +35,8 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 RETRY_AFTER = 5.0
+WITHOUT_EFFECT = FAILURES | {"superseded"}
+"""What a call that waits is refused for: nothing was changed, and it may be tried again, under its key too."""
 WHOLE = 10**12  # tokens: a preview shows the whole, not its first chunk
 
 
@@ -160,7 +162,8 @@ class ManualCompaction:
             before = await done_before(uow, idem, shell.clock.now())
             if before is not None:
                 row = await uow.compactions.get(UUID(before["compaction_id"]))
-                return _Found(row=row, mine=False, joins=True, joined=before["joined"])
+                if not (asked.wait and row.status in WITHOUT_EFFECT):
+                    return _Found(row=row, mine=False, joins=True, joined=before["joined"])
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
             request = await _request(uow, resolved, asked)
             own = await self._own_row(uow, resolved, request, asked)

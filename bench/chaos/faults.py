@@ -1,0 +1,253 @@
+"""Bringing faults about and taking them back, in the thread that started the servers: they end with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import redis
+
+from app.devserver import EmbeddedError
+from bench.chaos.cluster import Cluster
+from bench.chaos.log import Span
+from bench.chaos.plan import BROKER, DATABASE, NODES, Fault
+from tests.acceptance.chaos import ServerName, pool_children
+from tests.gemini_server import Kind
+
+FULL: Final = 65_536
+"""Bytes up to which files may still be written on a full disk: the log of the database, and most tables, are beyond."""
+MISBEHAVIOUR: Final = ("model hangs", "model lies", "model breaks off", "model refuses")
+_TICK: Final = 0.1
+_LOOK: Final = 1.0
+"""Between two looks at what is starting."""
+
+Act = Callable[[Fault], None]
+
+
+class Conductor:
+    """Plays a plan over a cluster, and starts again what died by itself, as ``throughline run`` does."""
+
+    def __init__(self, cluster: Cluster, now: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._down: set[str] = set()
+        """What is to stay dead for now."""
+        self._healing: list[tuple[float, Fault, float]] = []
+        """(when it is taken back, the fault, when it began)."""
+        self._acts: Mapping[str, tuple[Act, Act]] = {
+            "kill -9": (self._kill, self._revive),
+            "kill -9 of a server": (self._kill, self._revive),
+            "kill -9 of the pool": (self._kill_pool, _nothing),
+            "restart": (self._restart, _nothing),
+            "freeze": (self._freeze, self._thaw),
+            "freeze of a server": (self._freeze, self._thaw),
+            "flush": (self._flush, _nothing),
+            "full memory": (self._fill_memory, self._free_memory),
+            "full disk": (self._fill_disk, self._free_disk),
+            "cut": (self._cut, _nothing),
+            "delay": (self._delay, self._hurry),
+            "refuse": (self._refuse, self._pass),
+            "silence": (self._silence, self._pass),
+            "clock step": (self._set_clock, self._right_clock),
+            **dict.fromkeys(MISBEHAVIOUR, (self._mislead, self._be_honest)),
+        }
+        """What brings a kind about, and what takes it back."""
+        self.spans: list[Span] = []
+        self.ending: set[str] = set()
+        """What was asked to end and has not ended yet."""
+        self._starting: dict[str, float] = {}
+        """What was started again and does not answer yet, and when it went."""
+        self._looked_at = 0.0
+        self.revived: list[str] = []
+        """What died by itself and was started again."""
+
+    def play(self, plan: tuple[Fault, ...], seconds: float, say: Callable[[str], None]) -> None:
+        """Every fault at its time; returns once all are taken back and the time is over."""
+        waiting = list(plan)
+        while waiting or self._healing or self._now() < seconds:
+            while waiting and waiting[0].at <= self._now():
+                fault = waiting.pop(0)
+                say(str(fault))
+                self._begin(fault)
+            self._heal(self._now())
+            self._supervise()
+            time.sleep(_TICK)
+
+    def end(self) -> None:
+        """Take back whatever still holds, at once."""
+        self._heal(float("inf"))
+        self._supervise()
+
+    @property
+    def started(self) -> bool:
+        """Whether every process that was started again answers."""
+        return not self._starting and not self.ending
+
+    def keep(self, seconds: float, done: Callable[[], bool]) -> None:
+        """Watch over the processes until something is done, at most so long."""
+        deadline = self._now() + seconds
+        while not done() and self._now() < deadline:
+            self._supervise()
+            time.sleep(_TICK)
+
+    def _begin(self, fault: Fault) -> None:
+        began = self._now()
+        with contextlib.suppress(ProcessLookupError, redis.RedisError, AssertionError):
+            self._acts[fault.kind][0](fault)
+        if fault.seconds:
+            self._healing.append((began + fault.seconds, fault, began))
+        else:
+            self.spans.append(Span(fault=str(fault).strip(), began_at=began, ended_at=self._now()))
+
+    def _heal(self, now: float) -> None:
+        for entry in sorted(self._healing, key=lambda one: one[0]):
+            due, fault, began = entry
+            if due > now:
+                continue
+            with contextlib.suppress(ProcessLookupError, redis.RedisError):
+                self._acts[fault.kind][1](fault)
+            self._healing.remove(entry)
+            self.spans.append(Span(fault=str(fault).strip(), began_at=began, ended_at=self._now()))
+
+    def _supervise(self) -> None:
+        for name, process in self._cluster.processes.items():
+            if name not in self._down and not process.alive:
+                process.kill()  # what is left of its group
+                process.start(wait=False)
+                self._starting[name] = self._now()
+                if name not in self.ending:
+                    self.revived.append(name)
+                self.ending.discard(name)
+        if not self._down & {DATABASE, BROKER}:
+            self._revive_servers()
+        if self._starting and self._now() > self._looked_at + _LOOK:
+            self._note_started()
+
+    def _note_started(self) -> None:
+        """A process is away until it answers: on a busy machine that takes longer than the fault itself."""
+        for name, began in tuple(self._starting.items()):
+            if name not in self._down and self._cluster.processes[name].ready:
+                del self._starting[name]
+                self.spans.append(Span(fault=f"{name} starts", began_at=began, ended_at=self._now()))
+        self._looked_at = self._now()
+
+    # Processes and servers.
+
+    def _kill(self, fault: Fault) -> None:
+        self._down.add(fault.target)
+        if (server := _server(fault.target)) is not None:
+            self._cluster.servers.kill(server)
+        else:
+            self.ending.add(fault.target)
+            process = self._cluster.processes[fault.target]
+            process.signal(signal.SIGKILL)
+            process.kill()
+
+    def _revive(self, fault: Fault) -> None:
+        """Who supervises starts it again."""
+        self._down.discard(fault.target)
+
+    def _revive_servers(self) -> None:
+        """Start those that are dead, if any; one that cannot start yet is tried again."""
+        with contextlib.suppress(AssertionError, EmbeddedError):
+            self._cluster.servers.revive()
+
+    def _kill_pool(self, fault: Fault) -> None:
+        for child in pool_children(self._cluster.processes[fault.target]):
+            os.kill(child, signal.SIGKILL)
+
+    def _restart(self, fault: Fault) -> None:
+        """Asked to end; it is started again when it has."""
+        self.ending.add(fault.target)
+        self._cluster.processes[fault.target].signal(signal.SIGTERM)
+
+    def _freeze(self, fault: Fault) -> None:
+        self._signal(fault.target, signal.SIGSTOP)
+
+    def _thaw(self, fault: Fault) -> None:
+        self._signal(fault.target, signal.SIGCONT)
+
+    def _signal(self, target: str, number: signal.Signals) -> None:
+        server = _server(target)
+        if server is None:
+            os.killpg(self._cluster.processes[target].pid, number)
+            return
+        for pid in self._cluster.servers.pids(server):
+            os.kill(pid, number)
+
+    # Stores.
+
+    def _flush(self, _: Fault) -> None:
+        self._cluster.servers.redis.flushall()
+
+    def _fill_memory(self, _: Fault) -> None:
+        self._cluster.servers.redis.config_set("maxmemory", 1)
+
+    def _free_memory(self, _: Fault) -> None:
+        self._cluster.servers.redis.config_set("maxmemory", 0)
+
+    def _fill_disk(self, _: Fault) -> None:
+        """No file of the database grows any more: its writes fail as they do on a full disk, with another number."""
+        self._down.add(DATABASE)
+        self._limit_files(FULL)
+
+    def _free_disk(self, _: Fault) -> None:
+        self._down.discard(DATABASE)
+        self._limit_files(resource.RLIM_INFINITY)
+
+    def _limit_files(self, most: int) -> None:
+        for pid in self._cluster.servers.pids(DATABASE):
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+    # Ways.
+
+    def _cut(self, fault: Fault) -> None:
+        self._cluster.links.cut(fault.target)
+
+    def _delay(self, fault: Fault) -> None:
+        self._cluster.links.delay(fault.target, float(fault.variant))
+
+    def _hurry(self, fault: Fault) -> None:
+        self._cluster.links.delay(fault.target, 0.0)
+
+    def _refuse(self, fault: Fault) -> None:
+        self._cluster.links.set(fault.target, "refuse")
+
+    def _silence(self, fault: Fault) -> None:
+        self._cluster.links.set(fault.target, "silent")
+
+    def _pass(self, fault: Fault) -> None:
+        self._cluster.links.set(fault.target, "pass")
+
+    # Clocks and the model.
+
+    def _set_clock(self, fault: Fault) -> None:
+        self._cluster.nodes[NODES.index(fault.target)].clock.write_text(fault.variant)
+
+    def _right_clock(self, fault: Fault) -> None:
+        self._cluster.nodes[NODES.index(fault.target)].clock.write_text("0")
+
+    def _mislead(self, fault: Fault) -> None:
+        kind, behaviour = fault.variant.split(":")
+        asked: Kind = "chat" if kind == "chat" else "compaction"
+        self._cluster.gemini.script(asked, default=behaviour)
+
+    def _be_honest(self, _: Fault) -> None:
+        self._cluster.gemini.reset()
+
+
+def _nothing(_: Fault) -> None:
+    """It was over at once."""
+
+
+def _server(target: str) -> ServerName | None:
+    """The server of that name; ``None``: it is a process of ours."""
+    if target == "PostgreSQL":
+        return "PostgreSQL"
+    return "Valkey" if target == "Valkey" else None

@@ -1,0 +1,154 @@
+"""What the clients of a campaign were told: every acknowledgement, with its times on one clock."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a request was acknowledged with; ``None`` where its door does not tell it."""
+
+    message_id: str | None = None
+    seq: int | None = None
+    reply_id: str | None = None
+    reply: str | None = None
+    """The whole reply."""
+    pieces: str | None = None
+    """Its pieces, put together."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Said:
+    """One message of a client, and what came of it. Its content is nobody else's."""
+
+    client: str
+    door: str
+    conversation: str
+    content: str
+    asked_at: float
+    answered_at: float | None = None
+    tries: int = 0
+    answers: list[Answer] = field(default_factory=list)
+    """The first one, and those to the same request sent again."""
+    refused: str | None = None
+    """What refused it for good; its effect is then open."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Erased:
+    """A message that a client had erased."""
+
+    conversation: str
+    message_id: str
+    content: str
+    asked_at: float
+    answered_at: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Restored:
+    """An earlier state that a client had brought back."""
+
+    conversation: str
+    version: int
+    asked_at: float
+    answered_at: float | None = None
+    made: int | None = None
+    """The version that it became, or a later one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Compacted:
+    """A compaction that a client asked for."""
+
+    conversation: str
+    asked_at: float
+    answered_at: float | None = None
+    compaction_id: str | None = None
+    status: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One message as it was shown."""
+
+    seq: int
+    id: str | None
+    content: str
+    has_parts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """The newest messages of a conversation, or its context, as a client got them."""
+
+    conversation: str
+    asked_at: float
+    shown: tuple[Shown, ...]
+    """In order of ``seq`` for messages; in the order of the context for a context."""
+    is_context: bool = False
+    truncated: bool = False
+    is_last: bool = False
+    """Whether everything was at rest by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """Everything that a follower of events was told, as (number, type)."""
+
+    follower: str
+    conversation: str
+    events: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A fault while it lasted."""
+
+    fault: str
+    began_at: float
+    ended_at: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """All of it; threads may add to it at the same time."""
+
+    said: list[Said] = field(default_factory=list)
+    erased: list[Erased] = field(default_factory=list)
+    restored: list[Restored] = field(default_factory=list)
+    compacted: list[Compacted] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    followed: list[Followed] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    defects: list[str] = field(default_factory=list)
+    """What no client should ever see, in words."""
+    ended_at: float = 0.0
+    """When nobody waited any more."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def defect(self, told: str) -> None:
+        """Note something that must not be, once."""
+        with self._lock:
+            if told not in self.defects:
+                self.defects.append(told)
+
+    def write(self, path: Path) -> None:
+        """As lines of JSON: the name of a list and one of its rows."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as file:
+            for line in self._lines():
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def _lines(self) -> Iterable[Json]:
+        for name in ("said", "erased", "restored", "compacted", "reads", "followed", "spans"):
+            for row in getattr(self, name):
+                yield {"list": name, **asdict(row)}

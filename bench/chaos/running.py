@@ -1,0 +1,134 @@
+"""One campaign from its start to its verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.chaos import doors
+from bench.chaos.checker import STUCK_SECONDS, check
+from bench.chaos.checker import Campaign as Checked
+from bench.chaos.clients import PAGE, Campaign, Client, Keeper, Writer, shown_context, shown_messages
+from bench.chaos.cluster import Cluster, running_cluster, wait_ready
+from bench.chaos.faults import Conductor
+from bench.chaos.log import Followed, Log
+from bench.chaos.plan import Fault
+from bench.chaos.report import Outcome
+from bench.chaos.rows import open_work, read_conversation
+from tests.acceptance.chaos import Books, FaithfulFollower
+from tests.acceptance.talk import WINDOW, Talk
+
+TALKS: Final = 3
+START_SECONDS: Final = 300.0
+"""Until every process answers again on a busy machine; what clients wait for counts from there."""
+KEEPERS: Final = 2
+FOLDER: Final = Path(".data") / "bench" / "chaos"
+"""Where the log of a campaign goes, under the current folder."""
+
+
+def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str], None]) -> Outcome:
+    """Play a plan, wait until everything is at rest, and check. Call it from the main thread."""
+    log = Log()
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder, running_cluster(Path(folder)) as cluster:
+        campaign = Campaign(log)
+        conductor = Conductor(cluster, campaign.now)
+        talks = [Talk.begin(cluster.front, policy=WINDOW) for _ in range(TALKS)]
+        books = Books(cluster.database_url)
+        with contextlib.ExitStack() as stack:
+            followers = [stack.enter_context(FaithfulFollower(talk)) for talk in (*talks, talks[0])]
+            clients = clients_of(cluster, campaign, talks, followers, seed)
+            campaign.begin()
+            for client in clients:
+                client.start()
+            settled = _play(conductor, campaign, plan, minutes * 60, clients, books, say)
+            conductor.keep(STUCK_SECONDS / 4, lambda: _all_told(books, talks, followers))
+            log.followed += [_followed(number, one) for number, one in enumerate(followers)]
+        log.spans += conductor.spans
+        for name in conductor.ending:
+            log.defect(f"{name} was asked to end and did not")
+        wait_ready(cluster)
+        _read_at_rest(cluster, talks, campaign)
+        conversations = [read_conversation(books, talk.id) for talk in talks]
+        _keep_logs(cluster, log, seed)
+    checked = Checked(log=log, conversations=conversations)
+    return Outcome(
+        seed=seed,
+        minutes=minutes,
+        plan=plan,
+        campaign=checked,
+        violations=check(checked),
+        settled_after=settled,
+        revived=conductor.revived,
+    )
+
+
+def clients_of(
+    cluster: Cluster, campaign: Campaign, talks: Sequence[Talk], followers: Sequence[FaithfulFollower], seed: int
+) -> list[Client]:
+    """Who writes where: each conversation has somebody who appends, and two doors that answer."""
+    clients: list[Client] = []
+    for number, (name, door) in enumerate([*[("append", doors.append)] * len(talks), *doors.DOORS.items()]):
+        talk = talks[number % len(talks)]
+        client = f"writer {number + 1}"
+        clients.append(Writer(client, name, door, talk, campaign, cluster.front, f"{seed} {client}"))
+    for number in range(KEEPERS):
+        keeper = f"keeper {number + 1}"
+        clients.append(Keeper(keeper, list(talks), list(followers), campaign, cluster.front, f"{seed} {keeper}"))
+    return clients
+
+
+def _play(
+    conductor: Conductor,
+    campaign: Campaign,
+    plan: tuple[Fault, ...],
+    seconds: float,
+    clients: Sequence[Client],
+    books: Books,
+    say: Callable[[str], None],
+) -> float:
+    """All faults; then until nothing is open any more, or for so long that it is stuck. Seconds of the latter."""
+    try:
+        conductor.play(plan, seconds, say)
+    finally:
+        conductor.end()
+        campaign.ending.set()
+    conductor.keep(START_SECONDS, lambda: conductor.started)
+    healed = campaign.now()
+    conductor.keep(STUCK_SECONDS, lambda: not any(client.is_alive() for client in clients) and not open_work(books))
+    campaign.over.set()
+    campaign.log.ended_at = campaign.now()
+    for client in clients:
+        client.join(STUCK_SECONDS)
+    return campaign.now() - healed
+
+
+def _all_told(books: Books, talks: Sequence[Talk], followers: Sequence[FaithfulFollower]) -> bool:
+    counts = {talk.id: len(books.events(talk)) for talk in talks}
+    return all(len(one.events) >= counts[one.talk.id] for one in followers)
+
+
+def _followed(number: int, follower: FaithfulFollower) -> Followed:
+    told = tuple((int(event["id"]), str(event["type"])) for event in follower.events)
+    return Followed(follower=f"follower {number + 1}", conversation=follower.talk.id, events=told)
+
+
+def _read_at_rest(cluster: Cluster, talks: Sequence[Talk], campaign: Campaign) -> None:
+    """The last word on every conversation, past the proxies."""
+    reads = campaign.log.reads
+    with cluster.nodes[0].client() as http:
+        for talk in talks:
+            asked_at = campaign.now()
+            page = http.get(talk.path("/messages"), params={"limit": PAGE, "order": "desc"})
+            reads.append(shown_messages(talk.id, asked_at, page.raise_for_status().json(), is_last=True))
+            context = http.get(talk.path("/context"))
+            reads.append(shown_context(talk.id, asked_at, context.raise_for_status().json(), is_last=True))
+
+
+def _keep_logs(cluster: Cluster, log: Log, seed: int) -> None:
+    """What the clients were told and what the processes wrote, for whoever looks for a cause."""
+    log.write(FOLDER / f"{seed}.jsonl")
+    for name, process in cluster.processes.items():
+        (FOLDER / f"{seed}-{name}.log").write_text(process.log)
