@@ -200,6 +200,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         streams=parts.streams,
         timings=timings,
         verifies=settings.verify != "off",
+        media_bytes=settings.max_media_bytes,
     )
     conversations = ConversationService(shell)
     unlimited = anonymous_allowed(settings)
