@@ -259,7 +259,7 @@ class ContentRow(TenantScoped, table=True):
     __table_args__ = (_of_tenant(), CheckConstraint("uses > 0", name="uses"))
 
     sha256: str = Field(primary_key=True, sa_type=Text)
-    bytes: bytes = Field(sa_type=LargeBinary)
+    data: bytes = Field(sa_type=LargeBinary)
     media_type: str
     size: int = Field(sa_type=BIG)
     uses: int = Field(sa_type=BIG)

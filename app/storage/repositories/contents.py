@@ -9,22 +9,35 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Text, any_, cast, func, literal, select, update
+from sqlalchemy import ARRAY, BigInteger, Text, and_, any_, cast, func, literal, select, true, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from app.core.model.conversation import Message
 from app.core.model.errors import ConflictError
-from app.core.text.contents import Content, data_bytes, put_together, references
+from app.core.text.contents import Content, data_bytes, put_together, references, taken_apart
 from app.storage.repositories.base import Repository
-from app.storage.tables import ContentRow
+from app.storage.tables import ContentRow, MessageRow
 
 ON_LOOP: Final = 100_000
 """Characters of data; more are written as Base64 off the event loop."""
 _row = ContentRow
+_message = MessageRow
+Place = tuple[UUID, UUID]
+"""A tenant, and a message of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A message that may have data within it."""
+
+    tenant_id: UUID
+    conversation_id: UUID
+    id: UUID
 
 
 class ContentRepository(Repository):
@@ -64,8 +77,39 @@ class ContentRepository(Repository):
     async def read(self, sha256s: Iterable[str]) -> dict[str, bytes]:
         """The contents of these hashes, as far as they are there."""
         wanted = col(_row.sha256) == any_(literal(sorted(sha256s), ARRAY(Text)))
-        found = select(col(_row.sha256), col(_row.bytes)).where(wanted)
+        found = select(col(_row.sha256), col(_row.data)).where(wanted)
         return {sha256: data for sha256, data in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
+
+    async def inline(self, after: Place | None, *, limit: int) -> tuple[list[Inline], Place | None]:
+        """Of the next ``limit`` messages those that may have data within them, as versions before stored it.
+
+        Returns:
+            Them, and the place that was reached; ``None`` at the end.
+        """
+        key = tuple_(col(_message.tenant_id), col(_message.id))
+        begin = true() if after is None else key > after
+        places = select(col(_message.tenant_id), col(_message.id)).where(begin).order_by(*key).limit(limit)
+        read = await self._session.rows(places)
+        if not read:
+            return [], None
+        last = (read[-1].tenant_id, read[-1].id)
+        parts = cast(col(_message.parts), Text)
+        holds = and_(col(_message.contents) == [], parts.like('%"media"%'), parts.like('%"data"%'))
+        found = select(col(_message.tenant_id), col(_message.conversation_id), col(_message.id))
+        rows = await self._session.rows(found.where(begin, key <= last, holds).order_by(*key))
+        return [Inline(*row) for row in rows], last if len(read) == limit else None
+
+    async def move(self, conversation_id: UUID, message_id: UUID) -> bool:
+        """Store the data within a message apart, in a *locked* conversation; ``False`` where it has none."""
+        of = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
+        parts = await self._session.first(select(col(_message.parts)).where(*of))
+        apart, contents = await asyncio.to_thread(taken_apart, parts or [])
+        if not contents:
+            return False
+        stored = {"parts": [dict(part) for part in apart], "contents": list(references(apart))}
+        await self._session.execute(update(_message).where(*of).values(**stored))
+        await self.count_up(contents, [stored["contents"]])
+        return True
 
     async def _store(self, contents: Sequence[Content], counts: Mapping[str, int]) -> None:
         if not contents:
@@ -75,7 +119,7 @@ class ContentRepository(Repository):
         rows = [
             {
                 "sha256": content.sha256,
-                "bytes": content.data,
+                "data": content.data,
                 "media_type": content.media_type,
                 "size": len(content.data),
                 "uses": counts[content.sha256],
@@ -95,8 +139,7 @@ class ContentRepository(Repository):
         if len(await self._session.all(locked.with_for_update())) < len(counts):
             raise ConflictError("what a message refers to was erased meanwhile: try again")
         numbers = literal([counts[sha256] for sha256 in hashes], ARRAY(BigInteger))
-        place = func.array_position(listed, col(_row.sha256))
-        more = cast(numbers, ARRAY(BigInteger))[place]
+        more = func.unnest(listed, numbers).table_valued("sha256", "count", name="more").render_derived()
         await self._session.execute(
-            update(_row).where(col(_row.sha256) == any_(listed)).values(uses=col(_row.uses) + more)
+            update(_row).where(col(_row.sha256) == more.c.sha256).values(uses=col(_row.uses) + more.c["count"])
         )

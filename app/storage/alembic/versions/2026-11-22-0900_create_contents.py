@@ -35,16 +35,16 @@ def upgrade() -> None:
         "contents",
         sa.Column("tenant_id", sa.Uuid(), nullable=False),
         sa.Column("sha256", sa.Text(), nullable=False),
-        sa.Column("bytes", sa.LargeBinary(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
         sa.Column("media_type", sa.String(), nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("uses", sa.BigInteger(), nullable=False),
-        sa.CheckConstraint("uses > 0", name="ck_contents_uses"),
+        sa.CheckConstraint("uses > 0", name="uses"),
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="fk_contents_tenants", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("tenant_id", "sha256", name="pk_contents"),
     )
     # Images and sounds are compressed already.
-    op.execute("ALTER TABLE contents ALTER COLUMN bytes SET STORAGE EXTERNAL")
+    op.execute("ALTER TABLE contents ALTER COLUMN data SET STORAGE EXTERNAL")
     op.execute(RELEASE)
 
 
