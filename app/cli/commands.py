@@ -18,6 +18,7 @@ from app.cli.complaints import complain, one_clear_line
 from app.cli.demo.command import demo
 from app.cli.doctor import doctor
 from app.cli.keys import keys
+from app.cli.moving import move_media
 from app.cli.operating import conversations
 from app.cli.transfer import export_conversation, import_file
 from app.devserver import EmbeddedServers
@@ -92,6 +93,7 @@ app.command()(inspect.state)
 app.command()(inspect.compact)
 app.command()(inspect.expand)
 app.command()(inspect.stats)
+app.command()(move_media)
 app.command()(backup)
 app.command(name="restore")(restore_command)
 app.command(name="import")(import_file)
