@@ -95,16 +95,25 @@ def parse(body: bytes) -> Any:
 
 
 def _refuse_many_values(text: str) -> None:
-    """Each key and value but the first follows one of these signs; only where there are many are texts left out."""
-    if _signs(text) > MAX_VALUES and (count := _signs(_TEXT.sub("", text))) > MAX_VALUES:
+    """Only where there are many signs that a key or a value follows is it looked which of them stand within texts."""
+    if _signs(text, 0, len(text)) > MAX_VALUES and _has_many_values(text):
         raise BodyTooLargeError(
-            f"The body has about {count} keys and values, at most {MAX_VALUES} are taken: send it in parts.",
-            extra={"limit": MAX_VALUES},
+            f"The body has more than {MAX_VALUES} keys and values: send it in parts.", extra={"limit": MAX_VALUES}
         )
 
 
-def _signs(text: str) -> int:
-    return sum(map(text.count, ",:[{"))
+def _has_many_values(text: str) -> bool:
+    count = end = 0
+    for number, found in enumerate(_TEXT.finditer(text)):
+        count += _signs(text, end, found.start())
+        end = found.end()
+        if max(count, number) > MAX_VALUES:  # a text is a key or a value itself
+            return True
+    return count + _signs(text, end, len(text)) > MAX_VALUES
+
+
+def _signs(text: str, start: int, end: int) -> int:
+    return sum(text.count(sign, start, end) for sign in ",:[{")
 
 
 def _place(error: Exception, body: bytes) -> str:

@@ -23,6 +23,8 @@ from app.usecases.history.appending import MessageDraft
 from app.usecases.history.moving import move_step
 from app.usecases.openai.forking import Place
 from app.usecases.shared.idempotency import Idem
+from tests.fakes import ScriptedChatModel
+from tests.integration.keyed import keyed
 from tests.integration.services import Service
 
 ALL: Final = Page(limit=100, order="asc")
@@ -85,13 +87,11 @@ async def test_the_same_image_is_stored_once_and_counted_exactly_under_concurren
     each = [(media(), other), (other, media()), (media(), media())]  # in either order: nobody waits in a circle
     await asyncio.gather(*(add(service, one, *parts) for one in conversations for parts in each))
     assert await uses(engine) == [8, 12], "of a message that has it twice, once"
-    erased = [(await service.container.messages.page(service.tenant, one, ALL))[0] for one in conversations[:2]]
+    pages = [(await service.container.messages.page(service.tenant, one, ALL))[0] for one in conversations[:2]]
     erase = service.container.erasure.erase
-    await asyncio.gather(
-        *(erase(service.tenant, one.conversation_id, one.id) for page in erased for one in page),
-        *(add(service, conversations[2], media()) for _ in range(3)),
-        service.container.conversations.delete(service.tenant, conversations[3]),
-    )
+    erasures = [erase(service.tenant, one.conversation_id, one.id) for page in pages for one in page]
+    appends = [add(service, conversations[2], media()) for _ in range(3)]
+    await asyncio.gather(service.container.conversations.delete(service.tenant, conversations[3]), *erasures, *appends)
     assert await uses(engine) == [2, 6]
     await service.container.conversations.delete(service.tenant, conversations[2])
     assert await uses(engine) == [], "with the last of its messages a content goes"
@@ -183,6 +183,36 @@ async def test_a_page_and_an_export_end_by_bytes(service: Service, monkeypatch: 
     monkeypatch.setattr(message_rows, "PAGE_BYTES", 10)
     found, cursor = await service.container.messages.page(service.tenant, conversation, ALL)
     assert ([message.seq for message in found], cursor is not None) == ([1], True), "one at least"
+
+
+async def test_many_media_without_tokens_end_pages_early_and_leave_the_chat_alive(
+    begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_rows, "PAGE_BYTES", 1_000_000)
+    chat = ScriptedChatModel("Twenty pictures.")
+    images = [base64.b64encode(bytes([number]) * 150_000).decode() for number in range(20)]
+    async with keyed(begin, chat=chat, max_media_bytes=1_000_000) as process:
+        _, secret = await process.key("albums")
+        async with process.client(secret) as http:
+            path = f"/conversations/{(await http.post('/conversations', json={})).json()['id']}"
+            for number, image in enumerate(images):
+                part = {**media(image), "tokens": 0}
+                said = {"role": "user", "content": f"{number}", "parts": [part]}
+                appended = await http.post(f"{path}/messages", json=said)
+                assert appended.json()["parts"] == [part]
+            page = await http.get(f"{path}/messages", params={"limit": 100, "order": "asc"})
+            assert len(page.content) < 1_010_000
+            assert (len(page.json()["data"]), page.json()["has_more"]) == (4, True)
+            exported = (await http.get(f"{path}/export")).json()
+            assert [message["parts"][0]["data"] for message in exported["messages"]] == images
+            context = await http.get(f"{path}/context")
+            assert len(context.content) < 1_020_000
+            assert context.json()["gauge"]["tokens"] < 1_000, "nothing is due by its tokens"
+            answered = (await http.post(f"{path}/chat", json={"content": "How many?"})).json()
+    assert (answered["reply"]["content"], answered["warnings"]) == ("Twenty pictures.", ["media_left_out"])
+    parts = [part for message in chat.requests[0].messages for part in message.parts]
+    assert [part["data"] for part in parts[-5:]] == images[-5:]
+    assert {part["type"] for part in parts[:-5]} == {"text"}
 
 
 async def test_the_oldest_media_of_a_context_become_words_and_only_the_newest_are_loaded(

@@ -182,11 +182,11 @@ def test_the_number_of_values_is_limited_before_any_is_made() -> None:
     bodies = (b"[" + b"[]," * MAX_VALUES + b"[]]", b'{"a":' * MAX_VALUES, b'["\\"",' + b"1," * MAX_VALUES + b"1]")
     for body in bodies:
         tracemalloc.start()
-        with pytest.raises(BodyTooLargeError, match="keys and values, at most 200000 are taken"):
+        with pytest.raises(BodyTooLargeError, match="more than 200000 keys and values"):
             parse(body)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert peak < 10 * len(body)
+        assert peak < 5 * len(body)
 
 
 @pytest.mark.parametrize("text", ['[{:,"', "\\", '\\"', "a,b: [c] {d}", "\\\\"])

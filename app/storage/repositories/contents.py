@@ -106,9 +106,9 @@ class ContentRepository(Repository):
         apart, contents = await asyncio.to_thread(taken_apart, parts or [])
         if not contents:
             return False
-        stored = {"parts": [dict(part) for part in apart], "contents": list(references(apart))}
-        await self._session.execute(update(_message).where(*of).values(**stored))
-        await self.count_up(contents, [stored["contents"]])
+        hashes, stored = list(references(apart)), [dict(part) for part in apart]
+        await self._session.execute(update(_message).where(*of).values(parts=stored, contents=hashes))
+        await self.count_up(contents, [hashes])
         return True
 
     async def _store(self, contents: Sequence[Content], counts: Mapping[str, int]) -> None:
