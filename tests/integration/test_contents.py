@@ -135,7 +135,13 @@ async def test_data_of_the_version_before_is_read_where_it_is_and_moved_step_by_
     service: Service, begin: UnitOfWorkFactory, engine: AsyncEngine
 ) -> None:
     conversation = await service.conversation()
-    given = [[media()], [], [{"type": "text", "text": 'says "media" and "data"'}], [media(), media("odd")], [media()]]
+    given: list[list[Part]] = [
+        [media()],
+        [],
+        [{"type": "text", "text": 'says "media" and "data"'}],
+        [media(), media("odd")],
+        [media()],
+    ]
     for parts in given:
         await add(service, conversation, *parts)
     for seq, parts in enumerate(given, 1):
