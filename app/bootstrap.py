@@ -211,6 +211,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         timings=timings,
         versions_kept=settings.state_versions_kept,
         verifies=settings.verify != "off",
+        media_bytes=settings.max_media_bytes,
     )
     conversations, removal, copies = ConversationService(shell), RemovalService(shell), CopyService(shell)
     unlimited = anonymous_allowed(settings)

@@ -28,6 +28,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from app.core.context.media import MEDIA_BYTES
 from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
@@ -201,6 +202,8 @@ class Settings(BaseSettings):
     """Hosts beside loopback under which requests without a key are answered, where they are answered at all."""
     cors_origins: Annotated[tuple[str, ...], NoDecode] = ("http://localhost:3000", "http://127.0.0.1:3000")
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
+    max_media_bytes: int = Field(default=MEDIA_BYTES, ge=0)
+    """Of a request to a model, as Base64; beyond it the oldest media become words."""
     request_timeout_seconds: float = Field(default=120.0, gt=0)
     worker_concurrency: int = Field(default=2, ge=1, le=64)
     lease_seconds: Seconds = DEFAULT_TIMINGS.lease_seconds

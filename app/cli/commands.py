@@ -20,6 +20,7 @@ from app.cli.demo.command import demo
 from app.cli.doctor import doctor
 from app.cli.erasing import erase_user, tenants
 from app.cli.keys import keys
+from app.cli.moving import move_media
 from app.cli.operating import conversations
 from app.cli.speaking import told
 from app.cli.transfer import export_conversation, import_file
@@ -104,6 +105,7 @@ app.command()(inspect.compact)
 app.command()(inspect.expand)
 app.command()(inspect.stats)
 app.command()(inspect.continuity)
+app.command()(move_media)
 app.command()(backup)
 app.command(name="restore")(restore_command)
 app.command(name="import")(import_file)

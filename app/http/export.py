@@ -68,7 +68,7 @@ def _file(body: AsyncIterator[str], view: ConversationView, suffix: str, media_t
 async def _markdown(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
     row = view.conversation
     yield markdown_head(row)
-    async for message in export.messages(tenant, row.id, through_seq=row.last_seq):
+    async for message in export.messages(tenant, row.id, through_seq=row.last_seq, with_data=False):
         if text := markdown_message(message, row.locale):
             yield text
 

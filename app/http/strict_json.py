@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from email.message import Message
 from typing import Any, Final, NoReturn
 
 from fastapi import Request
 
 from app.core.model.errors import FieldError
+from app.core.text.patterns import compiled
 from app.http.errors import MAX_ERRORS
-from app.http.refusals import UnreadableError, UnsupportedMediaTypeError, invalid_input
+from app.http.refusals import BodyTooLargeError, UnreadableError, UnsupportedMediaTypeError, invalid_input
 
 MAX_DEPTH: Final = 64
+MAX_VALUES: Final = 200_000
+"""Keys and values of one body, counted before they are made: each takes some hundred bytes of memory."""
 MAX_INTEGER: Final = 2**63 - 1
 LARGE_BODY: Final = 64_000
 """Bytes above which a body is parsed off the event loop."""
@@ -27,6 +31,8 @@ ASKED_FIRST: Final = ("x-stainless-lang",)
 SHOWN_KEY: Final = 64
 """Characters of a key that an error names."""
 
+_TEXT: Final = compiled(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+"""A text of JSON; also one without its end, so that it is looked through once."""
 Steps = tuple[str | int, ...]
 
 
@@ -40,6 +46,7 @@ class JsonRequest(Request):
 
         Raises:
             UnreadableError: It is no JSON, or nested too deep.
+        BodyTooLargeError: It has more keys and values than ``MAX_VALUES``.
             UnsupportedMediaTypeError: It does not say that it is JSON. A POST has to, even without a body: no browser
                 sends this type to another site unasked; nor the headers of ``ASKED_FIRST``.
             InvalidInputError: A text or a number in it cannot be stored; the field is named.
@@ -75,7 +82,9 @@ def is_json(content_type: str) -> bool:
 def parse(body: bytes) -> Any:
     """The document, checked; see ``JsonRequest.read`` for what is refused."""
     try:
-        document = json.loads(body.decode(), parse_constant=_refuse_constant)
+        text = body.decode()
+        _refuse_many_values(text)
+        document = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"The body is not valid JSON in UTF-8{_place(error, body)}.") from None
     faults: list[FieldError] = []
@@ -83,6 +92,28 @@ def parse(body: bytes) -> Any:
     if faults:
         raise invalid_input(faults)
     return document
+
+
+def _refuse_many_values(text: str) -> None:
+    """Only where there are many signs that a key or a value follows is it looked which of them stand within texts."""
+    if _signs(text, 0, len(text)) > MAX_VALUES and _has_many_values(text):
+        raise BodyTooLargeError(
+            f"The body has more than {MAX_VALUES} keys and values: send it in parts.", extra={"limit": MAX_VALUES}
+        )
+
+
+def _has_many_values(text: str) -> bool:
+    count = end = 0
+    for number, found in enumerate(_TEXT.finditer(text)):
+        count += _signs(text, end, found.start())
+        end = found.end()
+        if max(count, number) > MAX_VALUES:  # a text is a key or a value itself
+            return True
+    return count + _signs(text, end, len(text)) > MAX_VALUES
+
+
+def _signs(text: str, start: int, end: int) -> int:
+    return sum(text.count(sign, start, end) for sign in ",:[{")
 
 
 def _place(error: Exception, body: bytes) -> str:

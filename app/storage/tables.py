@@ -256,6 +256,8 @@ class MessageRow(TenantScoped, table=True):
     parts: list[dict[str, Any]] = Field(sa_type=PARTS)
     call_ids: list[str] = Field(sa_type=TEXTS)
     result_ids: list[str] = Field(sa_type=TEXTS)
+    contents: list[str] = Field(sa_type=TEXTS, sa_column_kwargs=_by_default("'{}'::text[]"))
+    """Hashes of the contents that its parts refer to; the database counts them down when they go."""
     event_type: str
     status: str
     is_command: bool
@@ -273,6 +275,19 @@ class MessageRow(TenantScoped, table=True):
     term_keys: list[int] = Field(sa_type=NUMBERS)
     """The word index: hashes of the stems that it holds; none for a command and an erased message."""
     created_at: datetime = Field(sa_type=MOMENT)
+
+
+class ContentRow(TenantScoped, table=True):
+    """The data of media, and how many messages it stands in: with the last of them it goes (``release_contents``)."""
+
+    __tablename__ = "contents"
+    __table_args__ = (_of_tenant(), CheckConstraint("uses > 0", name="uses"))
+
+    sha256: str = Field(primary_key=True, sa_type=Text)
+    data: bytes = Field(sa_type=LargeBinary)
+    media_type: str
+    size: int = Field(sa_type=BIG)
+    uses: int = Field(sa_type=BIG)
 
 
 class StateVersionRow(TenantScoped, table=True):

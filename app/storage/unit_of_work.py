@@ -13,6 +13,7 @@ from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.audit import AuditRepository
 from app.storage.repositories.compactions import CompactionRepository
+from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.conversations import ConversationRepository
 from app.storage.repositories.detail_calls import DetailCallRepository
 from app.storage.repositories.erasures import ErasureRepository, ProviderCopyRepository
@@ -52,6 +53,7 @@ class UnitOfWork:
         self._committed: tuple[Event, ...] = ()
         self.conversations = ConversationRepository(self.session)
         self.messages = MessageRepository(self.session)
+        self.contents = ContentRepository(self.session)
         self.compactions = CompactionRepository(self.session, timings.lease_seconds)
         self.states = StateRepository(self.session)
         self.anchors = AnchorRepository(self.session)

@@ -24,6 +24,7 @@ TABLES = {
     "idempotency_keys",
     "conversations",
     "messages",
+    "contents",
     "state_versions",
     "events",
     "compactions",

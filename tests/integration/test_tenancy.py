@@ -22,7 +22,7 @@ from sqlmodel import col
 
 from app.core.model.anchors import Ranking, Transition
 from app.core.model.conversation import Sums, Usage
-from app.core.model.errors import DomainError, NotFoundError
+from app.core.model.errors import ConflictError, DomainError, NotFoundError
 from app.core.model.records import (
     ApiKey,
     Attempt,
@@ -39,6 +39,7 @@ from app.core.model.records import (
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
 from app.core.model.statistics import Measured
+from app.core.text.contents import taken_apart
 from app.storage import tenancy
 from app.storage.database import make_engine
 from app.storage.repositories.base import Repository
@@ -74,6 +75,11 @@ FAILED_CALL = Attempt(model="any", outcome="error", reason=None, duration_ms=1, 
 HASH = b"h" * 32
 ALL = Page(limit=100)
 HOUR = timedelta(hours=1)
+
+MEDIA = {"type": "media", "media_type": "image/png", "data": "iVBORw0KGgo="}
+STORED, CONTENTS = taken_apart([MEDIA])
+(IMAGE,) = CONTENTS
+SHOWN = message(CONVERSATION, 1, id=MESSAGE, parts=STORED)
 
 Call = Callable[[UnitOfWork], Awaitable[Any]]
 
@@ -141,6 +147,15 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.holding": (lambda unit: unit.messages.holding(CONVERSATION, ["a"], stems=[], limit=9), []),
     "messages.at_seqs": (lambda unit: unit.messages.at_seqs(CONVERSATION, [1, 2]), []),
     "messages.protected_tokens": (lambda unit: unit.messages.protected_tokens(CONVERSATION, "script"), 0),
+    "contents.read": (lambda unit: unit.contents.read([IMAGE]), {}),
+    "contents.filled": (lambda unit: unit.contents.filled([SHOWN]), [replace(SHOWN, parts=({**MEDIA, "data": ""},))]),
+    "contents.filled_one": (
+        lambda unit: unit.contents.filled_one(SHOWN),
+        replace(SHOWN, parts=({**MEDIA, "data": ""},)),
+    ),
+    "contents.count_up": (lambda unit: unit.contents.count_up({}, [[IMAGE]]), ConflictError),
+    "contents.inline": (lambda unit: unit.contents.inline(None, limit=9), ([], None)),
+    "contents.move": (lambda unit: unit.contents.move(CONVERSATION, MESSAGE), False),
     "anchors.add": (lambda unit: unit.anchors.add([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),
     "anchors.get": (lambda unit: unit.anchors.get(CONVERSATION, ANCHOR), NOT_FOUND),
     "anchors.active": (lambda unit: unit.anchors.active(CONVERSATION), []),
@@ -359,7 +374,7 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
     call = {"type": "tool_call", "id": "call", "name": "f", "arguments": {}}
     async with begin(tenant_id) as unit:
         await unit.conversations.add(row)
-        first = message(CONVERSATION, 1, id=MESSAGE, content=name, parts=(call,), protected_reason="system")
+        first = message(CONVERSATION, 1, id=MESSAGE, content=name, parts=(call, MEDIA), protected_reason="system")
         result = {"type": "tool_result", "tool_call_id": "call", "content": name, "quotes": [QUOTE]}
         protected = {"protected_reason": "initial_objective", "role": "tool", "parts": (result,)}
         held = message(CONVERSATION, 2, id=UUID(int=9), content=name, **protected)
@@ -527,6 +542,8 @@ FINDS_NOTHING = {
     "turns.before",
     "turns.replied_by",
     "verifications.wanting",
+    "contents.inline",
+    "contents.move",
     "works.abandoned",
     "conversations.is_going",
     "conversations.with_stale_sums",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tracemalloc
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +19,7 @@ from app.http.chat_requests import ChatRequest
 from app.http.errors import STATUS, problem_of, status_of
 from app.http.idempotency import fingerprint, kept_key
 from app.http.present import present_compaction, present_conversation_summary, present_message
-from app.http.refusals import UnreadableError
+from app.http.refusals import BodyTooLargeError, UnreadableError
 from app.http.requests import (
     CompactRequest,
     ConversationCreate,
@@ -27,7 +28,7 @@ from app.http.requests import (
     MessageInput,
     TokenCountRequest,
 )
-from app.http.strict_json import MAX_DEPTH, is_json, parse
+from app.http.strict_json import MAX_DEPTH, MAX_VALUES, is_json, parse
 from app.usecases.shared.compaction_views import CompactionView
 from tests.corpus import assert_values, assert_verdicts, corpus, names
 from tests.unit.api_fakes import CONVERSATION, compaction, conversation_view, message
@@ -173,6 +174,27 @@ def test_what_breaks_in_no_one_place_is_told_by_its_reason(body: bytes, why: str
     with pytest.raises(UnreadableError) as refused:
         parse(body)
     assert str(refused.value) == f"The body is not valid JSON in UTF-8 ({why})."
+
+
+def test_the_number_of_values_is_limited_before_any_is_made() -> None:
+    """A list of a list for each two bytes would take some seventy times the body's size in memory."""
+    assert len(parse(b"[" + b"1," * (MAX_VALUES - 2) + b"1]")) == MAX_VALUES - 1
+    bodies = (b"[" + b"[]," * MAX_VALUES + b"[]]", b'{"a":' * MAX_VALUES, b'["\\"",' + b"1," * MAX_VALUES + b"1]")
+    for body in bodies:
+        tracemalloc.start()
+        with pytest.raises(BodyTooLargeError, match="more than 200000 keys and values"):
+            parse(body)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 5 * len(body)
+
+
+@pytest.mark.parametrize("text", ['[{:,"', "\\", '\\"', "a,b: [c] {d}", "\\\\"])
+def test_signs_within_texts_are_no_values(text: str) -> None:
+    document = [text * MAX_VALUES, {text * 5: text * MAX_VALUES}]
+    assert parse(json.dumps(document).encode()) == document
+    with pytest.raises(UnreadableError):
+        parse(json.dumps(document).encode()[:-10])
 
 
 def test_depth_is_limited_and_the_limit_is_reachable() -> None:

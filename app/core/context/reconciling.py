@@ -12,9 +12,10 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from app.core.model.conversation import Message, MessageText
+from app.core.text.contents import data_mark
 from app.core.text.parts import Part, own_content, own_parts
 
 Kind = Literal["user", "assistant", "system", "call", "result"]
@@ -89,8 +90,8 @@ def normalised(text: str) -> str:
 
 def _mark(part: Part) -> str:
     """Stands for media where nothing else is said."""
-    source: Any = part.get("url") or part.get("data") or ""
-    return f"media:{hashlib.sha256(str(source).encode()).hexdigest()}"
+    url = part.get("url")
+    return f"media:{hashlib.sha256(str(url).encode()).hexdigest() if url else data_mark(part)}"
 
 
 @dataclass(slots=True)

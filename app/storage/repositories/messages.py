@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -37,13 +37,17 @@ from app.core.model.conversation import UNPROTECTED, Message, MessageText, Outli
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
+from app.core.text.contents import Content, data_bytes, references, taken_apart
 from app.core.text.token_counts import Estimator, tokens_of
 from app.storage.repositories.base import Repository
+from app.storage.repositories.contents import ON_LOOP as DATA_ON_LOOP
+from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.living import living
 from app.storage.repositories.mapping import columns, plain, value, without
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
+from app.storage.repositories.sizes import PAGE_BYTES, fitting, shown_bytes, told_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
 
@@ -72,20 +76,26 @@ class _Stale:
 
 
 class MessageRepository(Repository):
-    """Rows of ``messages``: appended, never changed."""
+    """Rows of ``messages``: appended, never changed.
+
+    What is read refers to the data of its media; ``ContentRepository.filled`` puts it in where it is sent or shown.
+    """
 
     async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
         """Insert in one round trip; ``sums[i]`` are the running sums through ``messages[i]``.
 
-        Raises ``NotFoundError`` when there is no such conversation.
+        Inline data of media is stored apart, once. Raises ``NotFoundError`` when there is no such conversation, and
+        ``ConflictError`` when a copied message refers to data that was erased meanwhile.
         """
         keys = await _keys(messages)
+        stored, contents = await _taken_apart(messages)
         rows = [
             _columns(message, through) | {"term_keys": of_message}
-            for message, through, of_message in zip(messages, sums, keys, strict=True)
+            for message, through, of_message in zip(stored, sums, keys, strict=True)
         ]
         if rows:
             await self._session.execute(insert(MessageRow), rows)
+            await ContentRepository(self._session).count_up(contents, [row["contents"] for row in rows])
 
     async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
         """One message. Raises ``NotFoundError``."""
@@ -109,9 +119,17 @@ class MessageRepository(Repository):
         return None if row is None else _message(row)
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
-        """By ``seq``."""
-        found = await self._messages(paged(_of(conversation_id), page, (_seq,), BY_NUMBER))
-        return cut(found, page.limit, lambda message: (message.seq,))
+        """By ``seq``: as many as are asked for, fewer where together they are large, and one at least."""
+        row = MessageRow
+        heads = select(_seq, shown_bytes().label("bytes")).where(col(row.conversation_id) == conversation_id)
+        listed = await self._session.rows(paged(heads, page, (_seq,), BY_NUMBER))
+        count = max(fitting([head.bytes for head in listed[: page.limit]], PAGE_BYTES), 1)
+        shown, cursor = cut(listed, count, lambda head: (head.seq,))
+        if not shown:
+            return [], None
+        seqs = _seq == any_(literal([head.seq for head in shown], ARRAY(BigInteger)))
+        order = _seq.asc() if page.order == "asc" else _seq.desc()
+        return await self._messages(_of(conversation_id).where(seqs).order_by(order)), cursor
 
     async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
         """The oldest ``limit`` messages after ``after_seq``, without text."""
@@ -160,10 +178,24 @@ class MessageRepository(Repository):
         return [MessageText(**dict(zip(names, found, strict=True))) for found in rows]
 
     async def between(
-        self, conversation_id: UUID, from_seq: int, to_seq: int, *, superseded: bool = False
+        self,
+        conversation_id: UUID,
+        from_seq: int,
+        to_seq: int,
+        *,
+        superseded: bool = False,
+        max_bytes: int | None = None,
     ) -> list[Message]:
-        """Messages of a range, inclusive, without commands; superseded replies only where they are wanted."""
+        """Messages of a range, inclusive, without commands; superseded replies only where they are wanted.
+
+        With ``max_bytes`` the newest of them that have no more together.
+        """
         wanted = ~col(MessageRow.is_command) if superseded else _SPOKEN
+        if max_bytes is not None:
+            heads = select(_seq, told_bytes()).where(col(MessageRow.conversation_id) == conversation_id, wanted)
+            listed = await self._session.rows(heads.where(_seq.between(from_seq, to_seq)).order_by(_seq.desc()))
+            count = fitting([size for _, size in listed], max_bytes)
+            from_seq = listed[count - 1][0] if count else to_seq + 1
         return await self._messages(_of(conversation_id).where(wanted, _seq.between(from_seq, to_seq)).order_by(_seq))
 
     async def within(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
@@ -436,7 +468,7 @@ class MessageRepository(Repository):
         """
         for message, keys in zip(changed, await _keys(changed), strict=True):
             values = _columns(message, Sums()) | {"term_keys": keys}
-            names = (*_REWRITTEN, "call_ids", "result_ids", "meta", "is_protected", "term_keys")
+            names = (*_REWRITTEN, "call_ids", "result_ids", "contents", "meta", "is_protected", "term_keys")
             await self._session.execute(
                 update(MessageRow)
                 .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message.id)
@@ -586,6 +618,22 @@ def _in_calls(conversation_id: UUID, ids: Sequence[str]) -> Any:
     return _seq.in_(found.offset(literal_column("0")))
 
 
+async def _taken_apart(messages: Sequence[Message]) -> tuple[list[Message], dict[str, Content]]:
+    """The messages with references in place of inline data, and what they refer to; much data off the event loop."""
+    contents: dict[str, Content] = {}
+
+    def take() -> list[Message]:
+        stored = []
+        for message in messages:
+            parts, found = taken_apart(message.parts)
+            contents.update(found)
+            stored.append(replace(message, parts=parts) if found else message)
+        return stored
+
+    size = sum(data_bytes(part) for message in messages for part in message.parts)
+    return (take() if size <= DATA_ON_LOOP else await asyncio.to_thread(take)), contents
+
+
 async def _keys(messages: Sequence[Message]) -> list[list[int]]:
     """The keys of the word index; those of much text are made off the event loop."""
     if sum(message.byte_length for message in messages) <= ON_LOOP:
@@ -603,6 +651,7 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
         "parts": parts,
         "call_ids": [part["id"] for part in parts if part.get("type") == "tool_call"],
         "result_ids": [part["tool_call_id"] for part in parts if part.get("type") == "tool_result"],
+        "contents": list(references(parts)),
         "usage": plain(message.usage),
         "meta": plain(message.metadata),
         "is_protected": message.is_protected,

@@ -33,6 +33,7 @@ from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source
 from app.core.text.token_counts import weigh
 from app.storage.repositories.message_keys import HOLDER
+from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import MessageRow
@@ -95,8 +96,8 @@ class Narrowing:
 
     async def sources(self, stems: Sequence[str], *, limit: int, neighbours: bool) -> Narrowed:
         """``MessageRepository.sources``."""
-        total, last_seq = await self._size()
-        if neighbours and total <= WHOLE:
+        total, bytes_, last_seq = await self._size()
+        if neighbours and total <= WHOLE and bytes_ <= READ_BYTES:
             return Narrowed(sources=await self._read(), documents={}, total=total)
         wanted = list(dict.fromkeys(stems))[:MOST_STEMS]
         postings = await self._postings(wanted, last_seq)
@@ -108,17 +109,16 @@ class Narrowing:
         for seq, value in (await self._pairs(postings, weights)).items():
             worth[seq] = max(worth[seq], value)
         best = sorted(worth, key=lambda seq: (-worth[seq], -seq))[:limit]
+        around = _around(best[: max(limit // CENTRES, FEWEST_CENTRES)]) if neighbours else set()
         return Narrowed(
-            sources=await self._read(
-                _around(best[: max(limit // CENTRES, FEWEST_CENTRES)]).union(best) if neighbours else best
-            ),
+            sources=await self._read(await self._within_bytes([*best, *sorted(around.difference(best))])),
             documents={stem: posting.about for stem, posting in postings.items()},
             total=total,
         )
 
     async def at(self, seqs: Sequence[int]) -> list[Source]:
         """``MessageRepository.sources_at``."""
-        return await self._read(seqs)
+        return await self._read(await self._within_bytes(seqs))
 
     async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
         """``MessageRepository.holding``."""
@@ -131,7 +131,7 @@ class Narrowing:
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
                 return await self._say(texts, [_at(step) for step in steps], limit)
-        _, last_seq = await self._size()
+        _, _, last_seq = await self._size()
         firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
         newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
         holders = col(MessageRow.term_keys).op("@>")(sought)
@@ -152,11 +152,19 @@ class Narrowing:
                     return found[:limit]
         return found
 
-    async def _size(self) -> tuple[int, int]:
-        """Messages that are neither commands nor erased, and the last ``seq``."""
-        statement = select(col(MessageRow.message_sum), _seq).where(self._of).order_by(_seq.desc()).limit(1)
-        found = await self._session.rows(statement)
-        return (found[0].message_sum, found[0].seq) if found else (0, 0)
+    async def _within_bytes(self, seqs: Sequence[int]) -> list[int]:
+        """Those of these messages, the first ones first, that are no more than ``READ_BYTES`` together."""
+        listed = _seq == any_(literal(list(seqs), _BIGINTS))
+        sizes = dict(await self._session.rows(select(_seq, told_bytes()).where(self._of, listed)))
+        if sum(sizes.values()) <= READ_BYTES:
+            return list(seqs)
+        return within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES)
+
+    async def _size(self) -> tuple[int, int, int]:
+        """Messages that are neither commands nor erased, their bytes, and the last ``seq``."""
+        sums = (col(MessageRow.message_sum), col(MessageRow.byte_sum), _seq)
+        found = await self._session.rows(select(*sums).where(self._of).order_by(_seq.desc()).limit(1))
+        return tuple(found[0]) if found else (0, 0, 0)
 
     async def _postings(self, stems: Sequence[str], last_seq: int) -> dict[str, _Posting]:
         keys = [self._keys.of_stem(stem) for stem in stems]

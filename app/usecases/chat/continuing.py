@@ -18,6 +18,7 @@ from app.core.model.records import ProviderCopy, Turn
 from app.core.retrieval.serving import Passage
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
+from app.usecases.context.media import with_media
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -78,7 +79,11 @@ class LiveContexts:
             resolved = self._shell.resolver(conversation, model=model).bringing(brought)
             material = await _since(uow, resolved, live)
         passages = passages if any(message.id == turn.message_id for message in material.tail) else ()
-        return Look(sent=sent, resumed=await _resumed(live, last, material, passages))
+        resumed = await _resumed(live, last, material, passages)
+        if resumed is not None:
+            context = await with_media(self._shell, turn.tenant_id, resumed.context)
+            resumed = replace(resumed, context=context)
+        return Look(sent=sent, resumed=resumed)
 
     async def note_copy(self, turn: Turn, said: Answer, sent: Sent | None) -> None:
         """Note what the provider keeps, to be deleted one day: at once, if something was erased meanwhile."""

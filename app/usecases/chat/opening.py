@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -63,6 +63,13 @@ async def opening_of(
         ConversationMovedOnError: Other messages came meanwhile.
         TooLargeError: What is new can never fit.
     """
+    opening = await _opening_of(uow, shell, conversation, given, before)
+    return replace(opening, message=await uow.contents.filled_one(opening.message))
+
+
+async def _opening_of(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
+) -> Opening:
     resolved = shell.resolver(conversation, model=given.model)
     await _refuse_unfit(shell, given)
     _refuse_heavy(resolved, given)

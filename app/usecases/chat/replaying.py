@@ -21,7 +21,7 @@ async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> Chat
     reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
     open_calls = left_open(reply, resolver.own_tools)
     return ChatResult(
-        message=await uow.messages.get(turn.conversation_id, turn.message_id),
+        message=await uow.contents.filled_one(await uow.messages.get(turn.conversation_id, turn.message_id)),
         reply=reply,
         gauge=resolver(await uow.conversations.get(turn.conversation_id)).gauge,
         compaction=next(iter(await views_of(uow, rows)), None),

@@ -26,6 +26,7 @@ from app.core.model.segments import Expansion
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.token_counts import estimate_text, tokens_of, weigh
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.context.media import with_media
 from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
 from app.usecases.history.appending import MessageDraft
 from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
@@ -131,6 +132,7 @@ class ContextService:
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
+        context = await with_media(self._shell, tenant_id, context)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return Looked(context=context, recall_ms=took, begins_answer=begins)
 

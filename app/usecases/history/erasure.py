@@ -30,6 +30,7 @@ from app.core.state.layout import layout_of
 from app.core.state.pruning import state_of
 from app.core.summarizer.offline.extractive import digest
 from app.core.text.token_counts import estimate_text, weigh
+from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
 from app.usecases.compaction.commands import compact_command
@@ -248,9 +249,10 @@ async def _remaining(
     if not doubtful and not others:
         return Remaining({})
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
-    near = await uow.messages.between(conversation.id, last - READ + 1, last)
+    near = await uow.messages.between(conversation.id, last - READ + 1, last, max_bytes=READ_BYTES)
+    first = near[0].seq if near else last + 1
     sources = {seq for entry in doubtful for seq in entry.from_seqs}
-    far = [await uow.messages.at_seq(conversation.id, seq) for seq in sorted(sources) if 0 < seq <= last - READ]
+    far = [await uow.messages.at_seq(conversation.id, seq) for seq in sorted(sources) if 0 < seq < first]
     return await asyncio.to_thread(Remaining, {message.seq: told_by(message) for message in [*far, *near]})
 
 

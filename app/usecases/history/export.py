@@ -36,9 +36,16 @@ class ExportService:
             await uow.commit()
         return found
 
-    async def messages(self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int) -> AsyncIterator[Message]:
-        """Every message up to that ``seq``, in order."""
-        async for message in self._all(tenant_id, lambda uow, page: uow.messages.page(conversation_id, page)):
+    async def messages(
+        self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int, with_data: bool = True
+    ) -> AsyncIterator[Message]:
+        """Every message up to that ``seq``, in order; only ``with_data`` with the data of its media."""
+
+        async def read(uow: UnitOfWork, page: Page) -> tuple[list[Message], str | None]:
+            messages, cursor = await uow.messages.page(conversation_id, page)
+            return (await uow.contents.filled(messages) if with_data else messages), cursor
+
+        async for message in self._all(tenant_id, read):
             if message.seq > through_seq:
                 return
             yield message

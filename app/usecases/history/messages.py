@@ -33,9 +33,10 @@ class MessageService:
         async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
-                return await uow.messages.between(
+                stored = await uow.messages.between(
                     conversation_id, before["from_seq"], before["to_seq"], superseded=True
                 )
+                return await uow.contents.filled(stored)
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected_last_message_id)
             refuse_too_large(shell.resolver(conversation), drafts)
@@ -50,4 +51,5 @@ class MessageService:
         """The full history, never affected by compaction."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
-            return await uow.messages.page(conversation_id, page)
+            messages, cursor = await uow.messages.page(conversation_id, page)
+            return await uow.contents.filled(messages), cursor

@@ -45,12 +45,13 @@ class PinService:
             if is_pinned:
                 _refuse_unpinnable(message)
             if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
-                return message
+                return await uow.contents.filled_one(message)
             stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
             jobs = await self._settle(uow, resolved, total)
+            shown = await uow.contents.filled_one(stored)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events, jobs)
-        return stored
+        return shown
 
     async def _store(self, uow: UnitOfWork, resolved: Resolved, wanted: Message) -> tuple[Message, Sums]:
         """Write the pin and the reasons that follow from it; the sums with them."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
+from app.core.context.media import MEDIA_BYTES, within_bytes
 from app.core.model.conversation import Conversation, Message, Outline, Sums, Usage
 from app.core.model.errors import NotFoundError, PreviousResponseNotFoundError, SummarizerFailedError
 from app.core.model.model_io import ModelProfile
@@ -212,7 +213,10 @@ async def _told(uow: UnitOfWork, conversation: Conversation, through_seq: int) -
     if covered and conversation.state_schema and conversation.compressed_state:
         schema = schema_named(conversation.state_schema)
         told = Compacted(summary=render_text(schema, conversation.compressed_state, conversation.locale)).drafts()
-    return [*told, *(_as_draft(message) for message in [*held, *messages] if message.status != "erased")]
+    there = [message for message in [*held, *messages] if message.status != "erased"]
+    kept = zip(there, within_bytes(there, MEDIA_BYTES, conversation.locale), strict=True)
+    shown = await uow.contents.filled([replace(message, parts=parts) for message, parts in kept])
+    return [*told, *(_as_draft(message) for message in shown)]
 
 
 def _chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: Compaction) -> Chunk | None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.model.conversation import Message
 from app.core.model.errors import FieldError, InvalidInputError, NotFoundError
 from app.core.model.model_io import ToolCall
-from app.core.model.records import Turn
+from app.core.model.records import Page, Turn
+from app.core.text.contents import data_bytes
+from app.storage.repositories.cursor import encode
+from app.storage.repositories.sizes import PAGE_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat import ChatService
 from app.usecases.chat.reply import left_open
@@ -97,8 +101,9 @@ class StoredResponses:
         """What it answered. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             messages = await _input_of(uow, await self._get(uow, turn_id))
-        items = [item for message in messages for item in render(message)]
-        return _cut(items if order == "asc" else items[::-1], limit, after)
+            items = [item for message in messages for item in render(message)]
+            page = _cut(items if order == "asc" else items[::-1], limit, after)
+            return await _with_data(uow, page, messages, render)
 
     async def item_page(
         self,
@@ -118,26 +123,29 @@ class StoredResponses:
             if after is not None:
                 seq = (await self._after(uow, conversation_id, after[1])).seq
             while 1 <= seq <= last:
-                first, through = (seq, seq + limit) if order == "asc" else (seq - limit, seq)
-                messages = await uow.messages.span(conversation_id, first, through)
-                items = [item for message in messages for item in render(message)]
-                found += items if order == "asc" else items[::-1]
+                step = 1 if order == "asc" else -1
+                read = Page(limit=limit + 1, after=encode((seq - step,)), order=order)
+                stored, cursor = await uow.messages.page(conversation_id, read)
+                for message in await uow.contents.filled(stored):
+                    found += render(message)[::step]
                 page = _cut(found, limit, after[0] if after else None)
-                if page.has_more:
-                    return page
-                seq = through + 1 if order == "asc" else first - 1
+                if page.has_more or (page.items and cursor is not None):  # it may end early, by its bytes
+                    return replace(page, has_more=True)
+                if cursor is None:
+                    break
+                seq = stored[-1].seq + step
         return _cut(found, limit, after[0] if after else None)
 
     async def message(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> Message:
         """One message of a conversation. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
-            return await uow.messages.get(conversation_id, message_id)
+            return await uow.contents.filled_one(await uow.messages.get(conversation_id, message_id))
 
     async def referred(self, tenant_id: UUID, message_id: UUID) -> Message:
         """A message that a request refers to, in whichever conversation of the tenant. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
-            found = await uow.messages.find(message_id)
+            found = await uow.contents.filled_one(await uow.messages.find(message_id))
         if found.status == "erased":
             raise NotFoundError("No such item.")
         return found
@@ -170,6 +178,21 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
     messages = await uow.messages.span(turn.conversation_id, max(first, last - MOST_INPUT + 1), last)
     # What our own tools brought meanwhile was stored later; an erased message says nothing any more.
     return [one for one in messages if one.seq <= asked.seq and one.status != "erased"]
+
+
+async def _with_data(uow: UnitOfWork, page: ItemPage, messages: Sequence[Message], render: Render) -> ItemPage:
+    """The page with the data of its media: fewer items where together they are large, and one at least."""
+    wanted, shown, room = {item["id"] for item in page.items}, dict[str, Json](), PAGE_BYTES
+    of_item = {item["id"]: message for message in messages for item in render(message) if item["id"] in wanted}
+    for id_ in (item["id"] for item in page.items):
+        message = of_item[id_]
+        room -= sum(data_bytes(part) for part in message.parts) if id_ not in shown else 0
+        if room < 0 and shown:
+            break
+        if id_ not in shown:
+            shown |= {item["id"]: item for item in render(await uow.contents.filled_one(message))}
+    items = tuple(takewhile(bool, (shown.get(item["id"], {}) for item in page.items)))
+    return ItemPage(items=items, has_more=page.has_more or len(items) < len(page.items))
 
 
 def _cut(items: Sequence[Json], limit: int, after: str | None) -> ItemPage:

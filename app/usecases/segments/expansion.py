@@ -40,8 +40,10 @@ from app.core.model.segments import (
 )
 from app.core.segments.naming import is_id
 from app.core.segments.paging import page_end, rows_within, segment_line, segment_marker
+from app.core.text.contents import data_bytes
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
+from app.storage.repositories.sizes import PAGE_BYTES, fitting
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_hash, extractive_level
@@ -340,11 +342,15 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
     shown = inside[: rows_within([item.token_count for item in inside], asked.max_tokens)]
     last = shown[-1].seq if shown else segment.to_seq
     messages = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
+    sizes = [sum(data_bytes(part) for part in message.parts) for message in messages]
+    if (count := max(fitting(sizes, PAGE_BYTES), 1)) < len(messages):
+        messages = messages[:count]
+        last = messages[-1].seq
     return Expanded(
         segment_id=segment.id,
         level="full",
         segment=segment,
-        messages=tuple(messages),
+        messages=tuple(await uow.contents.filled(messages)),
         token_count=sum(message.token_count for message in messages),
         following=None if last >= segment.to_seq else str(last),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from app.core.context.media import MEDIA_BYTES
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import Clock, EventBus, Models, NewId, TurnStreams
@@ -38,3 +39,5 @@ class Shell:
     """Versions of its state that a conversation keeps, the newest; 0 = all."""
     verifies: bool = True
     """Whether the operator lets models verify what compactions wrote."""
+    media_bytes: int = MEDIA_BYTES
+    """Characters of media that a request to a model, or a context, has at most."""

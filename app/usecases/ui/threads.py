@@ -78,7 +78,7 @@ class ThreadService:
             conversation = await uow.conversations.get(conversation_id)
             found, _ = await uow.messages.page(conversation_id, page)
             messages = await _whole(uow, sorted(found, key=lambda message: message.seq), page)
-            entries = await _entries(uow, conversation_id, messages)
+            entries = await _entries(uow, conversation_id, await uow.contents.filled(messages))
             passages = await _passages(uow, conversation_id, [seq for entry in entries for seq in entry.recalled])
         return Thread(
             entries=tuple(entries if page.order == "asc" else reversed(entries)),

@@ -9,7 +9,7 @@ from alembic import op
 from app.storage.row_security import SEEN, protect, unprotect
 
 revision = "202611221200"
-down_revision = "202611221002"
+down_revision = "202611221011"
 branch_labels = None
 depends_on = None
 
@@ -35,6 +35,7 @@ TABLES = (
     "chat_spending",
     "erasures",
     "provider_copies",
+    "contents",
 )
 
 

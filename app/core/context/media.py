@@ -1,0 +1,63 @@
+"""Media of a request to a model: the newest with their data, as many as a provider takes; the others in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from app.core.text.contents import data_bytes
+from app.core.text.localization.catalogue import Catalogue, catalogue_of
+from app.core.text.parts import Part
+
+MEDIA_BYTES: Final = 15_000_000
+"""Characters of Base64 in one request; the narrowest of the providers takes 20 MB in all."""
+
+
+class Spoken(Protocol):
+    """A message, stored or about to be sent."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it has beside its content."""
+
+    @property
+    def seq(self) -> int | None:
+        """Its position; ``None`` of one that is not stored."""
+
+
+_NAME: Final = 100
+_UNITS: Final = ((1_000_000, "MB"), (1_000, "kB"))
+
+
+def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tuple[Part, ...]]:
+    """The parts of each message, so that data has no more than ``limit`` characters: the oldest media become words.
+
+    A part that is put into words names its type, its size, its name where it has one, and the message that has it.
+    """
+    say, room = catalogue_of(locale), limit
+    kept: list[tuple[Part, ...]] = []
+    for message in reversed(messages):
+        parts: list[Part] = []
+        for part in reversed(message.parts):
+            size = data_bytes(part)
+            is_full = size > room
+            room = 0 if is_full else room - size  # what is older than one that has no room has none either
+            parts.append(_in_words(part, size, message.seq, say) if is_full else part)
+        kept.append(tuple(reversed(parts)))
+    return kept[::-1]
+
+
+def _in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Part:
+    what = [str(part.get("media_type") or say.text("context.part.a_file")), _told(size * 3 // 4)]
+    name: Any = part.get("name")
+    if isinstance(name, str) and name:
+        what.append(" ".join(name.split())[:_NAME])
+    key = "context.part.too_large" if seq is None else "context.part.too_large_at"
+    return {"type": "text", "text": say.text(key, what=", ".join(what), seq=str(seq))}
+
+
+def _told(size: int) -> str:
+    for unit, name in _UNITS:
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} B"

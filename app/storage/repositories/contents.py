@@ -1,0 +1,145 @@
+"""Rows of ``contents``: the data of media, each once for a tenant, counted up by whoever stores a message.
+
+The database itself counts down when a message is erased or deleted, and takes a content away with its last message
+(the trigger ``release_contents``): no way of deleting can forget it. Rows are locked in the order of their hashes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, Text, and_, any_, cast, func, literal, select, true, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.core.model.conversation import Message
+from app.core.model.errors import ConflictError
+from app.core.text.contents import Content, data_bytes, put_together, references, taken_apart
+from app.storage.repositories.base import Repository
+from app.storage.tables import ContentRow, MessageRow
+
+ON_LOOP: Final = 100_000
+"""Characters of data; more are written as Base64 off the event loop."""
+_row = ContentRow
+_message = MessageRow
+Place = tuple[UUID, UUID]
+"""A tenant, and a message of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A message that may have data within it."""
+
+    tenant_id: UUID
+    conversation_id: UUID
+    id: UUID
+
+
+class ContentRepository(Repository):
+    """Contents by their hashes."""
+
+    async def count_up(self, contents: Mapping[str, Content], uses: Sequence[Sequence[str]]) -> None:
+        """Add messages that refer to contents: new ones are stored, present ones counted.
+
+        Args:
+            contents: What may be new, by hash.
+            uses: The hashes that each of the messages refers to, each once.
+
+        Raises:
+            ConflictError: One is not given, and its last message was erased meanwhile.
+        """
+        counts = Counter(sha256 for of_message in uses for sha256 in of_message)
+        await self._store([contents[sha256] for sha256 in sorted(counts) if sha256 in contents], counts)
+        await self._count({sha256: count for sha256, count in counts.items() if sha256 not in contents})
+
+    async def filled(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages with their data as it was given; without any, they are returned as they are, unasked."""
+        wanted = references(part for message in messages for part in message.parts)
+        if not wanted:
+            return list(messages)
+        found = await self.read(wanted)
+
+        def fill() -> list[Message]:
+            return [replace(message, parts=put_together(message.parts, found)) for message in messages]
+
+        size = sum(data_bytes(part) for message in messages for part in message.parts)
+        return fill() if size <= ON_LOOP else await asyncio.to_thread(fill)
+
+    async def filled_one(self, message: Message) -> Message:
+        """The same of one message."""
+        return (await self.filled([message]))[0]
+
+    async def read(self, sha256s: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these hashes, as far as they are there."""
+        wanted = col(_row.sha256) == any_(literal(sorted(sha256s), ARRAY(Text)))
+        found = select(col(_row.sha256), col(_row.data)).where(wanted)
+        return {sha256: data for sha256, data in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
+
+    async def inline(self, after: Place | None, *, limit: int) -> tuple[list[Inline], Place | None]:
+        """Of the next ``limit`` messages those that may have data within them, as versions before stored it.
+
+        Returns:
+            Them, and the place that was reached; ``None`` at the end.
+        """
+        key = tuple_(col(_message.tenant_id), col(_message.id))
+        begin = true() if after is None else key > after
+        places = select(col(_message.tenant_id), col(_message.id)).where(begin).order_by(*key).limit(limit)
+        read = await self._session.rows(places)
+        if not read:
+            return [], None
+        last = (read[-1].tenant_id, read[-1].id)
+        parts = cast(col(_message.parts), Text)
+        holds = and_(col(_message.contents) == [], parts.like('%"media"%'), parts.like('%"data"%'))
+        found = select(col(_message.tenant_id), col(_message.conversation_id), col(_message.id))
+        rows = await self._session.rows(found.where(begin, key <= last, holds).order_by(*key))
+        return [Inline(*row) for row in rows], last if len(read) == limit else None
+
+    async def move(self, conversation_id: UUID, message_id: UUID) -> bool:
+        """Store the data within a message apart, in a *locked* conversation; ``False`` where it has none."""
+        of = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
+        parts = await self._session.first(select(col(_message.parts)).where(*of))
+        apart, contents = await asyncio.to_thread(taken_apart, parts or [])
+        if not contents:
+            return False
+        hashes, stored = list(references(apart)), [dict(part) for part in apart]
+        await self._session.execute(update(_message).where(*of).values(parts=stored, contents=hashes))
+        await self.count_up(contents, [hashes])
+        return True
+
+    async def _store(self, contents: Sequence[Content], counts: Mapping[str, int]) -> None:
+        if not contents:
+            return
+        statement = insert(_row)
+        more = {"uses": col(_row.uses) + statement.excluded.uses}
+        rows = [
+            {
+                "sha256": content.sha256,
+                "data": content.data,
+                "media_type": content.media_type,
+                "size": len(content.data),
+                "uses": counts[content.sha256],
+            }
+            for content in contents
+        ]
+        await self._session.execute(
+            statement.on_conflict_do_update(index_elements=["tenant_id", "sha256"], set_=more), rows
+        )
+
+    async def _count(self, counts: Mapping[str, int]) -> None:
+        if not counts:
+            return
+        hashes = sorted(counts)
+        listed = literal(hashes, ARRAY(Text))
+        locked = select(col(_row.sha256)).where(col(_row.sha256) == any_(listed)).order_by(col(_row.sha256))
+        if len(await self._session.all(locked.with_for_update())) < len(counts):
+            raise ConflictError("what a message refers to was erased meanwhile: try again")
+        numbers = literal([counts[sha256] for sha256 in hashes], ARRAY(BigInteger))
+        more = func.unnest(listed, numbers).table_valued("sha256", "count", name="more").render_derived()
+        await self._session.execute(
+            update(_row).where(col(_row.sha256) == more.c.sha256).values(uses=col(_row.uses) + more.c["count"])
+        )

@@ -1,0 +1,54 @@
+"""How many bytes messages are, before any of them is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, any_, case, cast, func, literal_column, select
+from sqlmodel import col
+
+from app.storage.tables import ContentRow, MessageRow
+
+PAGE_BYTES: Final = 8_000_000
+"""Of one page of messages, as far as more than one message is concerned."""
+READ_BYTES: Final = 16_000_000
+"""Of the messages that are looked through at once: for recall, a search, an erasure."""
+_ENCODED: Final = 4 / 3
+
+
+def fitting(sizes: Sequence[int], limit: int) -> int:
+    """How many of the first ones fit together."""
+    return sum(through <= limit for through in accumulate(sizes))
+
+
+def within(sizes: Sequence[tuple[int, int]], limit: int) -> list[int]:
+    """The first of each pair, as long as the seconds fit together; what has no room is passed over."""
+    kept, room = [], limit
+    for seq, size in sizes:
+        if size <= room:
+            kept.append(seq)
+            room -= size
+    return kept
+
+
+def told_bytes() -> Any:
+    """About the bytes of a message's texts: of what is stored nothing has to be read or unpacked for it."""
+    row = MessageRow
+    return func.octet_length(col(row.content)) + func.greatest(
+        col(row.byte_length), func.pg_column_size(col(row.parts))
+    )
+
+
+def shown_bytes() -> Any:
+    """About the bytes of a message as it is shown, with the data of its media."""
+    row = MessageRow
+    data = (
+        select(func.coalesce(func.sum(col(ContentRow.size)), 0) * _ENCODED)
+        .where(col(ContentRow.tenant_id) == col(row.tenant_id), col(ContentRow.sha256) == any_(col(row.contents)))
+        .correlate(row)
+        .scalar_subquery()
+    )
+    has_none = col(row.contents) == literal_column("'{}'::text[]")
+    return cast(told_bytes() + case((has_none, 0), else_=data), BigInteger)

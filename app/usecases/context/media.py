@@ -1,0 +1,36 @@
+"""The data of a context's media: loaded last, and only what is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from app.core.context.assembly import AssembledContext
+from app.core.context.media import within_bytes
+from app.core.model.model_io import ContextMessage
+from app.core.text.contents import data_bytes, put_together, references
+from app.usecases.shared.shell import Shell
+
+LEFT_OUT: Final = "media_left_out"
+"""The warning: media of older messages are sent in words, since all together would be too large."""
+
+
+async def with_media(shell: Shell, tenant_id: UUID, context: AssembledContext) -> AssembledContext:
+    """The context with the newest media that its provider takes together, older ones in words."""
+    messages = context.messages
+    if not any(data_bytes(part) for message in messages for part in message.parts):
+        return context
+    kept = within_bytes(messages, shell.media_bytes, context.locale)
+    if kept != [message.parts for message in messages]:
+        context = replace(context, warnings=(*context.warnings, LEFT_OUT))
+    wanted = references(part for parts in kept for part in parts)
+    async with shell.uow(tenant_id) as uow:
+        contents = await uow.contents.read(wanted) if wanted else {}
+
+    def fill() -> tuple[ContextMessage, ...]:
+        pairs = zip(messages, kept, strict=True)
+        return tuple(replace(message, parts=put_together(parts, contents)) for message, parts in pairs)
+
+    return replace(context, messages=await asyncio.to_thread(fill))

@@ -1,0 +1,39 @@
+"""Moving data that versions before stored within messages to where it is stored now: step by step, beside everything.
+
+Until it is moved it is read where it is. Each message is moved in a transaction of its own under its conversation's
+lock, so that a step can end at any moment, and be begun again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.core.model.errors import NotFoundError
+from app.storage.repositories.contents import Inline, Place
+from app.storage.unit_of_work import UnitOfWorkFactory
+
+STEP: Final = 1_000
+"""Messages that are looked at in one step."""
+
+
+async def move_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int = STEP) -> tuple[int, Place | None]:
+    """Look at the next messages, and move the data of those that have any.
+
+    Returns:
+        How many messages had data, and the place that was reached; ``None`` at the end.
+    """
+    async with begin(None) as uow:
+        found, reached = await uow.contents.inline(after, limit=limit)
+    moved = [one for one in found if await _move(begin, one)]
+    return len(moved), reached
+
+
+async def _move(begin: UnitOfWorkFactory, one: Inline) -> bool:
+    async with begin(one.tenant_id) as uow:
+        try:
+            await uow.conversations.lock(one.conversation_id)
+        except NotFoundError:  # it was deleted meanwhile
+            return False
+        moved = await uow.contents.move(one.conversation_id, one.id)
+        await uow.commit()
+    return moved
