@@ -437,6 +437,11 @@ def audit(*, order: Order | None = None, page_size: int | None = None) -> ListCa
     return _list("/audit", res.Page[res.AuditEntry], order=order, limit=page_size)
 
 
+def erase_user(user_id: str) -> Call[res.Erasure]:
+    """Begin to delete every conversation of an end user; needs the scope ``admin``."""
+    return change("DELETE", f"/users/{quote(user_id, safe='')}", one(res.Erasure))
+
+
 def health() -> Call[Any]:
     """Whether the process answers."""
     return get("/healthz", any_json)

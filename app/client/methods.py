@@ -168,5 +168,6 @@ class Methods:
     count_tokens = Method(endpoints.count_tokens)
     limits = Method(endpoints.limits)
     audit = Each(endpoints.audit)
+    erase_user = Method(endpoints.erase_user)
     health = Method(endpoints.health)
     readiness = Method(endpoints.readiness)

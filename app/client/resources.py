@@ -430,6 +430,13 @@ class KeyLimits(Resource):
     limits: list[LimitStanding]
 
 
+class Erasure(Resource):
+    """An end user whose conversations are being deleted."""
+
+    id: UUID
+    requested_at: datetime
+
+
 class AuditEntry(Resource):
     """Who did what."""
 

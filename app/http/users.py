@@ -13,7 +13,7 @@ from app.http.routing import AdminRoute
 router = APIRouter(prefix="/users", route_class=AdminRoute, tags=["operations"], dependencies=[Depends(bearer_key)])
 
 
-@router.delete("/{user_id}", status_code=202)
+@router.delete("/{user_id:path}", status_code=202)
 async def erase_user(
     user_id: Annotated[str, Path(min_length=1, max_length=255)], services: Services, tenant: Tenant
 ) -> schemas.Erasure:

@@ -26,7 +26,7 @@ _LEVEL: Final = 3
 DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 """What reading a damaged ZIP raises; the last is said of one with a password."""
 
-Name = Annotated[str, Field(pattern=r"^[a-z_]{1,63}$")]
+Name = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -16,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.core.model.errors import DependencyUnavailableError
+from app.core.text.patterns import compiled
 from app.storage import connections
 from app.storage.connections import TenantConnection
 from app.storage.database_errors import translated
@@ -41,7 +41,7 @@ OWN_PARAMETERS = frozenset({"pgbouncer", "role"})
 PARAMETERS = frozenset({"host", "port"}) | OWN_PARAMETERS | TLS_PARAMETERS
 NO_ROLE = "none"
 _IS_ACTIVE = text("SELECT coalesce(row_security_active(to_regclass('conversations')::oid), false)")
-_ROLE_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_ROLE_NAME = compiled(r"[a-z_][a-z0-9_]{0,62}")
 # Letters as they are: a json column keeps what it is given, and an escaped Cyrillic letter is three times as long.
 _AS_WRITTEN = partial(json.dumps, ensure_ascii=False)
 

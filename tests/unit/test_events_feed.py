@@ -80,6 +80,10 @@ class _Work:
         await asyncio.sleep(0)
         return found
 
+    async def first(self, conversation_id: UUID) -> int | None:
+        await asyncio.sleep(0)
+        return next((event.number for event in self._tables.events if event.conversation_id == conversation_id), None)
+
 
 class Reader:
     """Follows in a task; keeps what came, heartbeats as ``None``."""

@@ -417,6 +417,11 @@ export class Throughline {
     return each((page) => this.api.GET("/audit", { params: { query: page }, ...sent(options) }), options);
   }
 
+  /** Begin to delete every conversation of an end user; needs the scope `admin`. */
+  eraseUser(userId: string, options: Keyed = {}): Promise<Schemas["Erasure"]> {
+    return found(this.api.DELETE("/users/{user_id}", { params: { path: { user_id: userId } }, ...sent(options) }));
+  }
+
   /** What a text, or messages, would weigh. */
   countTokens(of: string | Body<"TokenCountRequest">, options: Keyed = {}): Promise<Schemas["TokenCount"]> {
     return found(
