@@ -77,6 +77,7 @@ class TestChat:
         assert f"последние {talk.context.breakdown.tail}" in shown
         client.delete_conversation(talk.id)
 
+    @pytest.mark.long
     def test_an_inline_compaction_is_told_of_in_the_talk_s_language(
         self, run: Run, offline: Service, start_talk: StartTalk
     ) -> None:

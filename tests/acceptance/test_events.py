@@ -36,6 +36,7 @@ def test_a_client_that_was_away_gets_each_event_once(offline: Service, start_tal
     assert seqs == list(range(1, 21))
 
 
+@pytest.mark.long
 def test_replay_meets_live_without_gap_or_double(offline: Service, start_talk: StartTalk) -> None:
     """Readers come while a writer writes; wherever the seam is, it does not show."""
     talk = start_talk(offline)

@@ -45,6 +45,7 @@ def begun(start_talk: StartTalk, service: Service) -> Talk:
     return talk
 
 
+@pytest.mark.long
 def test_no_value_gets_lost_on_the_way_through_all_presets_and_back(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     schemas = [talk.get()["state_schema"]]

@@ -200,6 +200,7 @@ def test_a_turn_at_85_percent_waits_for_the_job_in_flight_and_uses_it(
     assert meanwhile["seq"] in after
 
 
+@pytest.mark.long
 def test_a_turn_at_85_percent_waits_no_longer_than_its_deadline(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:

@@ -158,6 +158,7 @@ class TestCompaction:
         asking(talk, "And you?", STATELESS)
         assert told_gemini(gemini)[0].startswith(BLOCK), "the control is rebuilt from the compacted history"
 
+    @pytest.mark.long
     def test_inside_a_turn_does_too(self, service: Service, start_talk: StartTalk, openai: OpenAI) -> None:
         talk = start_talk(service, policy=WINDOW)
         talk.batch(lines(10))
@@ -170,6 +171,7 @@ class TestCompaction:
         assert openai.last.continues is not None
         assert (len(openai.last.input), openai.last.texts[-1]) == (unsent + 1, jump)
 
+    @pytest.mark.long
     def test_typed_under_handoff_does_too_and_serves_for_recovery(
         self, service: Service, start_talk: StartTalk, openai: OpenAI
     ) -> None:

@@ -120,6 +120,7 @@ def check(talk: Talk, messages: list[Json], *, compacted: bool) -> None:
         assert all(row["tokens_after"] < row["tokens_before"] for row in rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("conversations", with_locomo(own, locomo))
 def test_an_import_that_never_reaches_the_threshold_is_left_alone(
     offline: Service, start_talk: StartTalk, conversations: Callable[[], list[Json]]

@@ -131,6 +131,7 @@ async def test_no_table_draws_its_numbers_from_a_sequence(database_url: str) -> 
     assert await rows(database_url, "SELECT relname FROM pg_class WHERE relkind = 'S'") == set()
 
 
+@pytest.mark.long
 def test_two_at_once_take_turns(empty_database_url: str, tmp_path: Path) -> None:
     both = [process(empty_database_url, "upgrade", "head", cwd=tmp_path) for _ in range(2)]
     said = [running.communicate(timeout=60)[1] for running in both]

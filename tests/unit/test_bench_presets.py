@@ -18,6 +18,7 @@ def test_every_preset_stands_in_the_table_and_on_the_page() -> None:
     assert [name for name in PRESETS if f"| `{name}` |" not in shown] == []
 
 
+@pytest.mark.long
 @pytest.mark.daily(1)
 @pytest.mark.parametrize(
     "preset",
