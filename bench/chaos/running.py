@@ -25,6 +25,8 @@ TALKS: Final = 3
 START_SECONDS: Final = 300.0
 """Until every process answers again on a busy machine; what clients wait for counts from there."""
 KEEPERS: Final = 2
+CALLS_PER_HOUR: Final = 100_000
+"""Of a conversation: no limit of spending is what a campaign looks for."""
 FOLDER: Final = Path(".data") / "bench" / "chaos"
 """Where the log of a campaign goes, under the current folder."""
 
@@ -35,7 +37,8 @@ def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str],
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, running_cluster(Path(folder)) as cluster:
         campaign = Campaign(log)
         conductor = Conductor(cluster, campaign.now)
-        talks = [Talk.begin(cluster.front, policy=WINDOW) for _ in range(TALKS)]
+        policy = {**WINDOW, "calls_per_hour": CALLS_PER_HOUR}
+        talks = [Talk.begin(cluster.front, policy=policy) for _ in range(TALKS)]
         books = Books(cluster.database_url)
         with contextlib.ExitStack() as stack:
             followers = [stack.enter_context(FaithfulFollower(talk)) for talk in (*talks, talks[0])]

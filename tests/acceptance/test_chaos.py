@@ -10,7 +10,7 @@ from bench.chaos.plan import plan
 from bench.chaos.report import print_outcome
 from bench.chaos.running import run
 
-pytestmark = [pytest.mark.long, pytest.mark.processes]
+pytestmark = [pytest.mark.long]
 
 SEED = 17
 
