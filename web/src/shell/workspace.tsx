@@ -73,7 +73,9 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
   }, [title]);
 
   const openTab = useRef<HTMLLIElement>(null);
-  useEffect(() => openTab.current?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [view, t]);
+  useEffect(() => {
+    openTab.current?.scrollIntoView({ block: 'nearest', inline: 'center' }); // a promise in newer browsers: not returned
+  }, [view, t]);
 
   const Other = view === 'chat' ? null : OTHER_VIEWS[view];
   return (
