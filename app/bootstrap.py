@@ -51,12 +51,12 @@ from app.usecases.context.requests import ContextRequests
 from app.usecases.context.search import SearchService
 from app.usecases.history.anchors import AnchorService
 from app.usecases.history.conversations import ConversationService
-from app.usecases.history.copies import CopyService
 from app.usecases.history.erasure import ErasureService
 from app.usecases.history.events import EventFeed
 from app.usecases.history.export import ExportService
 from app.usecases.history.messages import MessageService
 from app.usecases.history.pins import PinService
+from app.usecases.history.provider_copies import ProviderCopyService
 from app.usecases.history.releasing import ReleaseService
 from app.usecases.history.removing import RemovalService
 from app.usecases.history.retaining import RetentionService
@@ -107,7 +107,7 @@ class Container:
     messages: MessageService
     erasure: ErasureService
     removal: RemovalService
-    copies: CopyService
+    copies: ProviderCopyService
     pins: PinService
     anchors: AnchorService
     search: SearchService
@@ -213,7 +213,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         verifies=settings.verify != "off",
         media_bytes=settings.max_media_bytes,
     )
-    conversations, removal, copies = ConversationService(shell), RemovalService(shell), CopyService(shell)
+    conversations, removal, copies = ConversationService(shell), RemovalService(shell), ProviderCopyService(shell)
     unlimited = anonymous_allowed(settings)
     spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
     limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)

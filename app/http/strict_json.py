@@ -46,7 +46,7 @@ class JsonRequest(Request):
 
         Raises:
             UnreadableError: It is no JSON, or nested too deep.
-        BodyTooLargeError: It has more keys and values than ``MAX_VALUES``.
+            BodyTooLargeError: It has more keys and values than ``MAX_VALUES``.
             UnsupportedMediaTypeError: It does not say that it is JSON. A POST has to, even without a body: no browser
                 sends this type to another site unasked; nor the headers of ``ASKED_FIRST``.
             InvalidInputError: A text or a number in it cannot be stored; the field is named.

@@ -124,8 +124,8 @@ async def resummed(unit: UnitOfWork, conversation_id: UUID) -> Sums:
     row = await unit.conversations.lock(conversation_id)
     said = await unit.messages._weigh(conversation_id, 1, row.last_seq)
     await unit.conversations.update(conversation_id, total=said)
-    await unit.messages.lighten(conversation_id, from_seq=1)
-    while await unit.messages.sum_on(conversation_id):
+    await unit.messages.renew_sums(conversation_id, from_seq=1)
+    while await unit.messages.renew_older_sums(conversation_id):
         pass
     return await unit.messages.sums_at(conversation_id, row.last_seq)
 

@@ -14,7 +14,9 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
+from typer.testing import CliRunner, Result
 
+from app.cli.commands import app
 from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Page
@@ -25,10 +27,10 @@ from app.storage.repositories import messages as message_rows
 from app.storage.repositories import narrowing
 from app.storage.row_security import DEFAULT_ROLE, SETTING
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.history import copies, removing
+from app.usecases.history import provider_copies, removing
 from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
-from app.usecases.history.copies import CopyService
+from app.usecases.history.provider_copies import ProviderCopyService
 from app.usecases.history.retaining import RetentionService
 from app.usecases.verification import pending
 from bench.histories import lengthen, surround
@@ -268,7 +270,9 @@ class TestDeletion:
         async with begin(tenant) as uow:
             await uow.conversations.hide(conversation_id)
             await uow.commit()
-        names = [name for name in CALLS if name.startswith("conversations.") and name != "conversations.is_going"]
+        names = [
+            name for name in CALLS if name.startswith("conversations.") and name != "conversations.is_being_removed"
+        ]
         names = [name for name in names if name != "conversations.deleted"]
         for name in (*names, "compactions.get", "compactions.page", "turns.get", "messages.find", "events.add"):
             call, nothing = CALLS[name]
@@ -325,6 +329,30 @@ class TestUsersAndTenants:
         assert "otto" not in left
         assert str(other) in left
 
+    async def test_by_command(self, service: Service, engine: AsyncEngine, database_url: str) -> None:
+        tenant = await self.begun(service)
+        async with engine.connect() as connection:
+            found = await connection.execute(text("SELECT name FROM tenants WHERE tenant_id = :id"), {"id": tenant})
+            name = found.scalar_one()
+
+        async def run(*words: str) -> Result:
+            environment = {"DATABASE_URL": database_url, "LANG": "C"}
+            return await asyncio.to_thread(CliRunner().invoke, app, words, env=environment, input="n\n")
+
+        refused = await run("erase-user", "tilda@example.org", "--tenant", name)
+        assert refused.exit_code == 1, "asked, and not wanted"
+        assert "tilda" in await dump(engine)
+        unknown = await run("erase-user", "tilda@example.org", "--tenant", "nobody", "--yes")
+        assert (unknown.exit_code, "There is no tenant 'nobody'." in unknown.output) == (2, True), unknown.output
+        done = await run("erase-user", "tilda@example.org", "--tenant", name, "--yes")
+        assert (done.exit_code, done.stdout.splitlines()[-1][:7]) == (0, "Erased:"), done.output
+        left = await dump(engine)
+        assert "tilda" not in left
+        assert "otto" in left
+        done = await run("tenants", "delete", name, "--yes")
+        assert (done.exit_code, done.stdout.splitlines()[-1][:7]) == (0, "Erased:"), done.output
+        assert str(tenant) not in await dump(engine)
+
 
 class TestCopies:
     """What a stateful model's provider keeps is deleted there with what it was made of."""
@@ -338,7 +366,7 @@ class TestCopies:
     async def stateful(
         self, openai: OpenAI, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> AsyncIterator[Service]:
-        monkeypatch.setattr(copies, "FIRST_PAUSE", timedelta())
+        monkeypatch.setattr(provider_copies, "FIRST_PAUSE", timedelta())
         registry = ModelRegistry(chat=MODEL, openai_api_key="key", openai_base_url=openai.url)
         made = Service(begin, tenant, chat=registry.chat())  # type: ignore[arg-type]
         monkeypatch.setattr(made.container.parts.models, "forget", registry.forget)
@@ -346,7 +374,7 @@ class TestCopies:
         openai.release()
         await registry.close()
 
-    def of(self, service: Service) -> CopyService:
+    def of(self, service: Service) -> ProviderCopyService:
         return service.container.copies
 
     async def kept(self, service: Service) -> int:
@@ -377,7 +405,7 @@ class TestCopies:
     async def test_are_given_up_with_an_entry(
         self, stateful: Service, openai: OpenAI, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(copies, "TRIES", 2)
+        monkeypatch.setattr(provider_copies, "TRIES", 2)
         conversation_id = await stateful.conversation(context_window=32_000, max_tokens=-1)
         await chat(stateful, conversation_id, "Hello.")
         openai.away = True

@@ -25,7 +25,17 @@ from app.storage.scoped_session import TenantSession
 from app.storage.tables import EventRow, TenantScoped
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from tests.integration.rows import START, make_tenant, stored
-from tests.integration.test_tenancy import ALL, CALLS, CONVERSATION, NoCriteria, dump, dumps, furnish, outcome
+from tests.integration.test_tenancy import (
+    ALL,
+    CALLS,
+    CONVERSATION,
+    NoCriteria,
+    check_a_stranger,
+    dump,
+    dumps,
+    furnish,
+    outcome,
+)
 from tests.servers import execute_sql, with_database, with_role, with_user
 
 COUNT: Final = text("SELECT count(*) FROM conversations")
@@ -42,12 +52,7 @@ def without_condition(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_without_the_condition_a_stranger_finds_and_changes_nothing(
     begin: UnitOfWorkFactory, engine: AsyncEngine
 ) -> None:
-    owners = [await furnish(begin, name) for name in ("a", "b")]
-    stranger = await make_tenant(begin, "stranger")
-    before = await dumps(engine, *owners)
-    found = {name: await outcome(begin, stranger, call) for name, (call, _) in CALLS.items()}
-    assert found == {name: expected for name, (_, expected) in CALLS.items()}
-    assert await dumps(engine, *owners) == before
+    await check_a_stranger(begin, engine)
 
 
 @pytest.mark.long

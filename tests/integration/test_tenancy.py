@@ -95,7 +95,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "conversations.hide": (lambda unit: unit.conversations.hide(CONVERSATION), NOT_FOUND),
     "conversations.of_user": (lambda unit: unit.conversations.of_user(None, limit=9), []),
     "conversations.is_there": (lambda unit: unit.conversations.is_there(CONVERSATION), False),
-    "conversations.is_going": (lambda unit: unit.conversations.is_going(CONVERSATION), False),
+    "conversations.is_being_removed": (lambda unit: unit.conversations.is_being_removed(CONVERSATION), False),
     "conversations.with_stale_sums": (lambda unit: unit.conversations.with_stale_sums(limit=9), []),
     "conversations.deleted": (lambda unit: unit.conversations.deleted(limit=9), []),
     "conversations.due": (lambda unit: unit.conversations.due(limit=9), []),
@@ -137,8 +137,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.halves": (lambda unit: unit.messages.halves(CONVERSATION, ["call"]), []),
     "messages.quoting": (lambda unit: unit.messages.quoting(CONVERSATION, 1), []),
     "messages.command_answers": (lambda unit: unit.messages.command_answers(CONVERSATION, after_seq=0), []),
-    "messages.lighten": (lambda unit: unit.messages.lighten(CONVERSATION, from_seq=1), None),
-    "messages.sum_on": (lambda unit: unit.messages.sum_on(CONVERSATION), False),
+    "messages.renew_sums": (lambda unit: unit.messages.renew_sums(CONVERSATION, from_seq=1), None),
+    "messages.renew_older_sums": (lambda unit: unit.messages.renew_older_sums(CONVERSATION), False),
     "messages.held_at": (lambda unit: unit.messages.held_at(CONVERSATION, 9), Sums()),
     "messages.sources": (
         lambda unit: unit.messages.sources(CONVERSATION, stems=["a"], limit=9),
@@ -510,6 +510,11 @@ def test_every_method_is_listed() -> None:
 async def test_a_stranger_with_the_ids_of_others_finds_and_changes_nothing(
     begin: UnitOfWorkFactory, engine: AsyncEngine
 ) -> None:
+    await check_a_stranger(begin, engine)
+
+
+async def check_a_stranger(begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
+    """Every method, asked by a tenant without rows for the ids of others."""
     owners = [await furnish(begin, name) for name in ("a", "b")]
     stranger = await make_tenant(begin, "stranger")
     before = await dumps(engine, *owners)
@@ -545,10 +550,10 @@ FINDS_NOTHING = {
     "contents.inline",
     "contents.move",
     "works.abandoned",
-    "conversations.is_going",
+    "conversations.is_being_removed",
     "conversations.with_stale_sums",
     "conversations.deleted",
-    "messages.sum_on",
+    "messages.renew_older_sums",
     "keys.remove_of_user",
     "removal.remove",
     "removal.forget_turns",

@@ -105,7 +105,7 @@ class ConversationRepository(Repository):
             statement = statement.where(col(ConversationRow.content_epoch) == content_epoch)
         return await self._session.first(statement) is not None
 
-    async def is_going(self, conversation_id: UUID) -> bool:
+    async def is_being_removed(self, conversation_id: UUID) -> bool:
         """Whether one of that id is deleted and still has rows."""
         own = select(col(ConversationRow.id)).where(col(ConversationRow.id) == conversation_id, ~_IS_THERE)
         return await self._session.first(own) is not None

@@ -352,8 +352,8 @@ class MessageRepository(Repository):
             )
         return await self._total(conversation_id)
 
-    async def lighten(self, conversation_id: UUID, *, from_seq: int) -> None:
-        """Make the running sums from that message on anew: those of the newest messages at once, others by ``sum_on``.
+    async def renew_sums(self, conversation_id: UUID, *, from_seq: int) -> None:
+        """Make the running sums anew from that message on: the newest ones at once, others by ``renew_older_sums``.
 
         The conversation has its new total already. Until all is done, what is asked of older messages is reckoned from
         their weights.
@@ -367,9 +367,9 @@ class MessageRepository(Repository):
                 stale_sums_to=col(row.last_seq),
             )
         )
-        await self.sum_on(conversation_id)
+        await self.renew_older_sums(conversation_id)
 
-    async def sum_on(self, conversation_id: UUID) -> bool:
+    async def renew_older_sums(self, conversation_id: UUID) -> bool:
         """Make ``SUMMED_AT_ONCE`` more running sums anew, from the end backwards; whether more are left.
 
         Under the conversation's lock. Each step begins at a sum that is right, so that nothing is lost when one is

@@ -139,7 +139,7 @@ class ConversationService:
         removed = ROWS
         while removed >= ROWS:
             async with self._shell.uow(tenant_id) as uow:
-                if not await uow.conversations.is_going(conversation_id):
+                if not await uow.conversations.is_being_removed(conversation_id):
                     return
                 removed = await uow.removal.remove(conversation_id, limit=ROWS)
                 await uow.commit()

@@ -95,7 +95,7 @@ class ErasureService:
         total = await _lighter(uow, gone, conversation, conversation.total, conversation.last_seq)
         covered = await _lighter(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
         await uow.conversations.update(conversation.id, total=total, covered=covered)
-        await uow.messages.lighten(conversation.id, from_seq=first_seq)
+        await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
         versions = await uow.states.since_boundary(conversation.id, first_seq)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)

@@ -83,7 +83,7 @@ class RemovalService:
             stale = await uow.conversations.with_stale_sums(limit=ABREAST)
         left = False
         for tenant_id, conversation_id in stale:
-            left |= await self._sum_on(tenant_id, conversation_id)
+            left |= await self._renew_sums(tenant_id, conversation_id)
         for tenant_id, conversation_id in deleted:
             left |= await self._remove(tenant_id, conversation_id)
         for erasure in erasures:  # after the removals: the last of them ends it
@@ -107,13 +107,13 @@ class RemovalService:
             await uow.commit()
         return removed >= ROWS
 
-    async def _sum_on(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+    async def _renew_sums(self, tenant_id: UUID, conversation_id: UUID) -> bool:
         async with self._shell.uow(tenant_id) as uow:
             try:
                 await uow.conversations.lock(conversation_id)
             except NotFoundError:  # deleted meanwhile
                 return False
-            left = await uow.messages.sum_on(conversation_id)
+            left = await uow.messages.renew_older_sums(conversation_id)
             await uow.commit()
         return left
 

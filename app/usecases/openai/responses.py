@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -182,17 +181,21 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
 
 async def _with_data(uow: UnitOfWork, page: ItemPage, messages: Sequence[Message], render: Render) -> ItemPage:
     """The page with the data of its media: fewer items where together they are large, and one at least."""
-    wanted, shown, room = {item["id"] for item in page.items}, dict[str, Json](), PAGE_BYTES
-    of_item = {item["id"]: message for message in messages for item in render(message) if item["id"] in wanted}
-    for id_ in (item["id"] for item in page.items):
-        message = of_item[id_]
-        room -= sum(data_bytes(part) for part in message.parts) if id_ not in shown else 0
-        if room < 0 and shown:
-            break
-        if id_ not in shown:
-            shown |= {item["id"]: item for item in render(await uow.contents.filled_one(message))}
-    items = tuple(takewhile(bool, (shown.get(item["id"], {}) for item in page.items)))
-    return ItemPage(items=items, has_more=page.has_more or len(items) < len(page.items))
+    of_item = {item["id"]: message for message in messages for item in render(message)}
+    fitting: dict[UUID, Message] = {}
+    count, room = 0, PAGE_BYTES
+    for item in page.items:
+        message = of_item[item["id"]]
+        if message.id not in fitting:
+            room -= sum(data_bytes(part) for part in message.parts)
+            if room < 0 and fitting:
+                break
+            fitting[message.id] = message
+        count += 1
+    filled = await uow.contents.filled(list(fitting.values()))
+    shown = {item["id"]: item for message in filled for item in render(message)}
+    items = tuple(shown[item["id"]] for item in page.items[:count])
+    return ItemPage(items=items, has_more=page.has_more or count < len(page.items))
 
 
 def _cut(items: Sequence[Json], limit: int, after: str | None) -> ItemPage:

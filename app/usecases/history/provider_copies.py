@@ -25,7 +25,7 @@ GONE: Final = frozenset({"model_not_found", "previous_response_not_found"})
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class CopyService:
+class ProviderCopyService:
     """Has providers delete what they keep of what was erased; what is not reached is tried again, and given up."""
 
     def __init__(self, shell: Shell) -> None:
