@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
-from uuid import UUID
 
 from app.core.context.assembly import Material
 from app.core.context.drafts import Detail
@@ -30,20 +29,16 @@ from app.core.context.opening import places_to_read
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.overlap import message_text
 from app.core.model.policies.allotments import digest_room
-from app.core.model.segments import LEVELS, Level, Segment, SegmentLevel
+from app.core.model.segments import LEVELS, Level, Segment
 from app.core.retrieval.serving import Recall
-from app.core.segments.describing import describe
-from app.core.segments.extractive import level_text
-from app.core.segments.segmentation import split_into_segments
 from app.core.state.digesting import Digestible
 from app.core.state.layout import with_digests
-from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
 from bench.fidelity_made import FOLDER
 from bench.measurements import write
 from bench.recall_baselines import Baselines
 from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, room_of, said, talks
-from bench.replay import Replay
+from bench.replay import Replay, segments_of
 from bench.report import write_json
 from bench.survival import DATA
 
@@ -134,42 +129,6 @@ class Told:
             for level in LEVELS:
                 found = words & frozenset(stems(segment.levels[level].text))
                 yield level, len(found) / max(len(words), 1), segment.levels[level].tokens / max(segment.tokens, 1)
-
-
-def segments_of(replay: Replay) -> list[Segment]:
-    """The stretches of everything that is folded, at every level, as code tells them."""
-    found = []
-    stretches = split_into_segments(replay.messages[: replay.boundary], replay.policy.segment_by)
-    for number, messages in enumerate(stretches):
-        made = describe(messages)
-        texts = {level: level_text(level, messages, made, locale="en") for level in LEVELS}
-        found.append(
-            Segment(
-                id=f"topic_{number}",
-                conversation_id=UUID(int=1),
-                from_seq=made.from_seq,
-                to_seq=made.to_seq,
-                topic=made.topic,
-                started_at=made.started_at,
-                ended_at=made.ended_at,
-                messages=made.messages,
-                tokens=made.tokens,
-                identifiers=made.identifiers,
-                levels={
-                    level: SegmentLevel(
-                        level=level,
-                        text=text,
-                        tokens=estimate_text(text),
-                        made_by="extractive",
-                        content_hash="",
-                        created_at=made.ended_at,
-                    )
-                    for level, text in texts.items()
-                },
-                created_at=made.ended_at,
-            )
-        )
-    return found
 
 
 def laid_out(replay: Replay, segments: Sequence[Segment]) -> Material:

@@ -22,9 +22,13 @@ from app.core.model.policies.protection import protected_reason, size_of
 from app.core.model.records import FoldRequest
 from app.core.model.redaction import redact_message
 from app.core.model.schemas import schema_named
+from app.core.model.segments import LEVELS, Segment, SegmentLevel
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
+from app.core.segments.describing import describe
+from app.core.segments.extractive import level_text
+from app.core.segments.segmentation import split_into_segments
 from app.core.state.apply import Applied, ApplyContext, apply_candidate, served
 from app.core.state.layout import block_messages, layout_of
 from app.core.state.schema_change import in_schema, next_after, requested_state_tokens
@@ -297,3 +301,25 @@ class Replay:
             anchors=self._active(planned.to_seq),
             outdated=tuple(anchor for anchor in self.anchors if anchor.status == "superseded"),
         )
+
+
+def segments_of(replay: Replay) -> list[Segment]:
+    """The stretches of everything that is folded, at every level, as code tells them."""
+    stretches = split_into_segments(replay.messages[: replay.boundary], replay.policy.segment_by)
+    return [_segment(number, messages) for number, messages in enumerate(stretches)]
+
+
+def _segment(number: int, messages: Sequence[Message]) -> Segment:
+    cut = describe(messages)
+    levels = {}
+    for level in LEVELS:
+        text = level_text(level, messages, cut, locale="en")
+        levels[level] = SegmentLevel(
+            level=level,
+            text=text,
+            tokens=estimate_text(text),
+            made_by="extractive",
+            content_hash="",
+            created_at=cut.ended_at,
+        )
+    return replace(cut.stored_as(f"topic_{number}", CONVERSATION, created_at=cut.ended_at), levels=levels)

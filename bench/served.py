@@ -18,24 +18,18 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID
 
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.presets import PRESETS
-from app.core.model.segments import LEVELS, Segment, SegmentLevel
 from app.core.model.state import StateSchema
-from app.core.segments.describing import describe
-from app.core.segments.extractive import level_text
 from app.core.segments.redundant import Said
-from app.core.segments.segmentation import split_into_segments
 from app.core.state.digesting import Digestible
 from app.core.state.layout import with_digests
 from app.core.text.relative import is_relative
-from app.core.text.token_counts import estimate_text
 from app.core.text.values import values
 from bench.measurements import write
-from bench.replay import EVERYTHING, Replay
+from bench.replay import EVERYTHING, Replay, segments_of
 from bench.report import print_table, write_json
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "presets.md"
@@ -125,42 +119,6 @@ def played(preset: str, kind: type[Replay], rounds: int, window: int) -> Iterato
             replay.say("assistant" if place % 2 else "user", text, at=day + timedelta(minutes=place))
         replay.fold(EVERYTHING)
         yield number, replay
-
-
-def segments_of(replay: Replay) -> list[Segment]:
-    """The stretches of everything that is folded, as code describes them."""
-    found = []
-    for number, messages in enumerate(
-        split_into_segments(replay.messages[: replay.boundary], replay.policy.segment_by)
-    ):
-        made = describe(messages)
-        levels = {level: level_text(level, messages, made, locale="en") for level in LEVELS[1:]}
-        found.append(
-            Segment(
-                id=f"topic_{number}",
-                conversation_id=UUID(int=1),
-                from_seq=made.from_seq,
-                to_seq=made.to_seq,
-                topic=made.topic,
-                started_at=made.started_at,
-                ended_at=made.ended_at,
-                messages=made.messages,
-                tokens=made.tokens,
-                levels={
-                    level: SegmentLevel(
-                        level=level,
-                        text=text,
-                        tokens=estimate_text(text),
-                        made_by="extractive",
-                        content_hash="",
-                        created_at=_BEGINNING,
-                    )
-                    for level, text in levels.items()
-                },
-                created_at=_BEGINNING,
-            )
-        )
-    return found
 
 
 def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
