@@ -26,6 +26,7 @@ from app.core.model.state import StateSchema
 from app.core.segments.redundant import Said
 from app.core.state.digesting import Digestible
 from app.core.state.layout import with_digests
+from app.core.state.pruning import most_tokens
 from app.core.text.relative import is_relative
 from app.core.text.values import values
 from bench.measurements import write
@@ -140,7 +141,7 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
         preset=preset,
         summarizer=summarizer,
         rounds=rounds,
-        most=replay.budgets.state_tokens,
+        most=most_tokens(replay.schema, replay.budgets),
         state=layout.state_tokens,
         digests=whole.digest_tokens / whole.tokens,
         twice=sum(Said(said).says(level, text) for level, text in texts),
