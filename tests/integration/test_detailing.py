@@ -22,8 +22,8 @@ from app.core.model.timings import Timings
 from app.core.validation.exact import Examined
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.repositories.spending import SpendingRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.compaction import spending
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.appending import MessageDraft
@@ -304,7 +304,7 @@ class TestAnL1:
         found = await segments(service, conversation_id)
         assert [one.detail_tries for one in found] == [0, 1, 0]
         async with service.begin(tenant) as uow:
-            assert await uow.detail_calls.calls_within(timedelta(hours=1)) == 1, "nobody was asked"
+            assert await uow.spending.metered_calls(timedelta(hours=1), conversation_id) == (2, 2), "one was not asked"
         await models.close()
 
     async def test_one_that_is_there_is_not_written_again(
@@ -518,10 +518,14 @@ class TestTheSpendGuard:
     async def test_control_uncounted_they_are_written(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async def of_compactions(uow: Any, span: timedelta, conversation_id: UUID | None) -> int:
-            return int(await uow.compactions.calls_within(span, conversation_id=conversation_id))
+        counted = SpendingRepository.metered_calls
 
-        monkeypatch.setattr(spending, "_calls", of_compactions)
+        async def of_compactions(self: SpendingRepository, span: timedelta, of: UUID) -> tuple[int, int]:
+            own, of_tenant = await counted(self, span, of)
+            made = len(gemini.requests("detail"))
+            return own - made, of_tenant - made
+
+        monkeypatch.setattr(SpendingRepository, "metered_calls", of_compactions)
         conversation_id, _ = await compacted(service, calls_per_hour=4)
         assert await run(service, conversation_id) == "written"
         assert await run(service, conversation_id, 1) == "written"

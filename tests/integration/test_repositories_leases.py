@@ -320,7 +320,7 @@ class TestCallsWithin:
         row, other = await stored(begin, tenant), await stored(begin, tenant)
         old = await claimed(begin, row)
         async with begin(tenant) as unit:
-            assert await unit.compactions.calls_within(HOUR) == 0
+            assert await unit.spending.metered_calls(HOUR, row.id) == (0, 0)
             await unit.compactions.finish(old.id, status="failed", attempts=(tried(),) * 7, finished_at=START)
             await unit.commit()
         await age(engine, "compactions", old.id, finished_at=timedelta(hours=2))
@@ -329,10 +329,9 @@ class TestCallsWithin:
             mixed = (tried(), tried(metered=False), tried())
             await unit.compactions.finish(ended.id, status="applied", attempts=mixed, finished_at=datetime.now(UTC))
             assert await unit.compactions.update(running.id, token(running), attempts=(tried(),))
-            assert await unit.compactions.calls_within(HOUR, conversation_id=row.id) == 2
-            assert await unit.compactions.calls_within(HOUR, conversation_id=other.id) == 1
-            assert await unit.compactions.calls_within(HOUR) == 3
-            assert await unit.compactions.calls_within(3 * HOUR) == 10
+            assert await unit.spending.metered_calls(HOUR, row.id) == (2, 3)
+            assert await unit.spending.metered_calls(HOUR, other.id) == (1, 3)
+            assert await unit.spending.metered_calls(3 * HOUR, row.id) == (9, 10)
 
 
 class TestDue:

@@ -201,7 +201,7 @@ class TestATenant:
         await spent(service, conversation_id, 4)
         assert (await service.row(conversation_id)).state_version == 4
         async with begin(tenant) as uow:
-            assert await uow.compactions.calls_within(WINDOW) == 0
+            assert await uow.spending.metered_calls(WINDOW, conversation_id) == (0, 0)
 
 
 class TestWhenItFrees:
@@ -218,11 +218,15 @@ class TestWhenItFrees:
             ([70, 80], 1, None),
         ],
     )
-    async def test_is_told_to_the_minute(self, ages: list[int], most: int, minutes: int | None) -> None:
-        async def count(span: timedelta) -> int:
-            return sum(timedelta(minutes=age) < span for age in ages)
+    @pytest.mark.parametrize("of_tenant", [False, True])
+    async def test_is_told_to_the_minute(
+        self, ages: list[int], most: int, minutes: int | None, *, of_tenant: bool
+    ) -> None:
+        async def count(span: timedelta) -> tuple[int, int]:
+            within = sum(timedelta(minutes=age) < span for age in ages)
+            return (0, within) if of_tenant else (within, 0)
 
-        wait: Any = await _wait(count, most)
+        wait: Any = await _wait(count, (1, most) if of_tenant else (most, 1))
         assert wait == (None if minutes is None else timedelta(minutes=minutes))
 
 

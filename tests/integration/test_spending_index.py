@@ -22,9 +22,8 @@ COPIES = text(
 )
 
 
-@pytest.mark.parametrize("whole_tenant", [True, False])
 async def test_an_index_finds_the_calls_of_the_last_hour(
-    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, whole_tenant: bool
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
     row = await stored(begin, tenant)
     async with begin(tenant) as uow:
@@ -43,8 +42,7 @@ async def test_an_index_finds_the_calls_of_the_last_hour(
     event.listen(engine.sync_engine, "before_cursor_execute", keep)
     try:
         async with begin(tenant) as uow:
-            of = None if whole_tenant else row.id
-            assert await uow.compactions.calls_within(timedelta(hours=1), conversation_id=of) == 0
+            assert await uow.spending.metered_calls(timedelta(hours=1), row.id) == (0, 0)
     finally:
         event.remove(engine.sync_engine, "before_cursor_execute", keep)
     (statement, parameters) = next(one for one in asked if "jsonb_path_query_array" in one[0])

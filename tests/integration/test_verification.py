@@ -548,7 +548,7 @@ class TestTheSpendGuard:
         service, conversation_id = await lied(begin, tenant, verdicts(honest), calls_per_hour=6)
         assert await work(service, conversation_id) == "verified"
         async with begin(tenant) as uow:
-            assert await uow.verifications.calls_within(timedelta(hours=1), conversation_id=conversation_id) == 1
+            assert await uow.spending.metered_calls(timedelta(hours=1), conversation_id) == (3, 3), "two compactions"
         measures = await service.container.stats.conversation(tenant, conversation_id)
         assert measures.measured.calls_by("purpose") == {"compaction": 2, "verification": 1}
         (tally,) = (one for one in measures.measured.calls if one.purpose == "verification")

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import and_, func, literal_column, or_, select, text, update
+from sqlalchemy import and_, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -180,20 +180,6 @@ class CompactionRepository(LeasedRepository):
         touched = func.greatest(col(CompactionRow.queued_at), col(CompactionRow.sent_at))
         statement = select(CompactionRow).where(_QUEUED, or_(touched.is_(None), touched < now() - older_than))
         return await self._all(statement.order_by(_id).limit(limit).with_for_update(skip_locked=True))
-
-    async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered model calls recorded within that time (database time), of a conversation or of the whole tenant."""
-        row = CompactionRow
-        metered = func.jsonb_path_query_array(
-            col(row.attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath")
-        )
-        statement = select(func.coalesce(func.sum(func.jsonb_array_length(metered)), 0)).where(
-            # The transaction's time, not the clock's: what moves within a statement no index can be searched for.
-            or_(col(row.finished_at).is_(None), col(row.finished_at) > func.transaction_timestamp() - span)
-        )
-        if conversation_id is not None:
-            statement = statement.where(col(row.conversation_id) == conversation_id)
-        return int(await self._session.first(statement))
 
     async def _maybe(self, statement: Any) -> Compaction | None:
         row = await self._session.first(statement)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import func, insert, literal_column, or_, select, text, update
+from sqlalchemy import func, insert, select, text, update
 from sqlmodel import col
 
 from app.core.model.records import Attempt, DetailCall
@@ -16,7 +16,8 @@ from app.storage.tables import UNENDED, DetailCallRow
 
 _ATTEMPT: TypeAdapter[Attempt | None] = TypeAdapter(Attempt | None)
 # A word, not a parameter: only so can the planner be sure that the partial index holds it.
-_UNENDED = text(UNENDED)
+IS_UNENDED = text(UNENDED)
+"""Of a call: it has not ended."""
 
 
 class DetailCallRepository(Repository):
@@ -32,25 +33,11 @@ class DetailCallRepository(Repository):
         told = _ATTEMPT.dump_python(attempt, mode="json")
         await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
 
-    async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered calls begun within that time (database time), of a conversation or of the whole tenant.
-
-        Running ones count.
-        """
-        row = DetailCallRow
-        metered = or_(_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb"))
-        # The transaction's time, not the clock's: what moves within a statement no index can be searched for.
-        recent = col(row.called_at) > func.transaction_timestamp() - span
-        statement = select(func.count()).select_from(row).where(recent, metered)
-        if conversation_id is not None:
-            statement = statement.where(col(row.conversation_id) == conversation_id)
-        return int(await self._session.first(statement))
-
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
         """Calls begun within that time that have not ended, of a conversation or of all that the unit of work sees."""
         row = DetailCallRow
         recent = col(row.called_at) > func.transaction_timestamp() - span
-        statement = select(func.count()).select_from(row).where(_UNENDED, recent)
+        statement = select(func.count()).select_from(row).where(IS_UNENDED, recent)
         if conversation_id is not None:
             statement = statement.where(col(row.conversation_id) == conversation_id)
         return int(await self._session.first(statement))

@@ -6,14 +6,16 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Float, cast, delete, func, or_, select
+from sqlalchemy import BigInteger, Float, case, cast, delete, func, literal_column, or_, select, union_all
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from app.core.model.allowances import HOUR, Purpose, Spent
 from app.core.model.conversation import Usage
 from app.storage.repositories.base import Repository
+from app.storage.repositories.detail_calls import IS_UNENDED
 from app.storage.repositories.leases import now
+from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
 
 _row = ChatSpendingRow
@@ -49,6 +51,29 @@ class SpendingRepository(Repository):
             return await self._attempts(VerificationRow, VerificationRow.asked_at)
         made = await self._attempts(CompactionRow, CompactionRow.finished_at)
         return sorted([*made, *await self._details()], key=lambda one: one.minute)
+
+    async def metered_calls(self, span: timedelta, conversation_id: UUID) -> tuple[int, int]:
+        """Calls that cost money, recorded within that time (database time): a conversation's, and the whole tenant's.
+
+        Those of compactions, those for L1s and those for verdicts together. A call for an L1 or a verdict that has not
+        ended counts; compactions that run count with the calls that they have made.
+        """
+        since = _PRESENT - span
+        of_compactions = select(
+            col(CompactionRow.conversation_id).label("conversation_id"), _metered(CompactionRow.attempts).label("calls")
+        ).where(or_(col(CompactionRow.finished_at).is_(None), col(CompactionRow.finished_at) > since))
+        for_l1s: Any = select(col(DetailCallRow.conversation_id), literal_column("1")).where(
+            col(DetailCallRow.called_at) > since,
+            or_(IS_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb")),
+        )
+        for_verdicts = select(
+            col(VerificationRow.conversation_id), _metered(VerificationRow.attempts) + case((IS_RUNNING, 1), else_=0)
+        ).where(col(VerificationRow.asked_at) > since)
+        found = union_all(of_compactions, for_l1s, for_verdicts).subquery()
+        all_calls = func.coalesce(func.sum(found.c.calls), 0)
+        own = func.coalesce(func.sum(found.c.calls).filter(found.c.conversation_id == conversation_id), 0)
+        ((calls, of_tenant),) = await self._session.rows(select(own, all_calls))
+        return int(calls), int(of_tenant)
 
     async def forget_old(self) -> int:
         """Housekeeping; how many rows were forgotten."""
@@ -86,6 +111,13 @@ class SpendingRepository(Repository):
             Spent(minute=minute, calls=int(calls), tokens=int(tokens or 0), usd=float(usd or 0))
             for minute, calls, tokens, usd in await self._session.rows(statement)
         ]
+
+
+def _metered(attempts: Any) -> Any:
+    """How many attempts cost money."""
+    return func.jsonb_array_length(
+        func.jsonb_path_query_array(col(attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath"))
+    )
 
 
 def _used(attempt: Any) -> tuple[Any, Any]:

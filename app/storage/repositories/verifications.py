@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, and_, func, literal_column, or_, select, text, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -21,7 +20,8 @@ _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
 _row = VerificationRow
 # Words, not parameters: only so can the planner be sure that the partial indexes hold them.
 _OPEN = text(VERIFICATION_OPEN)
-_IS_RUNNING = and_(text(RUNNING), col(_row.after) > now())
+IS_RUNNING = and_(text(RUNNING), col(_row.after) > now())
+"""Of a verification: a process is at it."""
 
 
 class VerificationRepository(Repository):
@@ -56,24 +56,9 @@ class VerificationRepository(Repository):
         lines = await self._session.rows(statement.order_by(after.nulls_first(), col(_row.id)).limit(limit))
         return [(line.tenant_id, line.conversation_id) for line in lines]
 
-    async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered calls of those that asked within that time (database time), of a conversation or of the whole tenant.
-
-        One that runs counts as one more.
-        """
-        metered = func.jsonb_path_query_array(
-            col(_row.attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath")
-        )
-        under_way = func.count().filter(_IS_RUNNING)
-        statement = select(func.coalesce(func.sum(func.jsonb_array_length(metered)), 0) + under_way).where(
-            # The transaction's time, not the clock's: what moves within a statement no index can be searched for.
-            col(_row.asked_at) > func.transaction_timestamp() - span
-        )
-        return int(await self._session.first(_of(statement, conversation_id)))
-
     async def running(self, *, conversation_id: UUID | None = None) -> int:
         """How many are at it, of a conversation or of all that the unit of work sees."""
-        statement = select(func.count()).select_from(_row).where(_IS_RUNNING)
+        statement = select(func.count()).select_from(_row).where(IS_RUNNING)
         return int(await self._session.first(_of(statement, conversation_id)))
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
-from uuid import UUID
 
 from app.core.model.allowances import Limits, Purpose, has_hourly, hourly
 from app.core.model.errors import RateLimitedError
@@ -21,8 +20,8 @@ SPARED: Final = 2
 SPEND_LIMIT: Final = "spend_limit"
 """The reason of a compaction that was not tried, or not gone on with, for it."""
 
-Count = Callable[[timedelta], Awaitable[int]]
-"""Metered calls within that time up to now."""
+Count = Callable[[timedelta], Awaitable[tuple[int, int]]]
+"""Metered calls within that time up to now: those of a conversation, and of the whole tenant."""
 
 
 class SpendGuard:
@@ -53,19 +52,11 @@ class SpendGuard:
         """
         if not metered:
             return None
-        conversation_id = resolved.conversation.id
-
-        async def of_conversation(span: timedelta) -> int:
-            return await _calls(uow, span, conversation_id)
-
-        async def of_tenant(span: timedelta) -> int:
-            return await _calls(uow, span, None)
-
         part = SPARED if spares else 1
-        own = await _wait(of_conversation, math.ceil(resolved.policy.calls_per_hour / part))
-        tenants = await _wait(of_tenant, math.ceil(self._tenant_calls / part))
+        limits = resolved.policy.calls_per_hour / part, self._tenant_calls / part
+        calls = await _wait(lambda span: uow.spending.metered_calls(span, resolved.conversation.id), limits)
         spent = await self._wait_for_purpose(uow, purpose, part)
-        waits = [wait for wait in (own, tenants, spent) if wait is not None]
+        waits = [wait for wait in (calls, spent) if wait is not None]
         return max(waits, default=None)
 
     async def _wait_for_purpose(self, uow: UnitOfWork, purpose: Purpose, part: int) -> timedelta | None:
@@ -97,21 +88,19 @@ def limited(wait: timedelta) -> RateLimitedError:
     )
 
 
-async def _calls(uow: UnitOfWork, span: timedelta, conversation_id: UUID | None) -> int:
-    """Those of compactions, those for L1s and those for verdicts together."""
-    compactions = await uow.compactions.calls_within(span, conversation_id=conversation_id)
-    details = await uow.detail_calls.calls_within(span, conversation_id=conversation_id)
-    return compactions + details + await uow.verifications.calls_within(span, conversation_id=conversation_id)
+async def _wait(count: Count, limits: tuple[float, float]) -> timedelta | None:
+    """The least wait after which, with nothing more spent, both counts within the window lie below their limits."""
 
+    async def has_room(span: timedelta) -> bool:
+        own, of_tenant = await count(span)
+        return own < limits[0] and of_tenant < limits[1]
 
-async def _wait(count: Count, most: int) -> timedelta | None:
-    """The least wait after which, with nothing more spent, fewer than ``most`` calls lie within the window."""
-    if await count(WINDOW) < most:
+    if await has_room(WINDOW):
         return None
     low, high = 0, WINDOW // STEP
     while high - low > 1:
         middle = (low + high) // 2
-        if await count(WINDOW - middle * STEP) < most:
+        if await has_room(WINDOW - middle * STEP):
             high = middle
         else:
             low = middle
