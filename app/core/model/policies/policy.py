@@ -57,9 +57,10 @@ class _Frozen(BaseModel):
     @classmethod
     def _a_number_is_written_as_one(cls, value: Any, info: ValidationInfo) -> Any:
         """Neither ``true`` for 1 nor ``"0.7"``: whoever wrote that meant another field."""
-        kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
-        if isinstance(value, bool | str) and kinds & {int, float} and not kinds & {bool, str}:
-            raise ValueError("must be a number")
+        if isinstance(value, bool | str):
+            kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
+            if kinds & {int, float} and not kinds & {bool, str}:
+                raise ValueError("must be a number")
         return value
 
 

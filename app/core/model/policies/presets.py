@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from app.core.model.errors import FieldError, UnknownPresetError
 from app.core.model.policies.designs import DESIGNS, SEMANTIC, Preset
@@ -38,6 +40,13 @@ def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
         UnknownPresetError: No such preset.
         PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
     """
+    # Most conversations have one of a few policies, and each request needs its own several times.
+    return _resolved(preset_name, json.dumps(dict(overrides), default=BaseModel.model_dump))
+
+
+@lru_cache(maxsize=256)
+def _resolved(preset_name: str, written_overrides: str) -> CompactionPolicy:
+    overrides = json.loads(written_overrides)
     values = preset_named(preset_name).policy.model_dump()
     short = {name: overrides[name] for name in SHORT_FORMS if name in overrides}
     values.update({name: value for name, value in overrides.items() if name not in short})
