@@ -11,12 +11,12 @@ from app.core.model.anchors import Anchor, AnchorType
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import ID_LETTERS, StateEntry, StateField, StateSchema
 from app.core.summarizer.offline.retold import is_told, pieces
+from app.core.text.sentences import closed
 from app.core.text.token_counts import estimate_text
 
 _BESIDE: Final = 2  # of what is carried over, half as much is left for what is new
 _BETWEEN: Final = " "
 _OPEN: Final[frozenset[AnchorType]] = frozenset({"unresolved_question", "commitment"})
-_ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ":", ";")
 
 
 def in_schema(
@@ -130,14 +130,9 @@ def _told(field: StateField, entries: Sequence[StateEntry]) -> StateEntry | None
         return first
     return replace(
         first,
-        text=_BETWEEN.join(_sentence(entry.text) for entry in ordered),
+        text=_BETWEEN.join(closed(entry.text) for entry in ordered),
         from_seqs=tuple(sorted({seq for entry in ordered for seq in entry.from_seqs})),
         origins=tuple(sorted({origin for entry in ordered for origin in entry.origins})),
         since_version=min(entry.since_version for entry in ordered),
         superseded=tuple(text for entry in ordered for text in entry.superseded),
     )
-
-
-def _sentence(text: str) -> str:
-    """A text that another can follow."""
-    return text if text.endswith(_ENDS) else f"{text}."
