@@ -80,7 +80,8 @@ def prune(
     statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones,
     the oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of
     each field, the first facts with exact values and what the conversation is for are spared until nothing else is
-    left; then they go by the same order, the narrative before the open ones, and the newest fact last of all.
+    left; then they go by the same order, the narrative before the open ones, but of facts the later before the earlier,
+    the first one and the newest last of all.
 
     Args:
         schema: Of the state.
@@ -135,7 +136,13 @@ def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collecti
         yield from _removed(_of(served, "narrative") if last_round and stands == bool(standing) else [])
         yield from _removed(_of(pool, "open"))
         facts = _of(pool, "fact")
-        yield from _removed(facts if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
+        yield from _removed(_ends_last(facts) if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
+
+
+def _ends_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
+    """Spared facts (oldest first) as they go: those between the ends, the later before the earlier, then the ends."""
+    early, newest = facts[:-_SPARED], facts[-_SPARED:]
+    return [*reversed(early[1:]), *newest[:-1], *early[:1], *newest[-1:]]
 
 
 def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
