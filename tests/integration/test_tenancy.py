@@ -105,6 +105,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "messages.get": (lambda unit: unit.messages.get(CONVERSATION, MESSAGE), NOT_FOUND),
     "messages.note_usage": (lambda unit: unit.messages.note_usage(CONVERSATION, MESSAGE, {"stolen": 1}), NOT_FOUND),
+    "messages.reasoned": (
+        lambda unit: unit.messages.reasoned([message(CONVERSATION, 1, id=MESSAGE, role="assistant")]),
+        [message(CONVERSATION, 1, id=MESSAGE, role="assistant")],
+    ),
     "messages.find": (lambda unit: unit.messages.find(MESSAGE), NOT_FOUND),
     "messages.span": (lambda unit: unit.messages.span(CONVERSATION, 1, 9), []),
     "messages.at_seq": (lambda unit: unit.messages.at_seq(CONVERSATION, 1), NOT_FOUND),

@@ -350,7 +350,7 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
         segment_id=segment.id,
         level="full",
         segment=segment,
-        messages=tuple(await uow.contents.filled(messages)),
+        messages=tuple(await uow.messages.reasoned(await uow.contents.filled(messages))),
         token_count=sum(message.token_count for message in messages),
         following=None if last >= segment.to_seq else str(last),
     )
