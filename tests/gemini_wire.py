@@ -23,9 +23,12 @@ def pieces(given: Answer) -> list[list[dict[str, Any]]]:
 
 
 def shows_thoughts(body: Mapping[str, Any]) -> bool:
-    """Whether a request asks for the model's thoughts: nobody is shown any unasked."""
+    """Whether a request asks for the model's thoughts: nobody is shown any unasked.
+
+    Google reads a field in either of its two spellings.
+    """
     config = body.get("generationConfig", {}).get("thinkingConfig", {})
-    return bool(config.get("includeThoughts"))
+    return bool(config.get("includeThoughts") or config.get("include_thoughts"))
 
 
 def _cut(text: str) -> list[str]:
