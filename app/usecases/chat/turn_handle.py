@@ -9,7 +9,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from app.core.model.conversation import Message
 from app.core.model.errors import DomainError
@@ -26,7 +26,7 @@ PIECES: Final = frozenset({DELTA, REASONING})
 RECALLED: Final = "context.recalled"
 MOST_BYTES: Final = 4_000_000
 """Of a running reply that a process keeps: about seven times what models write at most."""
-PIECE_BYTES: Final = 120  # that a piece takes beside its text
+PIECE_BYTES: Final = 64  # that a piece takes beside its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +85,13 @@ def delta(text: str, type_: str = DELTA) -> ChatEvent:
     return ChatEvent(type=type_, data={"text": text})
 
 
-class _Piece(NamedTuple):
-    """A piece as it is kept."""
+class _Thought(str):
+    """A piece of what the model shows of its thoughts, as it is kept; one of the reply is kept as a plain text."""
 
-    type: str
-    text: str
+    __slots__ = ()
+
+
+_KEPT_AS: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _Thought}
 
 
 class FollowedTurn(Protocol):
@@ -119,7 +121,7 @@ class TurnHandle:
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._log: list[ChatEvent | _Piece] = []
+        self._log: list[ChatEvent | str] = []  # of a piece its text alone
         self._room = dict.fromkeys(PIECES, most_bytes)
         self._cut: set[str] = set()
         self._wake_ups: set[asyncio.Event] = set()
@@ -153,7 +155,7 @@ class TurnHandle:
         if event.result is not None and self._cut:
             self.emit_rest(event.result.reply)
         if event.type in PIECES:
-            self._keep_piece(_Piece(event.type, event.data["text"]))
+            self._keep_piece(event.type, event.data["text"])
         else:
             self._log.append(event)
         if event.result is not None:
@@ -183,7 +185,7 @@ class TurnHandle:
         for type_, whole in ((REASONING, reply.reasoning), (DELTA, reply.content)):
             rest = whole.removeprefix(self._told(type_))
             if rest:
-                self._log.append(_Piece(type_, rest))
+                self._log.append(_KEPT_AS[type_](rest))
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
         """Everything that happens, from the beginning on, the terminal event last; close it when you leave early."""
@@ -237,30 +239,31 @@ class TurnHandle:
             self._followers -= 1
             self._followed_at = self._monotonic()
 
-    def _keep_piece(self, piece: _Piece) -> None:
-        self._room[piece.type] -= len(piece.text.encode(errors="surrogatepass")) + PIECE_BYTES
-        if self._room[piece.type] < 0:
-            self._cut.add(piece.type)
-        if piece.type not in self._cut:
-            self._log.append(piece)
+    def _keep_piece(self, type_: str, text: str) -> None:
+        self._room[type_] -= len(text.encode(errors="surrogatepass")) + PIECE_BYTES
+        if self._room[type_] < 0:
+            self._cut.add(type_)
+        if type_ not in self._cut:
+            self._log.append(_KEPT_AS[type_](text))
 
     def _told(self, type_: str) -> str:
         """The reply, or its reasoning, as far as it is told: the pieces since the last message of the turn."""
         pieces: list[str] = []
         for entry in reversed(self._log):
-            if isinstance(entry, _Piece):
-                pieces += [entry.text] if entry.type == type_ else []
-            elif entry.type == CREATED:
-                break
+            if isinstance(entry, ChatEvent):
+                if entry.type == CREATED:
+                    break
+            elif type(entry) is _KEPT_AS[type_]:
+                pieces.append(entry)
         return "".join(reversed(pieces))
 
 
-def _joined(entries: Iterable[ChatEvent | _Piece]) -> list[ChatEvent]:
+def _joined(entries: Iterable[ChatEvent | str]) -> list[ChatEvent]:
     """As events, neighbouring pieces of one kind as one."""
     events: list[ChatEvent] = []
-    for type_, run in groupby(entries, key=lambda entry: entry.type if isinstance(entry, _Piece) else None):
-        if type_ is not None:
-            events.append(delta("".join(piece.text for piece in cast("Iterable[_Piece]", run)), type_))
+    for kind, run in groupby(entries, key=type):
+        if issubclass(kind, str):
+            events.append(delta("".join(cast("Iterable[str]", run)), REASONING if kind is _Thought else DELTA))
         else:
             events.extend(cast("Iterable[ChatEvent]", run))
     return events
