@@ -19,6 +19,7 @@ Behaviour = Mapping[str, Any]
 HANG: Final = 3_600.0
 
 CONTINUED_CHAT: Final = "Sure! So, as I was saying, shall we go on with the next step? What would you like to do first?"
+CONSIDERED: Final = "First I consider what the user wants. Then I consider it again."
 PLEASE_PROVIDE: Final = "Please provide the conversation you would like me to summarize."
 INVENTED: Final = "The user lives at 742 Evergreen Terrace in Springfield and owns 17 llamas."
 FOREIGN: Final[Mapping[str, str]] = {
@@ -46,6 +47,7 @@ class Answer:
     text: str = ""
     finish: str | None = "STOP"
     thoughts: str = ""
+    """On the wire only where the request asks for them."""
     calls: tuple[Mapping[str, Any], ...] = ()
     """Function calls as they stand on the wire."""
     signature: str = ""
@@ -111,13 +113,16 @@ def _with_fact(asked: Asked, text: str) -> Answer:
 
 
 def _text(_: Asked, behaviour: Behaviour) -> Answer:
-    return Answer(text=behaviour["text"], finish=behaviour.get("finish", "STOP"))
+    return Answer(
+        text=behaviour["text"], thoughts=behaviour.get("thoughts", ""), finish=behaviour.get("finish", "STOP")
+    )
 
 
 def _calls(_: Asked, behaviour: Behaviour) -> Answer:
     """``calls`` as ``[{name, args}]``, after ``text`` if there is any; the first one signed, as Gemini does."""
     return Answer(
         text=behaviour.get("text", ""),
+        thoughts=behaviour.get("thoughts", ""),
         calls=tuple(behaviour["calls"]),
         signature=behaviour.get("signature", ""),
         finish=behaviour.get("finish", "STOP"),
@@ -237,7 +242,7 @@ BEHAVIOURS: Final[Mapping[str, Maker]] = {
     # No answer.
     "empty": _always(Answer()),
     "blank": _always(Answer(text=" \n\t \n")),
-    "thoughts_only": _always(Answer(thoughts="First I consider what the user wants. Then I consider it again.")),
+    "thoughts_only": _always(Answer(thoughts=CONSIDERED)),
     "safety_empty": _always(Answer(finish="SAFETY")),
     "blocked_prompt": _always(Answer(blocked="PROHIBITED_CONTENT")),
     # Another answer than the one that was asked for.

@@ -23,7 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 import httpx
@@ -35,7 +35,7 @@ from starlette.routing import Route
 
 from app.core.summarizer.details import TASK
 from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answer, error, too_long
-from tests.gemini_wire import chunk, counted, encoded, parts_of, pieces, prompt_of, prompt_tokens
+from tests.gemini_wire import chunk, counted, encoded, parts_of, pieces, prompt_of, prompt_tokens, shows_thoughts
 from tests.servers import ROOT, unused_port
 
 Kind = Literal["compaction", "verification", "detail", "chat"]
@@ -205,7 +205,10 @@ def _kind(schema: Mapping[str, Any] | None, body: Mapping[str, Any]) -> Kind:
 
 def _answered(asked: Asked, behaviour: Behaviour, body: Mapping[str, Any]) -> Answer:
     tokens, limit = prompt_tokens(body), behaviour.get("max_input_tokens")
-    return too_long(tokens, limit) if limit is not None and tokens > limit else answer(asked, behaviour)
+    if limit is not None and tokens > limit:
+        return too_long(tokens, limit)
+    given = answer(asked, behaviour)
+    return given if shows_thoughts(body) else replace(given, thoughts="")
 
 
 async def _waited(script: Script, request: Request, behaviour: Behaviour) -> bool:

@@ -15,13 +15,25 @@ _CHUNKS: Final = 5
 
 def pieces(given: Answer) -> list[list[dict[str, Any]]]:
     parts = parts_of(given)
-    thoughts = [part for part in parts if part.get("thought")]
-    said = [part for part in parts if not part.get("thought")]
-    if not given.text:
+    if not (given.text or given.thoughts):
         return [parts]
-    size = max(1, math.ceil(len(given.text) / _CHUNKS))
-    texts = [given.text[start : start + size] for start in range(0, len(given.text), size)]
-    return [*([[part] for part in thoughts]), *([{"text": text}] for text in texts), *([part] for part in said[1:])]
+    calls = [part for part in parts if "functionCall" in part]
+    thoughts = [[{"text": text, "thought": True}] for text in _cut(given.thoughts)]
+    return [*thoughts, *([{"text": text}] for text in _cut(given.text)), *([part] for part in calls)]
+
+
+def shows_thoughts(body: Mapping[str, Any]) -> bool:
+    """Whether a request asks for the model's thoughts: nobody is shown any unasked.
+
+    Google reads a field in either of its two spellings.
+    """
+    config = body.get("generationConfig", {}).get("thinkingConfig", {})
+    return bool(config.get("includeThoughts") or config.get("include_thoughts"))
+
+
+def _cut(text: str) -> list[str]:
+    size = max(1, math.ceil(len(text) / _CHUNKS))
+    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def parts_of(given: Answer) -> list[dict[str, Any]]:

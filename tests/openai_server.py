@@ -6,9 +6,10 @@ keep, a result without a call, a call without a result, more than its window. A 
 not streamed is a compaction, and answered honestly; what is scripted is for chats, and a chat without a script gets a
 numbered answer.
 
-A behaviour is a text, or ``{text?, calls?, status?, code?, message?, incomplete?, pace?, hold?}``: ``calls`` are
-``{name, args}``, ``incomplete`` the reason why it broke off, ``pace`` seconds between the pieces of a stream, and what
-has ``hold`` waits for ``release()`` before its first byte.
+A behaviour is a text, or ``{text?, thoughts?, calls?, status?, code?, message?, incomplete?, pace?, hold?}``: ``calls``
+are ``{name, args}``, ``thoughts`` are texts that are told where the request asks for a summary of them, ``incomplete``
+is the reason why it broke off, ``pace`` seconds between the pieces of a stream, and what has ``hold`` waits for
+``release()`` before its first byte.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class OpenAI:
         if "status" in behaviour:
             return _error(behaviour["status"], behaviour.get("code"), behaviour.get("message", "No."))
         id_ = f"resp_{next(self._numbers):032x}"
-        output = self._output(behaviour)
+        output = self._output(body, behaviour)
         if body.get("store") is not False:
             self.kept[id_] = (*seen, *output)
         whole = _response(id_, body, output, behaviour, tokens=tokens_of(body, seen))
@@ -176,9 +177,11 @@ class OpenAI:
                 return _error(400, None, f"No tool output found for function call {id_}.")
         return None
 
-    def _output(self, behaviour: Behaviour) -> list[Json]:
+    def _output(self, body: Json, behaviour: Behaviour) -> list[Json]:
         """A thought, what is said, what is called."""
-        output: list[Json] = [{"type": "reasoning", "id": self._id("rs"), "summary": []}]
+        told = behaviour.get("thoughts", ()) if (body.get("reasoning") or {}).get("summary") else ()
+        summary = [{"type": "summary_text", "text": text} for text in told]
+        output: list[Json] = [{"type": "reasoning", "id": self._id("rs"), "summary": summary}]
         status = "incomplete" if behaviour.get("incomplete") else "completed"
         if behaviour.get("text"):
             content = {"type": "output_text", "text": behaviour["text"], "annotations": [], "logprobs": []}
@@ -280,9 +283,14 @@ def _events(whole: Json) -> Iterator[Json]:
     for index, item in enumerate(whole["output"]):
         place = {"output_index": index, "item_id": item["id"]}
         added = {**item, "content": []} if item["type"] == "message" else {**item}
+        if item["type"] == "reasoning":
+            added |= {"summary": []}
         if item["type"] == "function_call":
             added |= {"arguments": "", "status": "in_progress"}
         yield {"type": "response.output_item.added", "output_index": index, "item": added}
+        if item["type"] == "reasoning":
+            for number, part in enumerate(item["summary"]):
+                yield from _thought(part, {**place, "summary_index": number})
         if item["type"] == "message":
             yield from _said(item["content"][0], {**place, "content_index": 0})
         if item["type"] == "function_call":
@@ -292,6 +300,14 @@ def _events(whole: Json) -> Iterator[Json]:
             yield {"type": "response.function_call_arguments.done", **place, **done}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     yield {"type": f"response.{whole['status']}", "response": whole}
+
+
+def _thought(part: Json, place: Json) -> Iterator[Json]:
+    yield {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}}
+    for piece in _pieces(part["text"]):
+        yield {"type": "response.reasoning_summary_text.delta", **place, "delta": piece}
+    yield {"type": "response.reasoning_summary_text.done", **place, "text": part["text"]}
+    yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
 
 
 def _said(content: Json, place: Json) -> Iterator[Json]:

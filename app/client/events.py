@@ -109,6 +109,20 @@ class SetAsideData(TypedDict):
 
 
 @with_config(KEPT)
+class ReasoningDeltaData(TypedDict):
+    """A piece of what the model shows of its thoughts."""
+
+    text: str
+
+
+@with_config(KEPT)
+class ContextRecalledData(TypedDict):
+    """What was brought back for the turn so far: positions of messages, in order."""
+
+    seqs: list[int]
+
+
+@with_config(KEPT)
 class ReplyDeltaData(TypedDict):
     """A piece of the reply."""
 
@@ -213,6 +227,20 @@ class ReplyDelta(ChatEvent):
     data: ReplyDeltaData
 
 
+class ReasoningDelta(ChatEvent):
+    """The model shows its thoughts: no part of the reply."""
+
+    type: Literal["reasoning.delta"]
+    data: ReasoningDeltaData
+
+
+class ContextRecalled(ChatEvent):
+    """Earlier messages were brought back, and the model is asked next."""
+
+    type: Literal["context.recalled"]
+    data: ContextRecalledData
+
+
 class ToolCalled(ChatEvent):
     """A call of one of your tools, left open."""
 
@@ -262,6 +290,9 @@ _EVENTS: Final[Mapping[str, type[Event]]] = {
 }
 _CHAT_EVENTS: Final[Mapping[str, type[ChatEvent]]] = {
     name: kind
-    for kind in (ChatMessageCreated, ChatReplySuperseded, ChatCompaction, ReplyDelta, ToolCalled)
+    for kind in (
+        *(ChatMessageCreated, ChatReplySuperseded, ChatCompaction),
+        *(ContextRecalled, ReasoningDelta, ReplyDelta, ToolCalled),
+    )
     for name in types_of(kind)
 }

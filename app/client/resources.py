@@ -114,6 +114,7 @@ class Message(Resource):
     token_count: int
     model: str | None
     usage: dict[str, Any] | None
+    reasoning: str = ""
     metadata: dict[str, Any]
     created_at: datetime
 
@@ -260,6 +261,11 @@ class ChatEvent(Resource):
     def text(self) -> str:
         """The piece of the reply that a ``reply.delta`` brings; else nothing."""
         return str(self.data.get("text", "")) if self.type == "reply.delta" else ""
+
+    @property
+    def reasoning(self) -> str:
+        """The piece of the model's thoughts that a ``reasoning.delta`` brings; else nothing."""
+        return str(self.data.get("text", "")) if self.type == "reasoning.delta" else ""
 
     @property
     def notification(self) -> dict[str, Any] | None:

@@ -20,6 +20,8 @@ CREATED: Final = "message.created"
 FAILED: Final = "reply.failed"
 ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", FAILED})
 DELTA: Final = "reply.delta"
+REASONING: Final = "reasoning.delta"
+RECALLED: Final = "context.recalled"
 CALLED: Final = "tool.called"
 
 
@@ -92,17 +94,17 @@ class ReplyStream:
         self._patience = _Patience(retrying)
         self._id = ""
         """The last one of this connection, which the standard hands on to events that have none."""
-        self._given = ""
-        """The reply as far as the reader has it."""
-        self._came = ""
-        """What of it came over this connection."""
+        self._given = {DELTA: "", REASONING: ""}
+        """The reply, and the model's thoughts, as far as the reader has them."""
+        self._came = dict(self._given)
+        """What of them came over this connection."""
         self._failure: ApiError | None = None
         self._seen: set[str] = set()
         self.is_over = self.has_ended = False
 
     def call(self) -> Call[Any]:
         """The same request under the same key."""
-        self._id, self._came, self._failure, self.has_ended = "", "", None, False
+        self._id, self._came, self._failure, self.has_ended = "", {DELTA: "", REASONING: ""}, None, False
         return self._call
 
     def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
@@ -112,8 +114,8 @@ class ReplyStream:
         type_, data = received.event, received.json()
         number = int(received.id) if received.id not in {"", self._id} else None
         self._id = received.id
-        if type_ == DELTA:
-            yield from self._delta(str(data.get("text", "")))
+        if type_ in self._given:
+            yield from self._delta(type_, str(data.get("text", "")))
         elif type_ == FAILED:
             self._failure, self.has_ended = error_of(int(data.get("status") or 0), data), True
         elif type_ in ENDINGS:
@@ -127,15 +129,16 @@ class ReplyStream:
         """Over when the reply is there; else the turn goes on without us, and is asked for again."""
         if self.is_over:
             return 0.0
-        if self._failure is not None and self._given:
+        if self._failure is not None and self._given[DELTA]:
             raise self._failure
         return self._patience.after(self._failure or error or ConnectionFailedError("the reply broke off"))
 
-    def _delta(self, text: str) -> Iterator[ChatEvent]:
-        self._came += text
-        if len(self._came) > len(self._given) and self._came.startswith(self._given):
-            new, self._given = self._came[len(self._given) :], self._came
-            yield chat_event_of(DELTA, None, {"text": new})
+    def _delta(self, type_: str, text: str) -> Iterator[ChatEvent]:
+        came, given = self._came[type_] + text, self._given[type_]
+        self._came[type_] = came
+        if len(came) > len(given) and came.startswith(given):
+            self._given[type_] = came
+            yield chat_event_of(type_, None, {"text": came[len(given) :]})
 
 
 class FollowedReply(ReplyStream):
@@ -166,4 +169,6 @@ def _name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
     """By which an event is known again over another connection."""
     if type_ == CREATED:
         return type_
+    if type_ == RECALLED:
+        return f"{type_} {data.get('seqs')}"
     return f"{type_} {data.get('id')}" if type_ == CALLED else f"{number}"

@@ -214,6 +214,32 @@ class ReplyDelta(StreamEvent):
     data: ReplyDeltaData
 
 
+class ReasoningDeltaData(Output):
+    """A piece of what the model shows of its thoughts."""
+
+    text: str
+
+
+class ReasoningDelta(StreamEvent):
+    """The model shows its thoughts: no part of the reply."""
+
+    type: Literal["reasoning.delta"]
+    data: ReasoningDeltaData
+
+
+class ContextRecalledData(Output):
+    """What was brought back for the turn so far."""
+
+    seqs: list[int] = Field(description="Positions of the messages, in order.")
+
+
+class ContextRecalled(StreamEvent):
+    """Earlier messages were brought back, and the model is asked next."""
+
+    type: Literal["context.recalled"]
+    data: ContextRecalledData
+
+
 class ToolCalled(StreamEvent):
     """A call of one of the client's tools, left open; one for each, before the end."""
 
@@ -247,7 +273,15 @@ ConversationEvent = Annotated[
     Field(discriminator="type", description="One event of a conversation."),
 ]
 ChatStreamEvent = Annotated[
-    ChatMessageCreated | ChatReplySuperseded | ChatCompaction | ReplyDelta | ToolCalled | ReplyEnded | ReplyFailed,
+    ChatMessageCreated
+    | ChatReplySuperseded
+    | ChatCompaction
+    | ContextRecalled
+    | ReasoningDelta
+    | ReplyDelta
+    | ToolCalled
+    | ReplyEnded
+    | ReplyFailed,
     Field(discriminator="type", description="One event of a turn: what stands after `event:`, `id:` and `data:`."),
 ]
 

@@ -126,6 +126,9 @@ class Message(Output):
     token_count: int
     model: str | None
     usage: dict[str, Any] | None
+    reasoning: str = Field(
+        description="What the model showed of its thoughts, where it showed any: never a part of what it is sent later."
+    )
     metadata: dict[str, Any]
     created_at: Moment
 

@@ -21,6 +21,7 @@ from app.core.model.model_io import (
     DetailRequest,
     ModelProfile,
     Proposal,
+    ReasoningDelta,
     StepEvent,
     StepFinish,
     SummaryRequest,
@@ -36,6 +37,7 @@ from app.providers.failures import is_block, unavailable
 from app.providers.messages import TakesMedia, to_provider
 from app.providers.replies import answer_of, calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
 from app.providers.settings import answers_by_call, chosen, parameters_of
+from app.providers.thoughts import Thoughts, asking
 
 OUTPUT_NAME: Final = "candidate"
 
@@ -83,7 +85,7 @@ class LanguageChat:
     async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
         model = self.language.model
         settings, parameters, thread = self._prepared(request)
-        by_call = answers_by_call(model, request)
+        by_call, thoughts = answers_by_call(model, request), Thoughts()
         try:
             # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
             # like one.
@@ -92,6 +94,8 @@ class LanguageChat:
                 model, thread, model_settings=settings, model_request_parameters=parameters
             ) as stream:
                 async for event in stream:
+                    if request.reasoning != "off" and (thought := thoughts.of(event)):
+                        yield ReasoningDelta(text=thought)
                     if not by_call and (delta := clean(delta_of(event))):
                         yield TextDelta(text=delta)
                 response = stream.get()
@@ -117,7 +121,10 @@ class LanguageChat:
         yield from calls
 
     def _prepared(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
-        settings = _settings(self.timeout, chosen(request.settings, request.must_call))
+        wanted = chosen(request.settings, request.must_call)
+        if request.reasoning == "asked":
+            wanted = asking(self.language.model, wanted)
+        settings = _settings(self.timeout, wanted)
         parameters = parameters_of(self.language.model, request)
         messages: Sequence[ContextMessage] = request.messages
         if self.profile.stateful:

@@ -31,7 +31,7 @@ _FINISHES: Final[dict[str, FinishReason]] = {
 
 
 def delta_of(event: ModelResponseStreamEvent) -> str:
-    """The piece of the reply in a stream event; empty for thoughts, calls and ends."""
+    """The piece of the reply in a stream event; empty for thoughts (``Thoughts``), calls and ends."""
     if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
         return event.part.content
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):

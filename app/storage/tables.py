@@ -271,6 +271,8 @@ class MessageRow(TenantScoped, table=True):
     byte_sum: int = Field(sa_type=BIG)
     model: str | None
     usage: dict[str, Any] | None = Field(sa_type=JSON)
+    reasoning: str = Field(sa_column_kwargs=_by_default("''"))
+    """What its model showed of its thoughts; the database empties it when the content is rewritten."""
     meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
     term_keys: list[int] = Field(sa_type=NUMBERS)
     """The word index: hashes of the stems that it holds; none for a command and an erased message."""

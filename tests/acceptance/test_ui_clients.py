@@ -37,11 +37,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_chat_of_the_sdk(gemini_service: Service, start_talk: StartTalk, gemini: Gemini, packages: Path) -> None:
     slow = {**SLOW, "pace": 0.2}
     call = {"name": "weather", "args": {"city": "Graz"}}
-    said = [{"name": "text", "text": text} for text in WORDS]
+    said = [{"name": "text", "text": text, "thoughts": f"I say {text}"} for text in WORDS]
     gemini.script(
         "chat", *said[:3], "error_400", said[3], slow, said[4], slow, {"name": "calls", "calls": [call]}, *said[5:]
     )
-    talks = [start_talk(gemini_service) for _ in range(3)]
+    talks = [start_talk(gemini_service, policy={"reasoning": "asked"}) for _ in range(3)]
     script = packages / SCRIPT.name
     script.write_text(SCRIPT.read_text(encoding="utf-8"), encoding="utf-8")
     done = subprocess.run(
@@ -87,7 +87,7 @@ def test_the_chat_of_the_sdk(gemini_service: Service, start_talk: StartTalk, gem
     assert SLOWLY.startswith(words)
     assert words != SLOWLY
 
-    assert told["tool"] == [2, ["step-start", "dynamic-tool", "step-start", "text"], WORDS[5]]
+    assert told["tool"] == [2, ["step-start", "dynamic-tool", "step-start", "reasoning", "text"], WORDS[5]]
     assert told["toolStored"] == ["user", "assistant", "tool", "assistant"]
     assert told["toolShown"] == [True, told["tool"][1]]
     assert told["output"] == {"sky": "Graz"}
@@ -99,5 +99,7 @@ def test_the_chat_of_the_sdk(gemini_service: Service, start_talk: StartTalk, gem
     assert told["chunks"] > 100
     assert told["refused"] == []
     assert {"abort", "error", "finish", "tool-input-available", "data-gauge"} <= set(told["types"])
+    assert {"reasoning-start", "reasoning-delta", "reasoning-end"} <= set(told["types"])
+    assert told["thoughts"] == [f"I say {WORDS[1]}"] * 2, "in the stream, and in the history"
     assert (told["ended"], told["read"], told["histories"]) == (True, True, [True] * 3)
     assert [told["controlChunk"], told["controlStream"], told["controlHistory"]] == [False] * 3

@@ -70,6 +70,8 @@ await plain.sendMessage({ text: "And again." });
 told.plain = plain.messages.map((message) => [message.role, wordsOf(message)]);
 told.sent = bodies.map((body) => body.messages.length);
 told.seq = plain.messages.at(-1).metadata.seq;
+const thoughtsOf = (message) => message.parts.filter((part) => part.type === "reasoning").map((part) => part.text);
+told.thoughts = [...thoughtsOf(plain.messages.at(-1)), ...thoughtsOf((await history(talk)).at(-1))];
 
 // The last reply once more, then a failure and what is done about it.
 const before = plain.messages.at(-1).id;

@@ -105,6 +105,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "messages.get": (lambda unit: unit.messages.get(CONVERSATION, MESSAGE), NOT_FOUND),
     "messages.note_usage": (lambda unit: unit.messages.note_usage(CONVERSATION, MESSAGE, {"stolen": 1}), NOT_FOUND),
+    "messages.reasoned": (
+        lambda unit: unit.messages.reasoned([message(CONVERSATION, 3, id=UUID(int=10), role="assistant")]),
+        [message(CONVERSATION, 3, id=UUID(int=10), role="assistant")],
+    ),
     "messages.find": (lambda unit: unit.messages.find(MESSAGE), NOT_FOUND),
     "messages.span": (lambda unit: unit.messages.span(CONVERSATION, 1, 9), []),
     "messages.at_seq": (lambda unit: unit.messages.at_seq(CONVERSATION, 1), NOT_FOUND),
@@ -376,7 +380,8 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         result = {"type": "tool_result", "tool_call_id": "call", "content": name, "quotes": [QUOTE]}
         protected = {"protected_reason": "initial_objective", "role": "tool", "parts": (result,)}
         held = message(CONVERSATION, 2, id=UUID(int=9), content=name, **protected)
-        told = message(CONVERSATION, 3, id=UUID(int=10), content=name, role="assistant", is_command=True)
+        answer: dict[str, Any] = {"role": "assistant", "is_command": True, "reasoning": name}
+        told = message(CONVERSATION, 3, id=UUID(int=10), content=name, **answer)
         await append(unit, [first, held, told])
         claimed = anchor(
             CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name, claimed_status="resolved", proposed_by="user"

@@ -436,6 +436,22 @@ def test_a_broken_reply_is_asked_for_again_and_no_word_comes_twice(run: Run) -> 
     assert len(world.seen) == 3
 
 
+def test_no_thought_and_no_recalled_passage_comes_twice(run: Run) -> None:
+    recalled, more = (frame("context.recalled", {"seqs": seqs}) for seqs in ([3], [3, 4]))
+    thoughts = [frame("reasoning.delta", {"text": text}) for text in ("They ", "They ask.", " Kindly.")]
+    world = World(
+        [
+            stream(CREATED, recalled, thoughts[0], breaks=True),
+            stream(CREATED, recalled, *thoughts[1:], more, delta("Hello there"), COMPLETED),
+        ]
+    )
+    found = run(world, lambda client: client.chat_stream(ID, "hi"))
+    kinds = ["message.created", "context.recalled", *["reasoning.delta"] * 3, "context.recalled"]
+    assert told(found) == [*kinds, "Hello there", "reply.completed"]
+    assert [event.reasoning for event in found if event.reasoning] == ["They ", "ask.", " Kindly."]
+    assert [event.data["seqs"] for event in found if event.type == "context.recalled"] == [[3], [3, 4]]
+
+
 def test_a_reply_that_was_made_anew_comes_whole(run: Run) -> None:
     world = World(
         [stream(CREATED, delta("Good day"), breaks=False), stream(delta("Hello "), delta("there"), COMPLETED)]

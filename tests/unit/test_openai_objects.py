@@ -70,7 +70,7 @@ def events_maker() -> ResponseEvents:
     def resource(status: str, output: Any) -> Json:
         return response_object("resp_1", created_at=1, status=status, echo={}, output=output)
 
-    return ResponseEvents(resource=resource, message="msg_1", call_id=lambda number: f"fc_{number}")
+    return ResponseEvents(resource=resource, message="msg_1", call_id="fc_{}".format, reasoning_id="rs_{}".format)
 
 
 def played(pieces: list[str | None], calls: int, end: str) -> list[Json]:

@@ -19,6 +19,7 @@ SHARED: Final[dict[str, Any]] = {
     "verify": "auto",
     "continuity_floor": None,
     "instructions": "",
+    "reasoning": "shown",
     "minimum_progress": 0.05,
     "sync_deadline": 20.0,
     "calls_per_chunk": 6,

@@ -200,6 +200,7 @@ SAME: Final[Mapping[str, Json]] = {
     "verify auto": {"verify": "auto"},
     "continuity_floor none": {"continuity_floor": None},
     "instructions empty": {"instructions": ""},
+    "reasoning shown": {"reasoning": "shown"},
     "minimum_progress 0.05": {"minimum_progress": 0.05},
     "sync_deadline 20 s": {"sync_deadline": 20.0},
     "6 model calls per chunk in the background": {"calls_per_chunk": 6},

@@ -15,8 +15,10 @@ from app.core.model.errors import ModelFailedError
 from app.core.model.records import Event, Turn
 from app.usecases.chat.relaying import LONGEST, Seal, entries_of, events_in
 from app.usecases.chat.turn_handle import (
+    DELTA,
     MOST_BYTES,
     PIECE_BYTES,
+    REASONING,
     ChatEvent,
     ChatResult,
     TurnHandle,
@@ -61,8 +63,8 @@ async def heard(handle: TurnHandle) -> list[ChatEvent]:
         return [event async for event in handle.events()]
 
 
-def words(events: list[ChatEvent]) -> str:
-    return "".join(event.data["text"] for event in events if event.type == "reply.delta")
+def words(events: list[ChatEvent], type_: str = DELTA) -> str:
+    return "".join(event.data["text"] for event in events if event.type == type_)
 
 
 async def test_the_first_event_tells_the_id_of_the_reply() -> None:
@@ -75,11 +77,13 @@ async def test_the_first_event_tells_the_id_of_the_reply() -> None:
 
 
 @given(
-    pieces=st.lists(st.text(min_size=1, max_size=5), max_size=12),
+    pieces=st.lists(st.tuples(st.sampled_from([DELTA, REASONING]), st.text(min_size=1, max_size=5)), max_size=12),
     late=st.lists(st.integers(0, 12), max_size=4),
     calls=st.sets(st.integers(0, 12), max_size=3),
 )
-def test_listeners_hear_the_same_whenever_they_come(pieces: list[str], late: list[int], calls: set[int]) -> None:
+def test_listeners_hear_the_same_whenever_they_come(
+    pieces: list[tuple[str, str]], late: list[int], calls: set[int]
+) -> None:
     async def scenario() -> None:
         handle = begun()
         listening = [asyncio.create_task(heard(handle))]
@@ -88,13 +92,16 @@ def test_listeners_hear_the_same_whenever_they_come(pieces: list[str], late: lis
             if place in calls:
                 handle.emit_all([stored(2 + place)])
             if piece is not None:
-                handle.emit(delta(piece))
+                type_, text = piece
+                handle.emit(delta(text, type_))
             await asyncio.sleep(0)
-        end(handle, "".join(pieces))
+        said, thought = ("".join(text for type_, text in pieces if type_ == kind) for kind in (DELTA, REASONING))
+        end(handle, said)
         listening.append(asyncio.create_task(heard(handle)))
         told = await asyncio.gather(*listening)
-        assert {words(events) for events in told} == {"".join(pieces)}
-        others = [[event for event in events if event.type != "reply.delta"] for events in told]
+        assert {words(events) for events in told} == {said}
+        assert {words(events, REASONING) for events in told} == {thought}
+        others = [[event for event in events if event.type not in {DELTA, REASONING}] for events in told]
         assert all(one == others[0] for one in others)
         assert others[0][0].type == "message.created"
         assert [event.terminal for event in others[0]].index(True) == len(others[0]) - 1
@@ -153,7 +160,7 @@ async def test_beyond_what_is_kept_the_rest_comes_at_the_end(room: int) -> None:
     handle = begun(most_bytes=room * (PIECE_BYTES + 5))
     for number in range(3_000):
         handle.emit(delta(f"{number:04} "))
-    kept = sum(isinstance(entry, str) for entry in handle._log)
+    kept = sum(not isinstance(entry, ChatEvent) for entry in handle._log)
     end(handle, "".join(f"{number:04} " for number in range(3_000)))
     assert kept == min(room, 3_000)
     assert words(await heard(handle)) == "".join(f"{number:04} " for number in range(3_000))

@@ -81,6 +81,9 @@ class Message:
     byte_length: int = 0
     model: str | None = None
     usage: Mapping[str, Any] | None = None
+    reasoning: str = ""
+    """What its model showed of its thoughts: to be shown, and nothing else. It is never served, weighed, searched or
+    folded, and read only where it is shown (``MessageRepository.reasoned``)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime
 

@@ -77,11 +77,17 @@ class CallSettings:
     """Whether one step may call several tools."""
     reasoning_effort: str | None = None
     """One of ``REASONING_EFFORTS``."""
+    reasoning: Reasoning | None = None
+    """What becomes of the model's thoughts; ``None``: what the conversation's policy says."""
     output: StructuredOutput | None = None
     seed: int | None = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
 
+
+Reasoning = Literal["off", "shown", "asked"]
+"""What becomes of what a model shows of its thoughts: it is dropped; told and stored where the model shows any; or the
+model is also asked to show them, where that changes neither how deeply it thinks nor what it costs."""
 
 REASONING_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 NO_SETTINGS: Final = CallSettings()
@@ -158,6 +164,8 @@ class ChatRequest:
     """``tool_choice`` apart, of which ``tools`` and ``must_call`` are made."""
     continues: Continuation | None = None
     """Of a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
+    reasoning: Reasoning = "shown"
+    """What becomes of the model's thoughts, whatever ``settings`` say."""
     is_kept: bool = True
     """Whether a stateful model's provider keeps the response, so that a later request may go on from it."""
     locale: str = "en"
@@ -167,6 +175,13 @@ class ChatRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
     """A piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta:
+    """A piece of what the model shows of its thoughts: no part of the reply."""
 
     text: str
 
@@ -193,7 +208,7 @@ class StepFinish:
     """Of a stateful model: what a later request may go on from."""
 
 
-StepEvent = TextDelta | ToolCall | StepFinish
+StepEvent = TextDelta | ReasoningDelta | ToolCall | StepFinish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ def tombstone(message: Message) -> Message:
             is_pinned=False,
             model=None,
             usage=None,
+            reasoning="",
             metadata={},
         )
     )
@@ -76,7 +77,7 @@ def other_half(message: Message, calls: Collection[str]) -> Message:
     if not content and all(call_of(part) in calls for part in message.parts):
         return tombstone(message)
     parts = tuple(_stub(part) if call_of(part) in calls else part for part in message.parts)
-    return _weighed(replace(message, parts=parts, content=content))
+    return _weighed(replace(message, parts=parts, content=content, reasoning=""))
 
 
 def call_of(part: Part) -> str | None:

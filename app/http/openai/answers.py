@@ -18,11 +18,11 @@ from app.http.middleware import log_failure
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.content import arguments_text
 from app.http.openai.errors import openai_error, openai_status
-from app.http.openai.ids import call_item_id, conversation_id, message_id, response_id
+from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.resources import Json, chat_call, chat_completion, response_object, seconds
 from app.http.openai.response_events import ResponseEvents
 from app.http.refusals import unexpected
-from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Prompt
+from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Prompt, Thought
 from app.usecases.openai.following import Begun, happenings
 
 OWN: Final = "compaction."
@@ -126,13 +126,15 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
         resource=answering.resource,
         message=message_id(answering.reply_id),
         call_id=lambda number: call_item_id(answering.reply_id, number),
+        reasoning_id=lambda number: reasoning_id(answering.reply_id, number),
     )
     for event in events.begin():
         yield event
     async for happening in answering.happenings():
         match happening:
-            case Piece(text=text):
-                made = list(events.text(text))
+            case Piece(text=text) | Thought(text=text):
+                tell = events.text if isinstance(happening, Piece) else events.reasoning
+                made = list(tell(text))
             case Boundary():
                 events.boundary()
                 made = []
@@ -180,6 +182,8 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
             case Piece(text=text):
                 has_said = True
                 made = list(chunks.text(text))
+            case Thought(text=text):
+                made = list(chunks.reasoning(text))
             case Boundary():
                 chunks.boundary()
                 made = []
@@ -199,11 +203,13 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
 async def whole_chat(answering: Answering) -> Json:
     """The chat completion when it is there. Raises the ``DomainError`` that it failed with."""
     pieces: list[str] = []
+    thoughts: list[str] = []
     calls: list[Json] = []
     async for chunk in chat_chunks(answering, with_usage=False):
         for choice in chunk.get("choices", ()):
             delta = choice["delta"]
             pieces.append(delta.get("content") or "")
+            thoughts.append(delta.get("reasoning_content") or "")
             calls += [
                 chat_call(call["id"], call["function"]["name"], call["function"]["arguments"])
                 for call in delta.get("tool_calls", ())
@@ -216,6 +222,7 @@ async def whole_chat(answering: Answering) -> Json:
         created=answering.created_at,
         model=answering.model,
         text="".join(pieces),
+        reasoning="".join(thoughts),
         calls=calls,
         finish_reason=FINISH.get(end.finish, "stop") if end else "stop",
         usage=end.usage if end else None,

@@ -36,6 +36,11 @@ class ChatChunks:
         self._has_said = True
         yield self._chunk({"content": piece})
 
+    def reasoning(self, piece: str) -> Iterator[Json]:
+        """A piece of the model's thoughts, in the field that servers of this format have for it."""
+        if piece:
+            yield self._chunk({"reasoning_content": piece})
+
     def boundary(self) -> None:
         """The model looks something up before it goes on."""
         self._said_before = self._has_said

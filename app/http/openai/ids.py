@@ -9,9 +9,9 @@ from uuid import UUID
 
 from app.core.text.patterns import compiled
 
-Prefix = Literal["conv", "msg", "resp", "fc", "fco", "cmp"]
+Prefix = Literal["conv", "msg", "resp", "fc", "fco", "cmp", "rs"]
 
-_ID: Final = compiled(r"(conv|msg|resp|fc|fco|cmp)_([0-9a-f]{32})(?:_([0-9]{1,3}))?", re.ASCII)
+_ID: Final = compiled(r"(conv|msg|resp|fc|fco|cmp|rs)_([0-9a-f]{32})(?:_([0-9]{1,3}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,17 @@ def call_item_id(id_: UUID, part: int) -> str:
 def result_item_id(id_: UUID, part: int) -> str:
     """Of a call's result."""
     return f"fco_{id_.hex}_{part}"
+
+
+def reasoning_id(id_: UUID, number: int) -> str:
+    """Of what a model showed of its thoughts for a message; they are numbered."""
+    return f"rs_{id_.hex}_{number}"
+
+
+def is_reasoning(text: str) -> bool:
+    """Whether it is an id of such an item."""
+    found = _ID.fullmatch(text)
+    return found is not None and found[1] == "rs"
 
 
 def compaction_item_id(id_: UUID) -> str:

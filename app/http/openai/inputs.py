@@ -13,7 +13,7 @@ from app.bootstrap import Container
 from app.core.model.errors import FieldError, InvalidInputError, NotFoundError
 from app.core.text.parts import Part
 from app.http.dependencies import IdempotencyKey
-from app.http.openai.ids import item_of, uuid_of
+from app.http.openai.ids import is_reasoning, item_of, uuid_of
 from app.http.openai.items import CompactionItem, ReasoningItem, ReferenceItem, draft_of
 from app.usecases.history.appending import MessageDraft
 from app.usecases.openai.keys import Attempt
@@ -100,6 +100,8 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Iterable[Any]) 
     for item in items:
         match item:
             case ReasoningItem():
+                continue
+            case ReferenceItem(id=id_) if is_reasoning(id_):
                 continue
             case ReferenceItem(id=id_):
                 drafts.append(await _referred(services, tenant_id, id_))

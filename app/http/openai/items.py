@@ -56,7 +56,7 @@ class ResultItem(Given):
 
 
 class ReasoningItem(Given):
-    """Another provider's thoughts: no model here reads them."""
+    """What a model showed of its thoughts: no model here reads it."""
 
     type: Literal["reasoning"]
 
@@ -152,6 +152,16 @@ def call_item(id_: str, call_id: str, name: str, arguments: str, status: str = "
         "arguments": arguments,
         "status": status,
     }
+
+
+def reasoning_item(id_: str, thoughts: Sequence[str], status: str = "completed") -> dict[str, Any]:
+    """What a model showed of its thoughts."""
+    return {"id": id_, "type": "reasoning", "status": status, "summary": [summary_text(text) for text in thoughts]}
+
+
+def summary_text(text: str) -> dict[str, Any]:
+    """A text of such an item."""
+    return {"type": "summary_text", "text": text}
 
 
 def result_item(id_: str, call_id: str, output: str) -> dict[str, Any]:

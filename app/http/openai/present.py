@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.core.model.model_io import FinishReason
 from app.http.openai.answers import REASONS
 from app.http.openai.content import arguments_text
-from app.http.openai.ids import call_item_id, conversation_id, message_id, response_id
-from app.http.openai.items import call_item, content_of, message_item
+from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
+from app.http.openai.items import call_item, content_of, message_item, reasoning_item
 from app.http.openai.resources import OWNER, Json, response_object, seconds
 from app.usecases.chat.reply import finish_of
 from app.usecases.openai.responses import StoredResponse
@@ -46,17 +46,18 @@ def _status(found: StoredResponse, finish: FinishReason) -> str:
 
 
 def _output(found: StoredResponse, status: str) -> list[Json]:
-    """The reply's words, and the calls that wait for the client; those that the service ran are its own matter."""
+    """The reply's reasoning and words, and the calls that wait for the client; other calls are the service's matter."""
     reply = found.reply
     if reply is None:
         return []
     content = content_of("assistant", reply.content, ())
     state = "completed" if status == "completed" else "incomplete"
     said = [message_item(message_id(reply.id), "assistant", content, state)] if content else []
+    thoughts = [reasoning_item(reasoning_id(reply.id, 0), (reply.reasoning,), state)] if reply.reasoning else []
     waiting = {call.id for call in found.open_calls}
     calls = [
         call_item(call_item_id(reply.id, number), part["id"], part["name"], arguments_text(part["arguments"]))
         for number, part in enumerate(reply.parts)
         if part.get("type") == "tool_call" and part["id"] in waiting
     ]
-    return [*said, *calls]
+    return [*thoughts, *said, *calls]

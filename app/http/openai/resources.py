@@ -160,6 +160,7 @@ def chat_completion(
     calls: Sequence[Json],
     finish_reason: str,
     usage: Mapping[str, Any] | None,
+    reasoning: str = "",
 ) -> Json:
     """A whole chat completion."""
     message: Json = {
@@ -168,6 +169,8 @@ def chat_completion(
         "refusal": None,
         "annotations": [],
     }
+    if reasoning:
+        message["reasoning_content"] = reasoning
     if calls:
         message["tool_calls"] = list(calls)
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}

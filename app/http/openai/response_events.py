@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from app.http.openai.items import call_item, message_item, output_text
+from app.http.openai.items import call_item, message_item, output_text, reasoning_item, summary_text
 from app.http.openai.resources import Json
 
 BOUNDARY = "\n\n"
@@ -24,7 +24,7 @@ class Resource(Protocol):
 class ResponseEvents:
     """Makes the events of one response.
 
-    ``begin``, any number of ``text``, ``boundary`` and ``call``, then one of ``complete`` and ``fail``.
+    ``begin``, any number of ``reasoning``, ``text``, ``boundary`` and ``call``, then one of ``complete`` and ``fail``.
     """
 
     resource: Resource
@@ -32,11 +32,16 @@ class ResponseEvents:
     """The id of the item that the reply's words are."""
     call_id: Callable[[int], str]
     """The id of the item that is the call of that number."""
+    reasoning_id: Callable[[int], str]
+    """The id of the item that is the thought of that number."""
     _number: int = 0
     _pieces: list[str] = field(default_factory=list)
     _is_open: bool = False
     _said_before: bool = False
     _calls: int = 0
+    _thoughts: int = 0
+    _thought: list[str] = field(default_factory=list)
+    """Pieces of the thought that is open; none is open where there are none."""
     _output: list[Json] = field(default_factory=list)
 
     def begin(self) -> Iterator[Json]:
@@ -44,10 +49,22 @@ class ResponseEvents:
         for kind in ("response.created", "response.in_progress"):
             yield self._event(kind, response=self.resource("in_progress", ()))
 
+    def reasoning(self, piece: str) -> Iterator[Json]:
+        """A piece of the model's thoughts; passed over once the reply's words have begun, whose item is still open."""
+        if not piece or self._is_open:
+            return
+        if not self._thought:
+            item = reasoning_item(self._thought_id, (), "in_progress")
+            yield self._event("response.output_item.added", output_index=self._index, item=item)
+            yield self._summary("response.reasoning_summary_part.added", part=summary_text(""))
+        self._thought.append(piece)
+        yield self._summary("response.reasoning_summary_text.delta", delta=piece)
+
     def text(self, piece: str) -> Iterator[Json]:
         """A piece of the reply."""
         if not piece:
             return
+        yield from self._close_thought("completed")
         if not self._is_open:
             self._is_open = True
             item = message_item(self.message, "assistant", (), "in_progress")
@@ -101,8 +118,25 @@ class ResponseEvents:
     def _index(self) -> int:
         return len(self._output)
 
+    @property
+    def _thought_id(self) -> str:
+        return self.reasoning_id(self._thoughts)
+
+    def _close_thought(self, status: str) -> Iterator[Json]:
+        if not self._thought:
+            return
+        text = "".join(self._thought)
+        item = reasoning_item(self._thought_id, (text,), status)
+        yield self._summary("response.reasoning_summary_text.done", text=text)
+        yield self._summary("response.reasoning_summary_part.done", part=summary_text(text))
+        yield self._event("response.output_item.done", output_index=self._index, item=item)
+        self._output.append(item)
+        self._thoughts += 1
+        self._thought.clear()
+
     def _close(self, status: str) -> Iterator[Json]:
-        """The end of the reply's words, if there are any."""
+        """The end of a thought, or of the reply's words, where one is open."""
+        yield from self._close_thought(status)
         if not self._is_open:
             return
         text, self._is_open = self.said, False
@@ -111,6 +145,9 @@ class ResponseEvents:
         yield self._part("response.content_part.done", part=output_text(text))
         yield self._event("response.output_item.done", output_index=self._index, item=item)
         self._output.append(item)
+
+    def _summary(self, kind: str, **fields: Any) -> Json:
+        return self._event(kind, item_id=self._thought_id, output_index=self._index, summary_index=0, **fields)
 
     def _part(self, kind: str, **fields: Any) -> Json:
         return self._event(kind, item_id=self.message, output_index=self._index, content_index=0, **fields)

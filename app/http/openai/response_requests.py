@@ -66,6 +66,8 @@ class ReasoningSettings(Given):
     """How much the model thinks."""
 
     effort: Annotated[str, Field(max_length=40)] | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    """Whether it is asked to show its thoughts; how long they are told is the provider's matter."""
 
 
 class TextFormat(AnswerSchema):
@@ -195,6 +197,7 @@ class ResponseRequest(Requested):
             max_output_tokens=self.max_output_tokens,
             parallel_tool_calls=self.parallel_tool_calls,
             reasoning_effort=self.reasoning.effort if self.reasoning else None,
+            reasoning="asked" if self.reasoning and self.reasoning.summary else None,
             output=self._output(),
             frequency_penalty=self.frequency_penalty,
             presence_penalty=self.presence_penalty,
@@ -217,7 +220,7 @@ class ResponseRequest(Requested):
             "presence_penalty": self.presence_penalty,
             "frequency_penalty": self.frequency_penalty,
             "temperature": self.temperature,
-            "reasoning": {"effort": self.reasoning.effort, "summary": None} if self.reasoning else None,
+            "reasoning": self.reasoning.model_dump(include={"effort", "summary"}) if self.reasoning else None,
             "max_output_tokens": self.max_output_tokens,
             "store": self.store,
             "metadata": self.metadata,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.core.model.errors import FieldError, InvalidInputError
-from app.core.model.model_io import CallSettings, StructuredOutput, ToolChoice, ToolName, ToolSpec
+from app.core.model.model_io import CallSettings, Reasoning, StructuredOutput, ToolChoice, ToolName, ToolSpec
 from app.http.openai.content import Given
 
 Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
@@ -116,6 +116,7 @@ def settings_of(
     stop: str | Sequence[str] | None = None,
     parallel_tool_calls: bool | None = None,
     reasoning_effort: str | None = None,
+    reasoning: Reasoning | None = None,
     output: StructuredOutput | None = None,
     seed: int | None = None,
     frequency_penalty: float | None = None,
@@ -130,6 +131,7 @@ def settings_of(
         tool_choice=None if choice == "auto" else choice,
         parallel_tool_calls=parallel_tool_calls,
         reasoning_effort=reasoning_effort,
+        reasoning=reasoning,
         output=output,
         seed=seed,
         frequency_penalty=frequency_penalty or None,

@@ -6,13 +6,14 @@ Its reader ends at the first chunk of an unknown type, so that nothing else may 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic_core import to_json
 
 from app.core.model.model_io import FinishReason
 
 Json = dict[str, Any]
+Words = Literal["text", "reasoning"]
 
 HEADERS: Final[Mapping[str, str]] = {"x-vercel-ai-ui-message-stream": "v1", "cache-control": "no-cache"}
 DONE: Final = b"data: [DONE]\n\n"
@@ -38,9 +39,9 @@ def data(name: str, value: Any, id_: str, *, transient: bool = False) -> Json:
     return {**chunk, "transient": True} if transient else chunk
 
 
-def text(id_: str, piece: str) -> Json:
-    """A piece of an open text."""
-    return {"type": "text-delta", "id": id_, "delta": piece}
+def piece_of(kind: Words, id_: str, piece: str) -> Json:
+    """A piece of an open part."""
+    return {"type": f"{kind}-delta", "id": id_, "delta": piece}
 
 
 def tool_called(call_id: str, name: str, arguments: Any, *, is_ours: bool) -> Json:
@@ -64,11 +65,11 @@ def chunks_of(parts: Sequence[Json], prefix: str) -> Iterator[Json]:
                     yield {"type": "finish-step"}
                 is_in_step = True
                 yield {"type": "start-step"}
-            case "text":
+            case "text" | "reasoning" as kind:
                 id_ = f"{prefix}-{number}"
-                yield {"type": "text-start", "id": id_}
-                yield text(id_, part["text"])
-                yield {"type": "text-end", "id": id_}
+                yield {"type": f"{kind}-start", "id": id_}
+                yield piece_of(kind, id_, part["text"])
+                yield {"type": f"{kind}-end", "id": id_}
             case "dynamic-tool":
                 yield from _tool(part)
             case "file":

@@ -25,7 +25,7 @@ async def present_thread(thread: Thread, teller: Teller) -> dict[str, Any]:
 
 
 async def present_entry(entry: Entry, thread: Thread, teller: Teller) -> Json:
-    """One UI message. Compactions inside the turn stand before its words, later ones at the end."""
+    """One UI message. What was done before its words stands before them, later compactions at the end."""
     inside: list[Json] = []
     after: list[Json] = []
     for row in entry.compactions:
@@ -35,8 +35,8 @@ async def present_entry(entry: Entry, thread: Thread, teller: Teller) -> Json:
     said = answer_parts(entry.messages, thread.own_tools) if entry.is_answer else list(said_parts(last))
     parts = [
         *inside,
+        *(recalled_parts(entry.recalled, thread.passages) if entry.recalled else ()),
         *said,
-        *recalled_parts(entry.recalled, thread.passages),
         *notice_parts(entry.warnings),
         *after,
     ]

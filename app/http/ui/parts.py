@@ -52,7 +52,9 @@ def answer_parts(messages: Iterable[Message], own_tools: Collection[str]) -> lis
 
 
 def said_parts(message: Message) -> Iterator[Json]:
-    """The words and media of a message."""
+    """The reasoning, the words and the media of a message."""
+    if message.reasoning:
+        yield {"type": "reasoning", "text": message.reasoning}
     said = own_content(message.role, message.content, message.parts)
     texts = [said, *(part.get("text", "") for part in own_parts(said, message.parts) if part.get("type") == "text")]
     yield from ({"type": "text", "text": text} for text in texts if text)
@@ -79,8 +81,6 @@ def result_of(part: Part) -> Json:
 
 def recalled_parts(seqs: Sequence[int], passages: Passages) -> Iterator[Json]:
     """What was brought back for an answer, and each passage as a source."""
-    if not seqs:
-        return
     runs = [run.model_dump(mode="json") for run in present_recalled(seqs, passages.segments)]
     yield data(RECALLED, runs, RECALLED)
     for seq in seqs:

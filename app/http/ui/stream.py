@@ -119,6 +119,11 @@ class Storyteller:
                 made = await self._stored(writing, event.data)
             case "reply.delta":
                 made = writing.say(event.data["text"])
+            case "reasoning.delta":
+                made = writing.think(event.data["text"])
+            case "context.recalled":
+                seqs = event.data["seqs"]
+                made = writing.recalled(seqs, await self._passages(seqs))
             case "tool.called":
                 made = writing.left_open(event.data)
         return made

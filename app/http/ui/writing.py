@@ -9,7 +9,7 @@ from typing import Any
 from app.core.model.conversation import Message
 from app.core.model.gauge import Gauge
 from app.http.present import present_gauge
-from app.http.ui.chunks import GAUGE, Json, chunks_of, data, finish, text, tool_called, tool_returned
+from app.http.ui.chunks import GAUGE, Json, Words, chunks_of, data, finish, piece_of, tool_called, tool_returned
 from app.http.ui.parts import call_part, metadata_of, notice_parts, recalled_parts, result_of
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.ui.threads import Passages
@@ -21,9 +21,11 @@ class Writing:
 
     id: str
     own_tools: Collection[str]
-    _texts: int = 0
+    _opened: int = 0
+    """Texts and thoughts so far."""
+    _open: Words | None = None
+    """What is being written."""
     _is_in_step: bool = False
-    _is_in_text: bool = False
     _has_said: bool = False
     _has_called: bool = False
     """In this step."""
@@ -32,6 +34,8 @@ class Writing:
     """Calls of the frontend's tools in a step that called the service's too."""
     _called: set[str] = field(default_factory=set)
     _compacted: set[str] = field(default_factory=set)
+    _recalled: tuple[int, ...] = ()
+    _sources: set[str] = field(default_factory=set)
 
     def begin(self, before: Sequence[Json]) -> Iterator[Json]:
         """Whose message it is, and what it held before the turn."""
@@ -44,21 +48,31 @@ class Writing:
 
     def say(self, piece: str) -> Iterator[Json]:
         """A piece of the reply."""
-        if not piece:
+        self._has_said = self._has_said or bool(piece)
+        yield from self._write("text", piece)
+
+    def think(self, piece: str) -> Iterator[Json]:
+        """A piece of what the model shows of its thoughts."""
+        yield from self._write("reasoning", piece)
+
+    def recalled(self, seqs: Sequence[int], passages: Passages) -> Iterator[Json]:
+        """What was brought back for the reply; said again, it takes the place of what was said before."""
+        if tuple(seqs) == self._recalled:
             return
-        if not self._is_in_text:
-            yield from self._next_step()
-            self._texts += 1
-            self._is_in_text = True
-            yield {"type": "text-start", "id": self._text_id}
-        self._has_said = True
-        yield text(self._text_id, piece)
+        self._recalled = tuple(seqs)
+        for part in recalled_parts(seqs, passages):
+            source = part.get("sourceId")
+            if source is None:
+                yield part
+            elif source not in self._sources:
+                self._sources.add(source)
+                yield part
 
     def called(self, message: Message) -> Iterator[Json]:
         """The model calls tools of the service, and maybe of the frontend: those are told at the end."""
-        if not self._is_in_text:
+        if self._open != "text":
             yield from self._next_step()
-        yield from self._end_text()
+        yield from self._end_words()
         for part in message.parts:
             if part.get("type") == "tool_call" and part.get("name") in self.own_tools:
                 yield from self._call(part)
@@ -76,10 +90,10 @@ class Writing:
         """A call that waits for the frontend."""
         if call["id"] in self._called:
             return
-        if not self._is_in_text and not self._is_left_open and call["id"] not in self._to_come:
+        if self._open != "text" and not self._is_left_open and call["id"] not in self._to_come:
             yield from self._next_step()
         self._is_left_open = True
-        yield from self._end_text()
+        yield from self._end_words()
         yield from self._call(call)
 
     def compaction(self, part: Json) -> Json:
@@ -97,8 +111,8 @@ class Writing:
             yield from self.say(result.reply.content)
         for call in result.open_calls:
             yield from self.left_open({"id": call.id, "name": call.name, "arguments": call.arguments})
-        yield from self._end_text()
-        yield from recalled_parts(result.recalled, passages)
+        yield from self._end_words()
+        yield from self.recalled(result.recalled, passages)
         yield from notice_parts(result.warnings)
         yield from self._end_step()
         yield self.gauge(result.gauge)
@@ -115,8 +129,19 @@ class Writing:
         yield {"type": "error", "errorText": problem}
 
     @property
-    def _text_id(self) -> str:
-        return f"text-{self._texts}"
+    def _open_id(self) -> str:
+        return f"{self._open}-{self._opened}"
+
+    def _write(self, kind: Words, piece: str) -> Iterator[Json]:
+        if not piece:
+            return
+        if self._open != kind:
+            yield from self._end_words()
+            yield from self._next_step()
+            self._opened += 1
+            self._open = kind
+            yield {"type": f"{kind}-start", "id": self._open_id}
+        yield piece_of(kind, self._open_id, piece)
 
     def _call(self, part: Mapping[str, Any]) -> Iterator[Json]:
         self._called.add(str(part["id"]))
@@ -132,13 +157,13 @@ class Writing:
             self._is_in_step = True
             yield {"type": "start-step"}
 
-    def _end_text(self) -> Iterator[Json]:
-        if self._is_in_text:
-            self._is_in_text = False
-            yield {"type": "text-end", "id": self._text_id}
+    def _end_words(self) -> Iterator[Json]:
+        if self._open is not None:
+            yield {"type": f"{self._open}-end", "id": self._open_id}
+            self._open = None
 
     def _end_step(self) -> Iterator[Json]:
-        yield from self._end_text()
+        yield from self._end_words()
         if self._is_in_step:
             self._is_in_step = self._has_called = False
             yield {"type": "finish-step"}

@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Text,
+    Uuid,
     and_,
     any_,
     case,
@@ -59,7 +60,7 @@ _SPOKEN = and_(~col(MessageRow.is_command), col(MessageRow.status) != "supersede
 _WHOLE = col(MessageRow.status) != "erased"
 _REWRITTEN = (
     *("content", "parts", "status", "event_type", "token_count", "byte_length"),
-    *("protected_reason", "is_pinned", "model", "usage"),
+    *("protected_reason", "is_pinned", "model", "usage", "reasoning"),
 )
 _NOTHING_STALE = {"stale_sums_from": None, "stale_sums_to": None}
 _SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
@@ -79,6 +80,7 @@ class MessageRepository(Repository):
     """Rows of ``messages``: appended, never changed.
 
     What is read refers to the data of its media; ``ContentRepository.filled`` puts it in where it is sent or shown.
+    It is read without its reasoning too; ``reasoned`` puts that in where it is shown.
     """
 
     async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
@@ -101,10 +103,19 @@ class MessageRepository(Repository):
         """One message. Raises ``NotFoundError``."""
         return _message(await self._session.first(_of(conversation_id).where(col(MessageRow.id) == message_id)))
 
+    async def reasoned(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages with what their models showed of their thoughts; unasked where no model made any of them."""
+        row, made = MessageRow, [message.id for message in messages if message.role == "assistant"]
+        if not made:
+            return list(messages)
+        wanted = (col(row.id) == any_(literal(made, ARRAY(Uuid))), col(row.reasoning) != "")
+        rows = await self._session.rows(select(col(row.id), col(row.reasoning)).where(*wanted))
+        found = {one.id: one.reasoning for one in rows}
+        return [replace(message, reasoning=found.get(message.id, "")) for message in messages]
+
     async def find(self, message_id: UUID) -> Message:
         """One message, in whichever conversation of the tenant. Raises ``NotFoundError``."""
-        whole = select(MessageRow).options(defer(col(MessageRow.term_keys), raiseload=True))  # type: ignore[arg-type]
-        return _message(await self._session.first(whole.where(col(MessageRow.id) == message_id, living(MessageRow))))
+        return _message(await self._session.first(_whole().where(col(MessageRow.id) == message_id, living(MessageRow))))
 
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
@@ -570,8 +581,13 @@ class MessageRepository(Repository):
 
 
 def _of(conversation_id: UUID) -> Any:
-    whole = select(MessageRow).options(defer(col(MessageRow.term_keys), raiseload=True))  # type: ignore[arg-type]
-    return whole.where(col(MessageRow.conversation_id) == conversation_id)
+    return _whole().where(col(MessageRow.conversation_id) == conversation_id)
+
+
+def _whole() -> Any:
+    """Rows without what few readers want, and what may be large."""
+    apart = (col(MessageRow.term_keys), col(MessageRow.reasoning))
+    return select(MessageRow).options(*(defer(column, raiseload=True) for column in apart))  # type: ignore[arg-type]
 
 
 def _anchor_tokens() -> Any:
@@ -664,4 +680,4 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
 def _message(row: MessageRow | None) -> Message:
     if row is None:
         raise _not_found()
-    return value(Message, row, parts=tuple(row.parts), metadata=row.meta)
+    return value(Message, row, parts=tuple(row.parts), metadata=row.meta, reasoning="")

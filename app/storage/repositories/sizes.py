@@ -42,7 +42,7 @@ def told_bytes() -> Any:
 
 
 def shown_bytes() -> Any:
-    """About the bytes of a message as it is shown, with the data of its media."""
+    """About the bytes of a message as it is shown, with the data of its media and its reasoning."""
     row = MessageRow
     data = (
         select(func.coalesce(func.sum(col(ContentRow.size)), 0) * _ENCODED)
@@ -51,4 +51,5 @@ def shown_bytes() -> Any:
         .scalar_subquery()
     )
     has_none = col(row.contents) == literal_column("'{}'::text[]")
-    return cast(told_bytes() + case((has_none, 0), else_=data), BigInteger)
+    shown = told_bytes() + func.octet_length(col(row.reasoning))
+    return cast(shown + case((has_none, 0), else_=data), BigInteger)

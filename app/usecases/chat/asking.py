@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -11,11 +11,11 @@ import structlog
 from app.core.context.assembly import AssembledContext, recalled_seqs
 from app.core.context.brought import Brought
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, ModelFailedError
-from app.core.model.model_io import ChatRequest, Continuation, ToolSpec
-from app.core.model.records import Turn
+from app.core.model.model_io import ChatRequest, Continuation, Reasoning, ToolSpec
+from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
-from app.usecases.chat.reply import Answer, answer
+from app.usecases.chat.reply import Answer, Hearing, answer
 from app.usecases.chat.spending import noted
 from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
@@ -25,6 +25,17 @@ HALVINGS = 3  # an eighth of what was sent: a window further off than that is a 
 TOO_LONG = "context_too_long"
 
 Say = Callable[[ChatRequest], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling(Hearing):
+    """Who follows the turn."""
+
+    on_recalled: Callable[[Sequence[int]], None]
+    """Hears, before the model is asked, the positions of all messages that were recalled for the turn so far."""
+    on_events: Callable[[Sequence[Event]], None]
+    """Events of the conversation, committed."""
+
 
 log = structlog.get_logger(__name__)
 
@@ -41,12 +52,16 @@ class Asker:
     model: str | None
     asked: Asked
     brought: Brought
+    reasoning: Reasoning
+    tell: Telling
     _room: int | None = field(default=None, init=False)
     """Tokens after the system prompt, once the provider took no more; ``None``: the policy's budget."""
     _halvings: int = field(default=0, init=False)
     _refusal: ModelFailedError | None = field(default=None, init=False)
+    _recalled: frozenset[int] = field(default=frozenset(), init=False)
+    """Positions that were told of."""
 
-    async def ask(self, *, with_own_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]) -> Answer:
+    async def ask(self, *, with_own_tools: bool, stop: asyncio.Event) -> Answer:
         """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
 
         A stateful model goes on from its live context and is told only what came since. Where it cannot, it is sent
@@ -62,7 +77,7 @@ class Asker:
 
         async def say(request: ChatRequest) -> Answer:
             model = self.models.chat(self.model)
-            saying = answer(model, request, stop=stop, on_text=on_text)
+            saying = answer(model, request, stop=stop, hearing=self.tell)
             said = await noted(self.uow, saying, metered=model.profile.metered)
             await self.live.note_copy(self.turn, said, look.sent if look else None)
             return said
@@ -84,6 +99,7 @@ class Asker:
             must_call=self.brought.must_call,
             settings=self.brought.settings,
             continues=continues,
+            reasoning=self.reasoning,
             locale=context.locale,
         )
 
@@ -148,13 +164,21 @@ class Asker:
         for warning in context.warnings:
             log.warning("context.warning", warning=warning, truncated=context.truncated)
         request = self._request(context, with_own_tools=with_own_tools)
+        recalled = recalled_seqs(context.recalled)
+        self._tell_recalled(recalled)
         said = await say(request)
         return said.of_context(
             context.warnings,
             # What the context weighs counts its tools: nothing is learned of a request that went without them.
             estimated=context.gauge.breakdown.total if request.tools == context.tools else 0,
-            recalled=recalled_seqs(context.recalled),
+            recalled=recalled,
         )
+
+    def _tell_recalled(self, seqs: Sequence[int]) -> None:
+        if self._recalled.issuperset(seqs):
+            return
+        self._recalled |= frozenset(seqs)
+        self.tell.on_recalled(sorted(self._recalled))
 
     def _halve(self, context: AssembledContext, error: ModelFailedError) -> None:
         """Half of what was sent after the system prompt."""

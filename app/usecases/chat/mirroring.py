@@ -140,7 +140,7 @@ class Mirrors:
         if not handle.begun:
             await self._tell_message(turn, handle)
         if last is None and end.result is not None:
-            handle.emit_rest(end.result.reply.content)
+            handle.emit_rest(end.result.reply)
         handle.emit(end)
 
 

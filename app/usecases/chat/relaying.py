@@ -21,13 +21,13 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from app.core.model.records import Turn
-from app.usecases.chat.turn_handle import DELTA, ChatEvent, TurnHandle, delta
+from app.usecases.chat.turn_handle import PIECES, ChatEvent, TurnHandle, delta
 from app.usecases.ports import Clock, TurnStreams
 
 PAUSE_SECONDS: Final = 0.05  # between two entries: as often as anybody sees words appear
 AGAIN_SECONDS: Final = 0.5  # between two tries with the same entry
 NONCE: Final = 12  # bytes, as the cipher wants them
-LONGEST: Final = 16_000  # characters of the reply in one entry
+LONGEST: Final = 16_000  # characters of the reply, and of its reasoning, in one entry
 
 
 class Seal:
@@ -97,12 +97,12 @@ def events_in(entry: bytes) -> list[ChatEvent]:
 
 
 def _pieces(event: ChatEvent) -> Iterator[ChatEvent]:
-    if event.type != DELTA:
+    if event.type not in PIECES:
         yield replace(event, result=None, error=None)
         return
     text = event.data["text"]
     for start in range(0, len(text), LONGEST):
-        yield delta(text[start : start + LONGEST])
+        yield delta(text[start : start + LONGEST], event.type)
 
 
 def _encoded(events: Iterable[ChatEvent]) -> bytes:

@@ -18,7 +18,7 @@ async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> Chat
     if turn.reply_id is None:
         return None
     rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
-    reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+    (reply,) = await uow.messages.reasoned([await uow.messages.get(turn.conversation_id, turn.reply_id)])
     open_calls = left_open(reply, resolver.own_tools)
     return ChatResult(
         message=await uow.contents.filled_one(await uow.messages.get(turn.conversation_id, turn.message_id)),
@@ -42,11 +42,13 @@ async def stored_end(uow: UnitOfWork, turn: Turn, resolver: Resolver, number: in
 
 
 async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandle:
-    """A repeated stream: the message, the whole reply at once, the end."""
+    """A repeated stream: the message, what was recalled, the whole reasoning, the whole reply, the end."""
     handle, end = TurnHandle(), await stored_end(uow, turn, resolver)
     handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
     if end.result is not None:
-        handle.emit_rest(end.result.reply.content)
+        if end.result.recalled:
+            handle.emit_recalled(end.result.recalled)
+        handle.emit_rest(end.result.reply)
         handle.emit_calls(end.result.open_calls)
     handle.emit(end)
     return handle

@@ -4,21 +4,76 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Message, Usage
 from app.core.model.errors import ModelFailedError, ModelUnavailableError
 from app.core.model.live_context import Sent
-from app.core.model.model_io import ChatRequest, FinishReason, StepEvent, StepFinish, TextDelta, ToolCall
+from app.core.model.model_io import (
+    ChatRequest,
+    FinishReason,
+    ReasoningDelta,
+    StepEvent,
+    StepFinish,
+    TextDelta,
+    ToolCall,
+)
 from app.core.text.parts import Part
+from app.core.text.token_counts import byte_length
 from app.usecases.ports import ChatModel
 
 REPLY_CUT_OFF: Final = "reply_cut_off"
 """The warning of a reply that ended with the room for it."""
+REASONING_CUT_OFF: Final = "reasoning_cut_off"
+"""The warning of a step that showed more of its thoughts than is kept."""
+REASONING_BYTES: Final = 128_000
+"""Of what one step shows of its thoughts: some 30 thousand tokens. What comes after is neither told nor stored."""
 _WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
 """A step that ended so has written its calls to their end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """Who hears what a model says while it says it."""
+
+    on_text: Callable[[str], None]
+    on_reasoning: Callable[[str], None]
+    """Hears what the model shows of its thoughts, as far as it is kept."""
+
+
+@dataclass(slots=True)
+class _Reasoning:
+    """What one step shows of its thoughts, within bounds."""
+
+    is_wanted: bool
+    _room: int = REASONING_BYTES
+    _pieces: list[str] = field(default_factory=list)
+    is_cut: bool = False
+
+    def take(self, piece: str) -> str:
+        """What of a piece is kept."""
+        if not self.is_wanted or self.is_cut:
+            return ""
+        size = byte_length(piece)
+        if size > self._room:
+            self.is_cut = True
+            piece = piece.encode(errors="surrogatepass")[: self._room].decode(errors="ignore")
+        self._room -= size
+        if piece:
+            self._pieces.append(piece)
+        return piece
+
+    @property
+    def text(self) -> str:
+        """All that was kept."""
+        return "".join(self._pieces)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be warned of."""
+        return (REASONING_CUT_OFF,) if self.is_cut else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +83,8 @@ class Answer:
     text: str
     model: str
     usage: Usage
+    reasoning: str = ""
+    """What its last step showed of the model's thoughts: no part of the text."""
     metered: bool = True
     """Whether the model is a provider's: its count of tokens is its own."""
     finish: FinishReason = "stop"
@@ -80,7 +137,7 @@ class Answer:
 
     def stopped(self) -> Answer:
         """The turn's end where it was interrupted after this step: what was said stands with the calls."""
-        return replace(self, text="", calls=(), finish="other", interrupted=True, response_id=None)
+        return replace(self, text="", reasoning="", calls=(), finish="other", interrupted=True, response_id=None)
 
     def left_open(self, calls: tuple[ToolCall, ...], stored: Message | None) -> Answer:
         """The turn's end where it waits for its client."""
@@ -112,17 +169,17 @@ def finish_of(reply: Message, warnings: Collection[str], open_calls: Sequence[To
     return "length" if REPLY_CUT_OFF in warnings else "stop"
 
 
-async def answer(
-    model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, on_text: Callable[[str], None]
-) -> Answer:
+async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, hearing: Hearing) -> Answer:
     """Run one step of the model to its end, or until ``stop`` is set: what was said until then is kept.
 
-    Calls count only where tools were offered and the step came to its own end: half a call is none.
+    Thoughts alone are no answer. Calls count only where tools were offered and the step came to its own end: half a
+    call is none.
 
     Raises:
         ModelFailedError: The provider failed, refused, or said nothing.
     """
     pieces: list[str] = []
+    reasoning = _Reasoning(is_wanted=request.reasoning != "off")
     calls: list[ToolCall] = []
     finish: StepFinish | None = None
     steps = model.step(request)
@@ -130,7 +187,10 @@ async def answer(
         async for event in _until(steps, stop):
             if isinstance(event, TextDelta):
                 pieces.append(event.text)
-                on_text(event.text)
+                hearing.on_text(event.text)
+            elif isinstance(event, ReasoningDelta):
+                if kept := reasoning.take(event.text):
+                    hearing.on_reasoning(kept)
             elif isinstance(event, ToolCall):
                 calls.append(event)
             else:
@@ -145,7 +205,14 @@ async def answer(
     text, metered = "".join(pieces), model.profile.metered
     if finish is None:
         return Answer(
-            text=text, model=model.profile.name, usage=Usage(), metered=metered, finish="other", interrupted=True
+            text=text,
+            model=model.profile.name,
+            usage=Usage(),
+            reasoning=reasoning.text,
+            metered=metered,
+            finish="other",
+            interrupted=True,
+            warnings=reasoning.warnings,
         )
     wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
     if not wanted:
@@ -156,9 +223,10 @@ async def answer(
         text=text,
         model=finish.model,
         usage=finish.usage,
+        reasoning=reasoning.text,
         metered=metered,
         finish="stop" if finish.reason == "tool_call" and not wanted else finish.reason,
-        warnings=(REPLY_CUT_OFF,) if finish.reason == "length" else (),
+        warnings=(*((REPLY_CUT_OFF,) if finish.reason == "length" else ()), *reasoning.warnings),
         calls=wanted,
         response_id=finish.response_id if is_whole else None,
         kept_id=finish.response_id,

@@ -10,7 +10,7 @@ of ours beside them is run first, so that all results of the step are there once
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -24,7 +24,7 @@ from app.core.model.model_io import ToolCall
 from app.core.model.records import Event, Turn
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.chat.asking import Asker
+from app.usecases.chat.asking import Asker, Telling
 from app.usecases.chat.continuing import LiveContexts, keep_live
 from app.usecases.chat.lookups import ToolResult
 from app.usecases.chat.reply import Answer, parts_of, refuse_no_answer
@@ -47,15 +47,6 @@ MOST_OPEN = 64
 Value = TypeVar("Value")
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """Who follows the turn."""
-
-    on_text: Callable[[str], None]
-    on_events: Callable[[Sequence[Event]], None]
-    """Events of the conversation, committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +106,12 @@ class ToolLoop:
             model=scope.model,
             asked=asked,
             brought=scope.brought,
+            reasoning=scope.reasoning,
+            tell=tell,
         )
         outcome, said, left = InlineOutcome(), None, MOST_CALLS
         while True:
-            step = await asker.ask(with_own_tools=left > 0, stop=stop, on_text=tell.on_text)
+            step = await asker.ask(with_own_tools=left > 0, stop=stop)
             said = step if said is None else step.after(said)
             if step.interrupted or not step.calls:
                 return outcome, said
@@ -181,7 +174,9 @@ class ToolLoop:
 
         A stateful model goes on from here only if all of its calls are there: each wants a result.
         """
-        draft = MessageDraft(role="assistant", content=step.text, parts=parts_of(calls), model=step.model)
+        draft = MessageDraft(
+            role="assistant", content=step.text, parts=parts_of(calls), model=step.model, reasoning=step.reasoning
+        )
         async with self._shell.uow(scope.turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(scope.turn.conversation_id)
             await _still_running(uow, scope.turn)

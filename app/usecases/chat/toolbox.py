@@ -16,7 +16,7 @@ from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import EXPAND, OWN, SEARCH, cut, result_tokens, said_back
 from app.core.model.conversation import Message
 from app.core.model.errors import DependencyUnavailableError, InvalidInputError
-from app.core.model.model_io import ToolCall, ToolSpec
+from app.core.model.model_io import Reasoning, ToolCall, ToolSpec
 from app.core.model.records import Turn
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.usecases.chat.lookups import Lookups, ToolResult
@@ -52,6 +52,8 @@ class Scope:
     """The conversation's: what is told of a call is in its language."""
     brought: Brought = NOTHING_BROUGHT
     """By the client."""
+    reasoning: Reasoning = "shown"
+    """What becomes of the model's thoughts."""
 
 
 class Toolbox:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -17,13 +17,14 @@ from app.core.model.records import Compaction, Turn, TurnStatus
 from app.core.retrieval.used import draws_on
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.stats import mark_used
+from app.usecases.chat.asking import Telling
 from app.usecases.chat.calibrating import calibrated
 from app.usecases.chat.continuing import keep_live
 from app.usecases.chat.reply import Answer, parts_of
-from app.usecases.chat.tool_loop import Telling, ToolLoop
+from app.usecases.chat.tool_loop import ToolLoop
 from app.usecases.chat.toolbox import Scope
 from app.usecases.chat.turn_end import tell_failed
-from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
+from app.usecases.chat.turn_handle import REASONING, ChatEvent, ChatResult, TurnHandle, delta
 from app.usecases.chat.turn_watch import Watch, turn_lost, watched
 from app.usecases.compaction.commands import CommandRunner
 from app.usecases.compaction.due import claim_after_reply, claim_in_turn, end_quiet_of_turn
@@ -130,14 +131,21 @@ class TurnRunner:
     async def _answered(
         self, started: Started, handle: TurnHandle, stop: asyncio.Event
     ) -> tuple[InlineOutcome, Answer]:
-        def show(text: str) -> None:
-            handle.emit(ChatEvent(type="reply.delta", data={"text": text}))
-
-        locale = started.resolved.conversation.locale
+        resolved, brought = started.resolved, started.brought
         scope = Scope(
-            turn=started.turn, message=started.question, model=started.model, locale=locale, brought=started.brought
+            turn=started.turn,
+            message=started.question,
+            model=started.model,
+            locale=resolved.conversation.locale,
+            brought=brought,
+            reasoning=brought.settings.reasoning or resolved.policy.reasoning,
         )
-        tell = Telling(on_text=show, on_events=handle.emit_all)
+        tell = Telling(
+            on_text=lambda text: handle.emit(delta(text)),
+            on_reasoning=lambda text: handle.emit(delta(text, REASONING)),
+            on_recalled=handle.emit_recalled,
+            on_events=handle.emit_all,
+        )
         return await self._loop.answer(scope, started.asked, stop=stop, tell=tell)
 
     async def _stored(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
@@ -201,6 +209,7 @@ class TurnRunner:
         """Store the reply; of one that is there already, since results followed it, what the turn used."""
         if said.stored is not None:
             reply = await uow.messages.note_usage(conversation.id, said.stored.id, said.usage.as_dict())
+            reply = replace(reply, reasoning=said.stored.reasoning)
             return reply, self._shell.resolver(conversation)
         (reply,), resolved = await append(uow, self._shell, conversation, [_reply(started, said)])
         await keep_live(uow, conversation.id, said, reply)
@@ -217,7 +226,7 @@ class TurnRunner:
             turn = await uow.turns.get(started.turn.id)
             if turn.reply_id is None:
                 raise turn_lost()
-            reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+            (reply,) = await uow.messages.reasoned([await uow.messages.get(turn.conversation_id, turn.reply_id)])
             resolved = shell.resolver(await uow.conversations.get(turn.conversation_id))
             segments = await uow.segments.covering(turn.conversation_id, said.recalled)
         result = ChatResult(
@@ -299,6 +308,7 @@ def _reply(started: Started, said: Answer) -> MessageDraft:
         is_command=started.message.is_command,
         model=said.model,
         usage=said.usage.as_dict(),
+        reasoning=said.reasoning,
         status="interrupted" if said.interrupted else "complete",
     )
 

@@ -21,6 +21,9 @@ from app.usecases.shared.compaction_views import CompactionView
 
 CREATED: Final = "message.created"
 DELTA: Final = "reply.delta"
+REASONING: Final = "reasoning.delta"
+PIECES: Final = frozenset({DELTA, REASONING})
+RECALLED: Final = "context.recalled"
 MOST_BYTES: Final = 4_000_000
 """Of a running reply that a process keeps: about seven times what models write at most."""
 PIECE_BYTES: Final = 64  # that a piece takes beside its text
@@ -77,9 +80,18 @@ def ids_of(turn: Turn) -> dict[str, str]:
     return {"turn_id": str(turn.id)} | ({"reply_id": str(reply_id)} if reply_id else {})
 
 
-def delta(text: str) -> ChatEvent:
-    """A piece of the reply."""
-    return ChatEvent(type=DELTA, data={"text": text})
+def delta(text: str, type_: str = DELTA) -> ChatEvent:
+    """A piece of the reply, or of what the model shows of its thoughts (``REASONING``)."""
+    return ChatEvent(type=type_, data={"text": text})
+
+
+class _Thought(str):
+    """A piece of what the model shows of its thoughts, as it is kept; one of the reply is kept as a plain text."""
+
+    __slots__ = ()
+
+
+_KEPT_AS: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _Thought}
 
 
 class FollowedTurn(Protocol):
@@ -100,7 +112,8 @@ class TurnHandle:
 
     Everything that happened is kept until the last listener has gone, so that each hears it from the beginning on. A
     listener that is slow, or comes late, gets several pieces of the reply as one. Of a reply that is longer than
-    ``most_bytes`` the rest comes as one piece at the end.
+    ``most_bytes`` the rest comes as one piece at the end; so does the rest of the reply's reasoning, which has as much
+    room of its own.
 
     Args:
         most_bytes: Of the reply's pieces that are kept.
@@ -108,9 +121,9 @@ class TurnHandle:
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._log: list[ChatEvent | str] = []  # a piece of the reply is kept as its text alone
-        self._room = most_bytes
-        self._is_cut = False
+        self._log: list[ChatEvent | str] = []  # of a piece its text alone
+        self._room = dict.fromkeys(PIECES, most_bytes)
+        self._cut: set[str] = set()
         self._wake_ups: set[asyncio.Event] = set()
         self._done: asyncio.Future[ChatResult] = asyncio.get_running_loop().create_future()
         self._done.add_done_callback(lambda future: future.exception())  # looked at, even if nobody waits
@@ -139,10 +152,10 @@ class TurnHandle:
         """Called by the turn; what comes after the end is not heard."""
         if self.ended:
             return
-        if event.result is not None and self._is_cut:
-            self.emit_rest(event.result.reply.content)
-        if event.type == DELTA:
-            self._keep_piece(event.data["text"])
+        if event.result is not None and self._cut:
+            self.emit_rest(event.result.reply)
+        if event.type in PIECES:
+            self._keep_piece(event.type, event.data["text"])
         else:
             self._log.append(event)
         if event.result is not None:
@@ -163,11 +176,16 @@ class TurnHandle:
             data = {"id": call.id, "name": call.name, "arguments": call.arguments}
             self.emit(ChatEvent(type="tool.called", data=data))
 
-    def emit_rest(self, reply: str) -> None:
-        """Before the terminal event: what of the whole reply is not told yet."""
-        rest = reply.removeprefix(self._told())
-        if rest:
-            self._log.append(rest)
+    def emit_recalled(self, seqs: Sequence[int]) -> None:
+        """Tell which messages were brought back, before the model is asked."""
+        self.emit(ChatEvent(type=RECALLED, data={"seqs": list(seqs)}))
+
+    def emit_rest(self, reply: Message) -> None:
+        """Before the terminal event: what of the whole reply, and of its reasoning, is not told yet."""
+        for type_, whole in ((REASONING, reply.reasoning), (DELTA, reply.content)):
+            rest = whole.removeprefix(self._told(type_))
+            if rest:
+                self._log.append(_KEPT_AS[type_](rest))
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
         """Everything that happens, from the beginning on, the terminal event last; close it when you leave early."""
@@ -221,29 +239,31 @@ class TurnHandle:
             self._followers -= 1
             self._followed_at = self._monotonic()
 
-    def _keep_piece(self, text: str) -> None:
-        self._room -= len(text.encode(errors="surrogatepass")) + PIECE_BYTES
-        self._is_cut = self._is_cut or self._room < 0
-        if not self._is_cut:
-            self._log.append(text)
+    def _keep_piece(self, type_: str, text: str) -> None:
+        self._room[type_] -= len(text.encode(errors="surrogatepass")) + PIECE_BYTES
+        if self._room[type_] < 0:
+            self._cut.add(type_)
+        if type_ not in self._cut:
+            self._log.append(_KEPT_AS[type_](text))
 
-    def _told(self) -> str:
-        """The reply as far as it is told: the pieces since the last message of the turn."""
+    def _told(self, type_: str) -> str:
+        """The reply, or its reasoning, as far as it is told: the pieces since the last message of the turn."""
         pieces: list[str] = []
         for entry in reversed(self._log):
-            if isinstance(entry, str):
+            if isinstance(entry, ChatEvent):
+                if entry.type == CREATED:
+                    break
+            elif type(entry) is _KEPT_AS[type_]:
                 pieces.append(entry)
-            elif entry.type == CREATED:
-                break
         return "".join(reversed(pieces))
 
 
 def _joined(entries: Iterable[ChatEvent | str]) -> list[ChatEvent]:
-    """As events, neighbouring pieces of the reply as one."""
+    """As events, neighbouring pieces of one kind as one."""
     events: list[ChatEvent] = []
-    for is_text, run in groupby(entries, key=lambda entry: isinstance(entry, str)):
-        if is_text:
-            events.append(delta("".join(cast("Iterable[str]", run))))
+    for kind, run in groupby(entries, key=type):
+        if issubclass(kind, str):
+            events.append(delta("".join(cast("Iterable[str]", run)), REASONING if kind is _Thought else DELTA))
         else:
             events.extend(cast("Iterable[ChatEvent]", run))
     return events

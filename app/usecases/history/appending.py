@@ -51,6 +51,8 @@ class MessageDraft:
     created_at: datetime | None = None
     model: str | None = None
     usage: Mapping[str, Any] | None = None
+    reasoning: str = ""
+    """What its model showed of its thoughts."""
     status: MessageStatus = "complete"
     is_command: bool = False
     is_pinned: bool = False
@@ -253,6 +255,7 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
         byte_length=weight.bytes,
         model=draft.model,
         usage=draft.usage,
+        reasoning=draft.reasoning,
         metadata=draft.metadata,
         created_at=draft.created_at or now,
     )

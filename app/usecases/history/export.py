@@ -43,6 +43,7 @@ class ExportService:
 
         async def read(uow: UnitOfWork, page: Page) -> tuple[list[Message], str | None]:
             messages, cursor = await uow.messages.page(conversation_id, page)
+            messages = await uow.messages.reasoned(messages)
             return (await uow.contents.filled(messages) if with_data else messages), cursor
 
         async for message in self._all(tenant_id, read):

@@ -36,7 +36,7 @@ class MessageService:
                 stored = await uow.messages.between(
                     conversation_id, before["from_seq"], before["to_seq"], superseded=True
                 )
-                return await uow.contents.filled(stored)
+                return await uow.messages.reasoned(await uow.contents.filled(stored))
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected_last_message_id)
             refuse_too_large(shell.resolver(conversation), drafts)
@@ -52,4 +52,4 @@ class MessageService:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             messages, cursor = await uow.messages.page(conversation_id, page)
-            return await uow.contents.filled(messages), cursor
+            return await uow.messages.reasoned(await uow.contents.filled(messages)), cursor

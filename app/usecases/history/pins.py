@@ -45,10 +45,10 @@ class PinService:
             if is_pinned:
                 _refuse_unpinnable(message)
             if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
-                return await uow.contents.filled_one(message)
+                return await _shown(uow, message)
             stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
             jobs = await self._settle(uow, resolved, total)
-            shown = await uow.contents.filled_one(stored)
+            shown = await _shown(uow, stored)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events, jobs)
         return shown
@@ -86,6 +86,11 @@ def _no_room(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudge
         " policy.pin_share allows; unpin something, or raise pin_share",
         extra={"protected_tokens": used, "size": size, "limit": limit},
     )
+
+
+async def _shown(uow: UnitOfWork, message: Message) -> Message:
+    (shown,) = await uow.messages.reasoned([await uow.contents.filled_one(message)])
+    return shown
 
 
 def _refuse_unpinnable(message: Message) -> None:

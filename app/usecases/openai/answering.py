@@ -15,7 +15,7 @@ from app.core.model.errors import DomainError, FieldError, InvalidInputError, Mo
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.text.token_counts import weigh
 from app.usecases.admin.limiting import LimitService
-from app.usecases.chat.reply import REPLY_CUT_OFF, Answer, answer
+from app.usecases.chat.reply import REPLY_CUT_OFF, Answer, Hearing, answer
 from app.usecases.chat.spending import noted
 from app.usecases.history.appending import MessageDraft
 from app.usecases.shared.asking import asker
@@ -41,6 +41,13 @@ class Prompt:
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of what the model shows of its thoughts."""
 
     text: str
 
@@ -86,7 +93,7 @@ class Failed:
     error: DomainError
 
 
-Happening = Piece | Boundary | Called | Noted | Ended | Failed
+Happening = Piece | Thought | Boundary | Called | Noted | Ended | Failed
 
 
 class StatelessAnswers:
@@ -121,6 +128,7 @@ class StatelessAnswers:
             tools=prompt.brought.offered,
             must_call=prompt.brought.must_call,
             settings=prompt.brought.settings,
+            reasoning=prompt.brought.settings.reasoning or "shown",
             is_kept=False,
         )
 
@@ -137,15 +145,19 @@ class StatelessAnswers:
 
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
         """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
-        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        pieces: asyncio.Queue[Piece | Thought | None] = asyncio.Queue()
         stop = asyncio.Event()
         chosen = self._shell.models.chat(model)
-        saying = answer(chosen, request, stop=stop, on_text=pieces.put_nowait)
+        hearing = Hearing(
+            on_text=lambda text: pieces.put_nowait(Piece(text)),
+            on_reasoning=lambda text: pieces.put_nowait(Thought(text)),
+        )
+        saying = answer(chosen, request, stop=stop, hearing=hearing)
         answering = asyncio.create_task(noted(self._shell.uow, saying, metered=chosen.profile.metered))
         answering.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:
-                yield Piece(piece)
+                yield piece
             for happening in self._end(answering):
                 yield happening
         finally:

@@ -10,7 +10,7 @@ from uuid import UUID
 from app.core.model.conversation import Conversation
 from app.core.model.model_io import ToolCall
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
-from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece
+from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Thought
 
 MADE_BY_MODEL = "assistant"
 
@@ -49,8 +49,9 @@ def _happening(event: ChatEvent) -> Happening:
     if event.error is not None:
         return Failed(event.error)
     match event.type:
-        case "reply.delta":
-            return Piece(str(event.data["text"]))
+        case "reply.delta" | "reasoning.delta" as kind:
+            told = Piece if kind == "reply.delta" else Thought
+            return told(str(event.data["text"]))
         case "tool.called":
             data = event.data
             return Called(ToolCall(id=data["id"], name=data["name"], arguments=data["arguments"]))

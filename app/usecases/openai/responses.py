@@ -153,7 +153,7 @@ class StoredResponses:
         turn = await uow.turns.get(turn_id)
         if turn.reply_id is None:
             return StoredResponse(turn=turn, reply=None)
-        reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+        (reply,) = await uow.messages.reasoned([await uow.messages.get(turn.conversation_id, turn.reply_id)])
         if reply.status == "erased":
             raise NotFoundError("No such response.")
         return StoredResponse(turn=turn, reply=reply, open_calls=left_open(reply, self._shell.resolver.own_tools))

@@ -341,8 +341,9 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
     inside = [item for item in outline if item.seq <= segment.to_seq]
     shown = inside[: rows_within([item.token_count for item in inside], asked.max_tokens)]
     last = shown[-1].seq if shown else segment.to_seq
-    messages = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
-    sizes = [sum(data_bytes(part) for part in message.parts) for message in messages]
+    stored = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
+    messages = await uow.messages.reasoned(stored)
+    sizes = [len(message.reasoning.encode()) + sum(map(data_bytes, message.parts)) for message in messages]
     if (count := max(fitting(sizes, PAGE_BYTES), 1)) < len(messages):
         messages = messages[:count]
         last = messages[-1].seq

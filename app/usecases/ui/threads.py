@@ -78,7 +78,8 @@ class ThreadService:
             conversation = await uow.conversations.get(conversation_id)
             found, _ = await uow.messages.page(conversation_id, page)
             messages = await _whole(uow, sorted(found, key=lambda message: message.seq), page)
-            entries = await _entries(uow, conversation_id, await uow.contents.filled(messages))
+            shown = await uow.messages.reasoned(await uow.contents.filled(messages))
+            entries = await _entries(uow, conversation_id, shown)
             passages = await _passages(uow, conversation_id, [seq for entry in entries for seq in entry.recalled])
         return Thread(
             entries=tuple(entries if page.order == "asc" else reversed(entries)),
@@ -95,7 +96,7 @@ class ThreadService:
             near = await uow.messages.span(conversation_id, max(answered.seq - REACH, 1), answered.seq + REACH)
             earlier = groups_of(message for message in near if message.id < turn.id)
             goes_on = bool(earlier) and is_inside_answer(earlier[-1][-1])
-            before = earlier[-1] if goes_on else ()
+            before = tuple(await uow.messages.reasoned(earlier[-1])) if goes_on else ()
             since = await _neighbour(uow, conversation_id, before[0].seq - 1) if before else None
             turns = await uow.turns.between(conversation_id, since, turn.id) if before else []
         live, _ = turns_of(before, None, turns) if before else ([], [])

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: e1e4a4f1b523713cfe100b5a6f2a3ae25c93d3a11abffbcaedb53f3ee5571410
+// sha256 of openapi.json: e44282eea832677b20bb0345a59894627dcbb276b1724b173542b63b5f55e3be
 
 export interface paths {
     "/conversations": {
@@ -1851,7 +1851,7 @@ export interface components {
             finish: "stop" | "length" | "blocked" | "tool_call" | "other";
         };
         /** @description One event of a turn: what stands after `event:`, `id:` and `data:`. */
-        ChatStreamEvent: components["schemas"]["ChatMessageCreated"] | components["schemas"]["ChatReplySuperseded"] | components["schemas"]["ChatCompaction"] | components["schemas"]["ReplyDelta"] | components["schemas"]["ToolCalled"] | components["schemas"]["ReplyEnded"] | components["schemas"]["ReplyFailed"];
+        ChatStreamEvent: components["schemas"]["ChatMessageCreated"] | components["schemas"]["ChatReplySuperseded"] | components["schemas"]["ChatCompaction"] | components["schemas"]["ContextRecalled"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReplyDelta"] | components["schemas"]["ToolCalled"] | components["schemas"]["ReplyEnded"] | components["schemas"]["ReplyFailed"];
         /**
          * ChatTool
          * @description A tool: functions alone.
@@ -2169,6 +2169,35 @@ export interface components {
             event_type: string | null;
             /** Is Protected */
             is_protected: boolean;
+        };
+        /**
+         * ContextRecalled
+         * @description Earlier messages were brought back, and the model is asked next.
+         */
+        ContextRecalled: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "context.recalled";
+            /**
+             * Id
+             * @description The conversation's own event number; absent: it has none.
+             * @default null
+             */
+            id?: number | null;
+            data: components["schemas"]["ContextRecalledData"];
+        };
+        /**
+         * ContextRecalledData
+         * @description What was brought back for the turn so far.
+         */
+        ContextRecalledData: {
+            /**
+             * Seqs
+             * @description Positions of the messages, in order.
+             */
+            seqs: number[];
         };
         /**
          * ContextRequest
@@ -3452,6 +3481,11 @@ export interface components {
             usage: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Reasoning
+             * @description What the model showed of its thoughts, where it showed any: never a part of what it is sent later.
+             */
+            reasoning: string;
             /** Metadata */
             metadata: {
                 [key: string]: unknown;
@@ -3874,8 +3908,34 @@ export interface components {
             row_security: "on" | "off";
         };
         /**
+         * ReasoningDelta
+         * @description The model shows its thoughts: no part of the reply.
+         */
+        ReasoningDelta: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "reasoning.delta";
+            /**
+             * Id
+             * @description The conversation's own event number; absent: it has none.
+             * @default null
+             */
+            id?: number | null;
+            data: components["schemas"]["ReasoningDeltaData"];
+        };
+        /**
+         * ReasoningDeltaData
+         * @description A piece of what the model shows of its thoughts.
+         */
+        ReasoningDeltaData: {
+            /** Text */
+            text: string;
+        };
+        /**
          * ReasoningItem
-         * @description Another provider's thoughts: no model here reads them.
+         * @description What a model showed of its thoughts: no model here reads it.
          */
         ReasoningItem: {
             /**
@@ -3891,6 +3951,8 @@ export interface components {
         ReasoningSettings: {
             /** Effort */
             effort?: string | null;
+            /** Summary */
+            summary?: ("auto" | "concise" | "detailed") | null;
         };
         /**
          * Recalled

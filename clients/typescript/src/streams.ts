@@ -11,6 +11,7 @@ export type ChatEvent = Exclude<Schemas["ChatStreamEvent"], Schemas["ReplyFailed
 /** One event of a conversation. */
 export type ConversationEvent = Schemas["ConversationEvent"];
 
+const NOTHING = { "reply.delta": "", "reasoning.delta": "" };
 const MOST_BUFFERED = 64_000_000; // characters of one event: a reply with its whole context is far less
 
 /** How streams are opened and waited for. */
@@ -136,9 +137,9 @@ export class ReplyStream implements Stream<ChatEvent> {
   hasEnded = false;
   protected failure: ApiError | undefined;
   private readonly patience: Patience;
-  /** The reply as far as the reader has it, and what of it came over this connection. */
-  private given = "";
-  private came = "";
+  /** The reply, and the model's thoughts, as far as the reader has them, and what of them came over this connection. */
+  private given = NOTHING;
+  private came = NOTHING;
   private readonly seen = new Set<string>();
 
   constructor(retrying: Retrying) {
@@ -146,7 +147,7 @@ export class ReplyStream implements Stream<ChatEvent> {
   }
 
   begin(): Record<string, string> {
-    this.came = "";
+    this.came = NOTHING;
     this.failure = undefined;
     this.hasEnded = false;
     return {};
@@ -158,7 +159,8 @@ export class ReplyStream implements Stream<ChatEvent> {
     const event = { type: received.event, ...id, data: JSON.parse(received.data) } as Schemas["ChatStreamEvent"];
     switch (event.type) {
       case "reply.delta":
-        return yield* this.delta(event.data.text);
+      case "reasoning.delta":
+        return yield* this.delta(event.type, event.data.text);
       case "reply.failed":
         this.failure = errorOf(event.data.status, event.data as ProblemMembers);
         this.hasEnded = true;
@@ -177,16 +179,17 @@ export class ReplyStream implements Stream<ChatEvent> {
   /** Over when the reply is there; else the turn goes on without us, and is asked for again. */
   ended(failure: Failure | undefined): number {
     if (this.isOver) return 0;
-    if (this.failure !== undefined && this.given) throw this.failure;
+    if (this.failure !== undefined && this.given["reply.delta"]) throw this.failure;
     return this.patience.after(this.failure ?? failure ?? new ConnectionFailedError("the reply broke off"));
   }
 
-  private *delta(text: string): Iterable<ChatEvent> {
-    this.came += text;
-    if (this.came.length <= this.given.length || !this.came.startsWith(this.given)) return;
-    const fresh = this.came.slice(this.given.length);
-    this.given = this.came;
-    yield { type: "reply.delta", data: { text: fresh } };
+  private *delta(type: keyof typeof NOTHING, text: string): Iterable<ChatEvent> {
+    const came = this.came[type] + text;
+    const given = this.given[type];
+    this.came = { ...this.came, [type]: came };
+    if (came.length <= given.length || !came.startsWith(given)) return;
+    this.given = { ...this.given, [type]: came };
+    yield { type, data: { text: came.slice(given.length) } };
   }
 }
 
@@ -215,5 +218,6 @@ export class FollowedReply extends ReplyStream {
 /** By which an event is known again over another connection. */
 function nameOf(event: ChatEvent): string {
   if (event.type === "message.created") return event.type;
+  if (event.type === "context.recalled") return `${event.type} ${event.data.seqs.join()}`;
   return event.type === "tool.called" ? `${event.type} ${event.data.id}` : `${event.id}`;
 }

@@ -45,6 +45,20 @@ test("a broken reply is asked for again under its key, and no word comes twice",
   assert.deepEqual(new Set(seen.map((one) => one.body)), new Set(['{"content":"hi"}']));
 });
 
+test("no thought and no recalled passage comes twice", async () => {
+  const [recalled, more] = [[3], [3, 4]].map((seqs) => frame("context.recalled", { seqs }));
+  const [first, again, rest] = ["They ", "They ask.", " Kindly."].map((text) => frame("reasoning.delta", { text }));
+  const { client } = world([
+    stream([CREATED, recalled, first], { breaks: true }),
+    stream([CREATED, recalled, again, rest, more, delta("Hello there"), COMPLETED]),
+  ]);
+  const events = await all(client.chatStream(ID, "hi"));
+  const of = (type) => events.filter((event) => event.type === type).map((event) => event.data);
+  assert.deepEqual(of("reasoning.delta"), [{ text: "They " }, { text: "ask." }, { text: " Kindly." }]);
+  assert.deepEqual(of("context.recalled"), [{ seqs: [3] }, { seqs: [3, 4] }]);
+  assert.deepEqual(of("reply.delta"), [{ text: "Hello there" }]);
+});
+
 test("a reply that was made anew comes whole", async () => {
   const { client } = world([
     stream([CREATED, delta("Good day")]),

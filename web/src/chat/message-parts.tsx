@@ -1,6 +1,6 @@
 'use client';
 
-import { ChevronRight, Paperclip, Wrench } from 'lucide-react';
+import { Brain, ChevronRight, Paperclip, Wrench, type LucideIcon } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { useWords } from '@/i18n/provider';
 
@@ -39,12 +39,22 @@ export function MessageParts({ parts }: { parts: Part[] }) {
 
 export const written = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
 
-export function Fold({ heading, children }: { heading: string; children: ReactNode }) {
+/** What the model showed of its thoughts, folded. */
+export function Thoughts({ text }: { text: string }) {
+  const { t } = useWords();
+  return (
+    <Fold heading={t('reasoning')} icon={Brain}>
+      {text}
+    </Fold>
+  );
+}
+
+export function Fold({ heading, icon: Icon = Wrench, children }: { heading: string; icon?: LucideIcon; children: ReactNode }) {
   return (
     <details className="group my-1.5 rounded-xl border border-line bg-surface text-xs">
       <summary className="flex list-none items-center gap-1.5 px-3 py-1.5 text-soft marker:hidden">
         <ChevronRight className="size-3.5 transition-transform group-open:rotate-90" aria-hidden />
-        <Wrench className="size-3.5" aria-hidden />
+        <Icon className="size-3.5" aria-hidden />
         {heading}
       </summary>
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}

@@ -11,7 +11,7 @@ import { Menu, MenuItem, MenuLine } from '@/ui/menu';
 import { AnchorChips } from './anchor-chips';
 import type { Besides } from './besides';
 import { Markdown } from './markdown';
-import { MessageParts } from './message-parts';
+import { MessageParts, Thoughts } from './message-parts';
 import { Notices, Sources } from './sources';
 
 export interface MessageActions {
@@ -43,6 +43,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
       className={classes('group/row rounded-2xl py-2', isMarked && 'marked', isUser && 'flex flex-col items-end')}
     >
       <div className={isUser ? 'max-w-[85%] rounded-2xl rounded-br-md bg-accent-wash px-3.5 py-2' : 'max-w-full'}>
+        {message.reasoning && <Thoughts text={message.reasoning} />}
         {isUser ? (
           <p className="whitespace-pre-wrap">{message.content}</p>
         ) : (

@@ -3,7 +3,7 @@
 import { useWords } from '@/i18n/provider';
 import { Spinner } from '@/ui/spinner';
 import { Markdown } from './markdown';
-import { Fold, written } from './message-parts';
+import { Fold, Thoughts, written } from './message-parts';
 import { besidesOf } from './besides';
 import type { Reply } from './parts';
 import { Notices, Sources } from './sources';
@@ -17,13 +17,7 @@ export function RunningReply({ reply, active }: { reply: Reply | null; active: b
     <article aria-label={word('role', 'assistant')} aria-busy={active} className="py-2" data-testid="running-reply">
       {reply?.parts.map((part, place) => {
         if (part.type === 'text') return <Markdown key={place} text={part.text} running={active} />;
-        if (part.type === 'reasoning') {
-          return (
-            <Fold key={place} heading={t('reasoning')}>
-              {part.text}
-            </Fold>
-          );
-        }
+        if (part.type === 'reasoning') return <Thoughts key={place} text={part.text} />;
         if (part.type === 'tool') {
           return (
             <Fold key={place} heading={t('calls', { name: part.name })}>

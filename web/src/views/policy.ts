@@ -32,6 +32,7 @@ export const POLICY_FIELDS = [
   'notifications',
   'on_failure',
   'on_disconnect',
+  'reasoning',
   'sync_deadline',
   'calls_per_chunk',
   'calls_per_hour',

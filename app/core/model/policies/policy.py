@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.core.model.conversation import Quiet
+from app.core.model.model_io import Reasoning
 from app.core.model.records import Fold, FoldRequest
 from app.core.model.segments import LEVELS, Level
 from app.core.text.token_counts import Estimator
@@ -211,6 +212,8 @@ class CompactionPolicy(_Frozen):
     """Asked once when the summarizer's retry was refused too."""
     on_failure: Literal["truncate", "keep_full"] = "truncate"
     on_disconnect: Literal["finish", "interrupt"] = "finish"
+    reasoning: Reasoning = "shown"
+    """What becomes of what a chat model shows of its thoughts: dropped, told and stored, or also asked for."""
     summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
     verify: Literal["auto", "off"] = "auto"
     """Whether a model judges, after a compaction, what a model wrote."""

@@ -1,0 +1,69 @@
+"""What a model shows of its thoughts: told from its stream, and asked for where that costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pydantic_ai.messages import (
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    ThinkingPart,
+    ThinkingPartDelta,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.models.openai import OpenAIResponsesModel
+from pydantic_ai.settings import ModelSettings
+
+from app.core.text.escaping import clean
+
+BETWEEN: Final = "\n\n"
+"""Between two thoughts of one step."""
+_GEMINI: Final[Mapping[str, Any]] = {"google_thinking_config": {"include_thoughts": True}}
+_RESPONSES: Final[Mapping[str, Any]] = {"openai_reasoning_summary": "auto"}
+
+
+@dataclass(slots=True)
+class Thoughts:
+    """Reads the thoughts out of the events of one step."""
+
+    _has_told: bool = False
+    _begins: bool = False
+
+    def of(self, event: ModelResponseStreamEvent) -> str:
+        """The piece of a thought in an event; empty for everything else."""
+        if isinstance(event, PartStartEvent) and isinstance(event.part, ThinkingPart):
+            self._begins, piece = self._has_told, clean(event.part.content)
+        elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, ThinkingPartDelta):
+            piece = clean(event.delta.content_delta or "")
+        else:
+            return ""
+        if not piece:
+            return ""
+        before = BETWEEN if self._begins else ""
+        self._has_told, self._begins = True, False
+        return before + piece
+
+
+def asking(model: Model, settings: ModelSettings) -> ModelSettings:
+    """The settings with a request for thoughts, where the model has some anyway and none of them costs more for it.
+
+    How deeply a model thinks stays as it is. Providers that have to be made to think for it are not asked. Where a
+    client chose a depth, pydantic-ai asks Gemini for thoughts by itself, in the one setting that holds both.
+    """
+    thinking = settings.get("thinking")
+    if thinking is False or not _thinks(model):
+        return settings
+    if isinstance(model, GoogleModel) and thinking is None:
+        return cast("ModelSettings", {**settings, **_GEMINI})
+    if isinstance(model, OpenAIResponsesModel):
+        return cast("ModelSettings", {**settings, **_RESPONSES})
+    return settings
+
+
+def _thinks(model: Model) -> bool:
+    profile: Mapping[str, Any] = model.profile
+    return bool(profile.get("supports_thinking", False) or profile.get("thinking_always_enabled", False))
