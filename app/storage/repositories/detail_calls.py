@@ -1,4 +1,4 @@
-"""Rows of ``detail_calls``: model calls for L1s, in numbers. Times are the database's."""
+"""Rows of ``detail_calls``: model calls for L1s and for vectors, in numbers. Times are the database's."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from app.storage.tables import UNENDED, DetailCallRow
 _ATTEMPT: TypeAdapter[Attempt | None] = TypeAdapter(Attempt | None)
 # A word, not a parameter: only so can the planner be sure that the partial index holds it.
 _UNENDED = text(UNENDED)
+_OF_DETAILS = col(DetailCallRow.purpose) == "detail"
 
 
 class DetailCallRepository(Repository):
@@ -33,7 +34,7 @@ class DetailCallRepository(Repository):
         await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
 
     async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered calls begun within that time (database time), of a conversation or of the whole tenant.
+        """Metered calls for L1s begun within that time (database time), of a conversation or of the whole tenant.
 
         Running ones count.
         """
@@ -41,16 +42,16 @@ class DetailCallRepository(Repository):
         metered = or_(_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb"))
         # The transaction's time, not the clock's: what moves within a statement no index can be searched for.
         recent = col(row.called_at) > func.transaction_timestamp() - span
-        statement = select(func.count()).select_from(row).where(recent, metered)
+        statement = select(func.count()).select_from(row).where(recent, metered, _OF_DETAILS)
         if conversation_id is not None:
             statement = statement.where(col(row.conversation_id) == conversation_id)
         return int(await self._session.first(statement))
 
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Calls begun within that time that have not ended, of a conversation or of all that the unit of work sees."""
+        """Calls for L1s begun within that time that have not ended, of a conversation or of all that are seen."""
         row = DetailCallRow
         recent = col(row.called_at) > func.transaction_timestamp() - span
-        statement = select(func.count()).select_from(row).where(_UNENDED, recent)
+        statement = select(func.count()).select_from(row).where(_UNENDED, recent, _OF_DETAILS)
         if conversation_id is not None:
             statement = statement.where(col(row.conversation_id) == conversation_id)
         return int(await self._session.first(statement))

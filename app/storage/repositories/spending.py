@@ -12,6 +12,7 @@ from sqlmodel import col
 
 from app.core.model.allowances import HOUR, Purpose, Spent
 from app.core.model.conversation import Usage
+from app.core.model.records import AsidePurpose
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
@@ -47,8 +48,10 @@ class SpendingRepository(Repository):
             return await self._chats(key_id)
         if purpose == "verification":
             return await self._attempts(VerificationRow, VerificationRow.asked_at)
+        if purpose == "embedding":
+            return await self._aside("embedding")
         made = await self._attempts(CompactionRow, CompactionRow.finished_at)
-        return sorted([*made, *await self._details()], key=lambda one: one.minute)
+        return sorted([*made, *await self._aside("detail")], key=lambda one: one.minute)
 
     async def forget_old(self) -> int:
         """Housekeeping; how many rows were forgotten."""
@@ -72,12 +75,14 @@ class SpendingRepository(Repository):
         statement = statement.where(recent, attempt.op("->>")("metered") == "true")
         return await self._spent(statement.group_by(minute).order_by(minute))
 
-    async def _details(self) -> list[Spent]:
+    async def _aside(self, purpose: AsidePurpose) -> list[Spent]:
         row = DetailCallRow
         minute = func.date_trunc("minute", col(row.called_at)).label("minute")
         attempt: Any = col(row.attempt)
         statement = select(minute, func.count(), *_used(attempt)).where(
-            col(row.called_at) > _PRESENT - HOUR, attempt.op("->>")("metered") == "true"
+            col(row.called_at) > _PRESENT - HOUR,
+            col(row.purpose) == purpose,
+            attempt.op("->>")("metered") == "true",
         )
         return await self._spent(statement.group_by(minute).order_by(minute))
 

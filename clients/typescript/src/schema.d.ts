@@ -1327,6 +1327,11 @@ export interface components {
              * @description Best first.
              */
             recalled: components["schemas"]["RecalledMessage"][];
+            /**
+             * Recalled By
+             * @description What recall went by; null where no embedding model is set, or nothing was looked for.
+             */
+            recalled_by: ("words" | "words_and_vectors") | null;
             gauge: components["schemas"]["Gauge"];
             /** Warnings */
             warnings: string[];
@@ -1445,7 +1450,7 @@ export interface components {
         };
         /**
          * CallStats
-         * @description Model calls of compactions and for segments' L1; the cost reckons cached tokens at their own price.
+         * @description Model calls of all kinds but chat; the cost reckons cached tokens at their own price.
          */
         CallStats: {
             /** Total */
@@ -3799,7 +3804,7 @@ export interface components {
         };
         /**
          * PromptStats
-         * @description Calls for summaries that were given the same prompt.
+         * @description Calls for summaries that were given the same prompt, and what came of them.
          */
         PromptStats: {
             /**
@@ -3816,6 +3821,38 @@ export interface components {
              * @description By the checks; calls that failed are neither accepted nor refused.
              */
             refused: number;
+            /**
+             * Asked Again
+             * @description Answers of which something was asked about once more.
+             */
+            asked_again: number;
+            /**
+             * Input Tokens
+             * @description Cached ones included.
+             */
+            input_tokens: number;
+            /** Output Tokens */
+            output_tokens: number;
+            /**
+             * Compactions
+             * @description Those that took effect, by the prompt of their last call.
+             */
+            compactions: number;
+            /**
+             * Repairs
+             * @description Changes of what they wrote, doubts apart.
+             */
+            repairs: number;
+            /**
+             * Doubts
+             * @description Given up without a proof, stated nowhere, or denied.
+             */
+            doubts: number;
+            /**
+             * Fidelity
+             * @description Mean share of folded exact values that stood in what was served.
+             */
+            fidelity: number | null;
         };
         /**
          * Provenance
