@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from uuid import UUID
 
@@ -17,8 +18,10 @@ from app.core.model.errors import ModelUnavailableError
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.context.recalling import Asked
+from tests.embedding_server import running_embeddings
 from tests.fakes import ScriptedEmbedder
 from tests.integration.services import Service
+from tests.integration.test_embedding_models import OPENAI, registry_of
 from tests.integration.test_recall import fold, said
 
 FACT = "The zorblat lies on the windowsill."
@@ -103,7 +106,8 @@ async def test_what_shares_no_word_with_the_question_is_found_by_its_vector(
     given = embedder.texts("document")
     assert KEY not in "".join(given)
     assert "[REDACTED:" in "".join(given)
-    assert embedder.texts("query") == [ASKED.query]
+    assert (await recalled(service, conversation_id)).recalled == found.recalled
+    assert embedder.texts("query") == [ASKED.query], "asked for once, however often it is looked at"
     assert [outcome for outcome, _, _ in await calls(engine)] == ["accepted", "accepted"]
     stats = await service.container.stats.conversation(service.tenant, conversation_id)
     (tally,) = [call for call in stats.measured.calls if call.purpose == "embedding"]
@@ -229,7 +233,7 @@ async def test_what_is_spent_has_a_limit_of_its_own(begin: UnitOfWorkFactory, te
     conversation_id = await folded(service, messages=160)
     assert await embedded(service, conversation_id) == ["made", "made", "not_now"], "half of it for what can wait"
     assert (await recalled(service, conversation_id)).recalled_by == "words_and_vectors"
-    assert (await recalled(service, conversation_id)).recalled_by == "words"
+    assert (await recalled(service, conversation_id, Asked(query="Another one?"))).recalled_by == "words"
     await service.say(conversation_id, 20)
     await fold(service, conversation_id)
     assert (await service.compactions(conversation_id))[-1].status == "applied", "compactions have their own limits"
@@ -245,6 +249,23 @@ async def test_the_sweeper_hints_at_what_has_no_vectors(service: Service, begin:
     off = Service(begin, service.tenant)
     await off.container.sweeper.sweep()
     assert service.queue.embeddings == off.queue.embeddings == []
+
+
+async def test_over_the_wire_a_provider_that_hangs_costs_a_recall_its_deadline_at_most(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    with running_embeddings() as server:
+        registry = registry_of(server, OPENAI, question_timeout=0.4)
+        service = Service(begin, tenant, embedder=registry.embedder())
+        conversation_id = await folded(service)
+        assert await embedded(service, conversation_id) == ["made", "not_wanted"]
+        assert (await recalled(service, conversation_id)).recalled_by == "words_and_vectors"
+        server.script.append({"hang": 30})
+        started = time.monotonic()
+        late = await recalled(service, conversation_id, Asked(query="Where is the ship?"))
+        assert time.monotonic() - started < 10
+        await registry.close()
+    assert late.recalled_by == "words"
 
 
 async def test_two_workers_make_one_call(service: Service, embedder: Alike) -> None:

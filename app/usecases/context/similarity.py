@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.conversation import Usage
-from app.core.model.embedding import embeddable
+from app.core.model.embedding import embeddable, hash_of
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
 from app.core.model.redaction import redact
 from app.core.retrieval.choose import Ranking
@@ -30,6 +30,9 @@ By = Literal["words", "words_and_vectors"]
 BY_WORDS: Final[By] = "words"
 BY_BOTH: Final[By] = "words_and_vectors"
 
+QUESTIONS: Final = 256
+"""Vectors of questions that a process keeps, the newest: between the calls of an answer the same is asked again."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -44,6 +47,8 @@ class SimilarityService:
     def __init__(self, shell: Shell, spending: SpendGuard) -> None:
         self._shell = shell
         self._spending = spending
+        self._kept: dict[tuple[UUID, str, bytes], bytes] = {}
+        """By tenant, model and hash of the question."""
 
     async def compared(self, tenant_id: UUID, conversation_id: UUID, gathered: Gathered) -> tuple[Gathered, By | None]:
         """What was gathered, with the cosines of the messages that have a vector; and what recall goes by.
@@ -84,6 +89,9 @@ class SimilarityService:
         text = await asyncio.to_thread(lambda: embeddable(redact(question)))
         if not text:
             return None
+        key = (tenant_id, embedder.name, hash_of(text))
+        if (kept := self._kept.get(key)) is not None:
+            return kept
         async with self._shell.uow(tenant_id) as uow:
             if embedder.metered and await self._spending.wait_for(uow, "embedding") is not None:
                 log.info("recall.by_words", reason=SPEND_LIMIT)
@@ -102,7 +110,13 @@ class SimilarityService:
             async with self._shell.uow(tenant_id) as uow:
                 await uow.detail_calls.begin(call_of(self._shell, conversation_id, attempt))
                 await uow.commit()
-        return vectors[0] if vectors else None
+        return self._keep(key, vectors[0]) if vectors else None
+
+    def _keep(self, key: tuple[UUID, str, bytes], vector: bytes) -> bytes:
+        if len(self._kept) >= QUESTIONS:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = vector
+        return vector
 
 
 def _best(gathered: Gathered, count: int) -> Sequence[int]:

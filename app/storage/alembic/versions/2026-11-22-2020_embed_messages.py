@@ -14,6 +14,11 @@ depends_on = None
 
 MOMENT = sa.DateTime(timezone=True)
 PURPOSES = "purpose IN ('detail', 'embedding')"
+COLUMNS = (
+    "embedded_model VARCHAR",
+    "embedded_seq BIGINT DEFAULT 0 NOT NULL",
+    "embed_after TIMESTAMP WITH TIME ZONE",
+)
 INDEXES = {
     "ix_conversations_unembedded": ("embed_after", "boundary_seq > embedded_seq"),
     "ix_conversations_embedded": ("embedded_model", "embedded_model IS NOT NULL"),
@@ -34,14 +39,22 @@ CHANGED = (
 
 
 def upgrade() -> None:
-    op.add_column("conversations", sa.Column("embedded_model", sa.String(), nullable=True))
-    op.add_column(
-        "conversations", sa.Column("embedded_seq", sa.BigInteger(), server_default=sa.text("0"), nullable=False)
-    )
-    op.add_column("conversations", sa.Column("embed_after", MOMENT, nullable=True))
-    op.add_column("detail_calls", sa.Column("purpose", sa.String(), server_default=sa.text("'detail'"), nullable=False))
-    # Without looking at the rows that are there: all of them have the default.
-    op.execute(f"ALTER TABLE detail_calls ADD CONSTRAINT ck_detail_calls_purpose CHECK ({PURPOSES}) NOT VALID")
+    # Each large table by itself, so that no lock on one waits for another; again is no harm.
+    with op.get_context().autocommit_block():
+        op.execute("ALTER TABLE detail_calls ADD COLUMN IF NOT EXISTS purpose VARCHAR DEFAULT 'detail' NOT NULL")
+        op.execute("ALTER TABLE detail_calls DROP CONSTRAINT IF EXISTS ck_detail_calls_purpose")
+        # Without looking at the rows that are there: all of them have the default.
+        op.execute(f"ALTER TABLE detail_calls ADD CONSTRAINT ck_detail_calls_purpose CHECK ({PURPOSES}) NOT VALID")
+    with op.get_context().autocommit_block():
+        for column in COLUMNS:
+            op.execute(f"ALTER TABLE conversations ADD COLUMN IF NOT EXISTS {column}")
+        for name, (column, condition) in INDEXES.items():
+            op.drop_index(name, "conversations", if_exists=True, postgresql_concurrently=True)
+            op.create_index(
+                name, "conversations", [column], postgresql_concurrently=True, postgresql_where=sa.text(condition)
+            )
+    with op.get_context().autocommit_block():
+        op.execute("ALTER TABLE detail_calls VALIDATE CONSTRAINT ck_detail_calls_purpose")
     op.create_table(
         "embeddings",
         sa.Column("tenant_id", sa.Uuid(), nullable=False),
@@ -70,13 +83,6 @@ def upgrade() -> None:
         "CREATE TRIGGER release_embeddings_of_changed AFTER UPDATE OF content, parts, status ON messages"
         f" FOR EACH ROW WHEN ({CHANGED}) EXECUTE FUNCTION release_embeddings()"
     )
-    with op.get_context().autocommit_block():
-        op.execute("ALTER TABLE detail_calls VALIDATE CONSTRAINT ck_detail_calls_purpose")
-        for name, (column, condition) in INDEXES.items():
-            op.drop_index(name, "conversations", if_exists=True, postgresql_concurrently=True)
-            op.create_index(
-                name, "conversations", [column], postgresql_concurrently=True, postgresql_where=sa.text(condition)
-            )
 
 
 def downgrade() -> None:
