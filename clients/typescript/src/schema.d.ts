@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: e1e4a4f1b523713cfe100b5a6f2a3ae25c93d3a11abffbcaedb53f3ee5571410
+// sha256 of openapi.json: 021f2c2220dd6dbdb578d51d3151ac0131ac8df43272f32980d120a24873d74f
 
 export interface paths {
     "/conversations": {
