@@ -47,8 +47,10 @@ from app.usecases.compaction.run import CompactionService
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.compaction.sweeper import Sweeper
 from app.usecases.context.context import ContextService
+from app.usecases.context.embedding import EmbeddingService, embedder_of
 from app.usecases.context.requests import ContextRequests
 from app.usecases.context.search import SearchService
+from app.usecases.context.similarity import SimilarityService
 from app.usecases.history.anchors import AnchorService
 from app.usecases.history.conversations import ConversationService
 from app.usecases.history.erasure import ErasureService
@@ -116,6 +118,7 @@ class Container:
     chat: ChatService
     compaction: CompactionService
     detailing: DetailService
+    embedding: EmbeddingService
     verification: VerificationService
     manual: ManualCompaction
     context: ContextService
@@ -175,7 +178,7 @@ class Container:
 
 def import_models(settings: Settings) -> None:
     """Import what the models need that may be named: a second and more that, in a running loop, stops heartbeats."""
-    if settings.allowed_models != {OFFLINE_MODEL}:
+    if settings.allowed_models != {OFFLINE_MODEL} or settings.embedding_model:
         import app.providers.shelf  # noqa: F401, PLC0415 - a process that runs offline needs none of it
 
 
@@ -223,7 +226,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     verification = VerificationService(shell, spending, slots=aside, model=settings.verifier_model)
     inline = InlineCompaction(shell, compaction)
     manual = ManualCompaction(shell, compaction, spending)
-    context = ContextService(shell)
+    context = ContextService(shell, SimilarityService(shell, spending))
+    embedding = EmbeddingService(shell, spending)
     search, expansion = SearchService(shell), ExpansionService(shell, detailing, spending)
     lookups = Lookups(shell, expansion=expansion, search=search)
     toolbox = Toolbox(shell, lookups=lookups, further=further)
@@ -249,6 +253,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         chat=chat,
         compaction=compaction,
         detailing=detailing,
+        embedding=embedding,
         verification=verification,
         manual=manual,
         context=context,
@@ -268,6 +273,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             random.Random(),
             detailing,
             verification,
+            embedding,
+            lambda: one.name if (one := embedder_of(shell)) else None,
             timings=timings,
             chores=(removal, copies),
             housekeeping=RetentionService(parts.uow, settings.retention),
@@ -350,6 +357,9 @@ def make_models(settings: Settings) -> ModelRegistry:
         input_limit=settings.model_input_limit,
         chat_timeout=settings.chat_timeout_seconds,
         compaction_timeout=settings.compaction_timeout_seconds,
+        embedding=settings.embedding_model,
+        embedding_dimensions=settings.embedding_dimensions,
+        question_timeout=settings.embedding_question_seconds,
         failures_to_open=settings.model_failures_to_open,
         circuit_pause=settings.model_pause_seconds,
     )

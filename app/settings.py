@@ -30,6 +30,7 @@ from pydantic_settings import (
 
 from app.core.context.media import MEDIA_BYTES
 from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
+from app.core.model.embedding import MOST_DIMENSIONS
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.presets import DEFAULT_PRESET, preset_named
@@ -154,6 +155,12 @@ class Settings(BaseSettings):
     """Models that requests and policies may name, beside those in use; empty: those named above and ``offline``."""
     ambient_credentials: bool = False
     """Whether other providers may sign in with what the process finds: variables, files, the machine's identity."""
+    embedding_model: ModelName | None = None
+    """Makes vectors for recall, as ``google:gemini-embedding-001``; unset: recall goes by words alone."""
+    embedding_dimensions: int | None = Field(default=None, ge=16, le=MOST_DIMENSIONS)
+    """Numbers of a vector that the model is asked for; unset: as many as it gives."""
+    embedding_question_seconds: float = Field(default=0.5, gt=0, le=60)
+    """For how long a recall waits for the vector of its question; then words alone decide."""
     model_input_limit: int | None = Field(default=None, ge=1_000)
     """Input limit in tokens of every provider model in use, in place of the bundled table."""
     chat_timeout_seconds: float = Field(default=60.0, gt=0)

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from app.core.context.tools import tools_tokens
 from app.core.model.conversation import Usage
+from app.core.model.embedding import Embedded, InputKind, packed
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.model_io import (
     ChatRequest,
@@ -31,7 +32,8 @@ from app.core.model.model_io import (
 )
 from app.core.model.records import Event
 from app.core.state.layout import messages_tokens
-from app.usecases.ports import ChatModel, Summarizer
+from app.core.text.token_counts import estimate_text
+from app.usecases.ports import ChatModel, Embedder, Summarizer
 
 Model = TypeVar("Model")
 Entry = TypeVar("Entry")
@@ -160,6 +162,7 @@ class FakeJobQueue:
         self.details: list[UUID] = []
         self.verifications: list[UUID] = []
         self.forks: list[UUID] = []
+        self.embeddings: list[UUID] = []
         self.away = False
 
     @property
@@ -178,6 +181,11 @@ class FakeJobQueue:
     async def send_detail(self, conversation_id: UUID) -> bool:
         if not self.away:
             self.details.append(conversation_id)
+        return not self.away
+
+    async def send_embedding(self, conversation_id: UUID) -> bool:
+        if not self.away:
+            self.embeddings.append(conversation_id)
         return not self.away
 
     async def send_fork(self, conversation_id: UUID) -> bool:
@@ -312,8 +320,10 @@ class FakeModels:
         chats: Mapping[str, ChatModel] | None = None,
         summarizers: Mapping[str, Summarizer] | None = None,
         allowed: Collection[str] | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self._allowed = allowed
+        self._embedder = embedder
         self._chats: dict[str | None, ChatModel] = {None: chat} | dict(chats or {})
         self._summarizers: dict[str | None, Summarizer] = {None: summarizer} | dict(summarizers or {})
 
@@ -332,6 +342,45 @@ class FakeModels:
 
     def summarizer(self, name: str | None = None) -> Summarizer:
         return _named(self._summarizers, name)
+
+    def embedder(self) -> Embedder | None:
+        return self._embedder
+
+
+class ScriptedEmbedder:
+    """``Embedder`` whose vectors say which of some words a text has; the next calls may fail."""
+
+    metered = True
+
+    def __init__(self, *words: str, name: str = "fake:vectors") -> None:
+        self.name = name
+        self.words = words
+        self.asked: list[tuple[InputKind, tuple[str, ...]]] = []
+        self.failures: list[ModelUnavailableError | None] = []
+        self.refused: str | None = None
+        """A word that no text with it may have."""
+        self.before: Callable[[], Awaitable[None]] | None = None
+        """What happens while it is asked."""
+
+    async def embed(self, texts: Sequence[str], kind: InputKind) -> Embedded:
+        self.asked.append((kind, tuple(texts)))
+        if self.before is not None:
+            await self.before()
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            raise failure
+        if self.refused is not None and any(self.refused in text for text in texts):
+            raise ModelUnavailableError("bad_request", retryable=False, status=400)
+        usage = Usage(input_tokens=sum(map(estimate_text, texts)), cost_usd=0.001)
+        return Embedded(vectors=tuple(map(self.vector, texts)), usage=usage)
+
+    def vector(self, text: str) -> bytes:
+        found = packed([1.0, *(float(text.lower().count(word)) * 5 for word in self.words)])
+        assert found is not None
+        return found
+
+    def texts(self, kind: InputKind) -> list[str]:
+        return [text for one, texts in self.asked if one == kind for text in texts]
 
 
 def _named(models: Mapping[str | None, Model], name: str | None) -> Model:

@@ -7,7 +7,13 @@ from uuid import UUID
 
 from structlog.contextvars import bound_contextvars
 
-from app.infrastructure.job_queue import DETAIL_TASK_NAME, FORK_TASK_NAME, TASK_NAME, VERIFICATION_TASK_NAME
+from app.infrastructure.job_queue import (
+    DETAIL_TASK_NAME,
+    EMBEDDING_TASK_NAME,
+    FORK_TASK_NAME,
+    TASK_NAME,
+    VERIFICATION_TASK_NAME,
+)
 from worker.celery_app import app
 from worker.runtime import runtime
 
@@ -37,6 +43,12 @@ def detail(conversation_id: str) -> None:
 def verify(conversation_id: str) -> None:
     """Have a conversation's newest state verified, if it waits for that and nothing more urgent does."""
     runtime.run(lambda container: container.verification.work(UUID(conversation_id)))
+
+
+@app.task(name=EMBEDDING_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
+def embed(conversation_id: str) -> None:
+    """Have vectors made of some of a conversation's messages, if they are wanted."""
+    runtime.run(lambda container: container.embedding.work(UUID(conversation_id)))
 
 
 @app.task(name=FORK_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types

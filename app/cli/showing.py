@@ -267,7 +267,7 @@ def _counted(one: Mapping[str, Any], say: Catalogue) -> str:
     """One line of a list: how many there are of a kind, or what became of the calls with one prompt."""
     if "prompt_version" not in one:
         return f"{one['label']} {one['count']}"
-    told = {name: say.number(one[name]) for name in ("attempts", "refused")}
+    told = {name: say.number(one.get(name, 0)) for name in ("attempts", "refused", "asked_again", "repairs", "doubts")}
     return say.text("cli.show.prompt", version=str(one["prompt_version"]), **told)
 
 

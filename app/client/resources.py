@@ -221,6 +221,8 @@ class Context(Resource):
     sections: list[Section]
     markers: list[Marker]
     recalled: list[Recalled] = Field(default_factory=list)
+    recalled_by: str | None = None
+    """``words`` or ``words_and_vectors``; ``None`` where no embedding model is set, or nothing was looked for."""
     gauge: Gauge
     warnings: list[str]
     truncated: SeqRange | None

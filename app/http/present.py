@@ -158,6 +158,7 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
         sections=[present_section(section) for section in value.sections],
         markers=[present_marker(marker) for marker in value.markers],
         recalled=[present_recalled_message(one, view.segments) for one in value.recalled],
+        recalled_by=value.recalled_by,
         gauge=value.gauge,
         warnings=value.warnings,
         truncated=schemas.SeqRange(from_seq=value.truncated[0], to_seq=value.truncated[1]) if value.truncated else None,

@@ -442,6 +442,9 @@ class AssembledContext(Output):
     sections: list[Section]
     markers: list[Marker]
     recalled: list[RecalledMessage] = Field(description="Best first.")
+    recalled_by: Literal["words", "words_and_vectors"] | None = Field(
+        description="What recall went by; null where no embedding model is set, or nothing was looked for."
+    )
     gauge: Gauge
     warnings: list[str]
     truncated: SeqRange | None

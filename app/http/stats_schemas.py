@@ -83,7 +83,7 @@ class CostOfOne(Output):
 
 
 class PromptStats(Output):
-    """Calls for summaries that were given the same prompt."""
+    """Calls for summaries that were given the same prompt, and what came of them."""
 
     prompt_version: str | None = Field(
         description="Null for the offline summarizer, which is given no prompt, and for calls made before versions "
@@ -92,10 +92,17 @@ class PromptStats(Output):
     attempts: int
     accepted: int
     refused: int = Field(description="By the checks; calls that failed are neither accepted nor refused.")
+    asked_again: int = Field(description="Answers of which something was asked about once more.")
+    input_tokens: int = Field(description="Cached ones included.")
+    output_tokens: int
+    compactions: int = Field(description="Those that took effect, by the prompt of their last call.")
+    repairs: int = Field(description="Changes of what they wrote, doubts apart.")
+    doubts: int = Field(description="Given up without a proof, stated nowhere, or denied.")
+    fidelity: float | None = Field(description="Mean share of folded exact values that stood in what was served.")
 
 
 class CallStats(Output):
-    """Model calls of compactions and for segments' L1; the cost reckons cached tokens at their own price."""
+    """Model calls of all kinds but chat; the cost reckons cached tokens at their own price."""
 
     total: int
     by_purpose: list[Counted]

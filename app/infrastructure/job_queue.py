@@ -21,6 +21,7 @@ from app.providers.circuit import Circuit
 TASK_NAME: Final = "throughline.compact"
 DETAIL_TASK_NAME: Final = "throughline.detail"
 VERIFICATION_TASK_NAME: Final = "throughline.verify"
+EMBEDDING_TASK_NAME: Final = "throughline.embed"
 FORK_TASK_NAME: Final = "throughline.fork"
 QUEUE_NAME: Final = "throughline"
 
@@ -68,6 +69,10 @@ class CeleryJobQueue:
     async def send_verification(self, conversation_id: UUID) -> bool:
         """Ask for a verification of that conversation's state, likewise."""
         return await self._send_later(VERIFICATION_TASK_NAME, conversation_id)
+
+    async def send_embedding(self, conversation_id: UUID) -> bool:
+        """Ask for vectors of that conversation's messages, likewise."""
+        return await self._send_later(EMBEDDING_TASK_NAME, conversation_id)
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask for what a forked conversation lacks, with the compactions: somebody waits for it."""

@@ -21,7 +21,7 @@ from app.providers.circuit import Circuit
 from app.usecases.ports import ChatModel, Summarizer
 
 OPEN: Final = "circuit_open"
-_OUTAGES: Final = frozenset({"timeout", "connection", "server_error", "unreadable"})
+_OUTAGES: Final = frozenset({"timeout", "connection", "server_error", "unreadable", "bad_vectors"})
 """What says that a provider is away. A wrong key, a refused request or a rate limit is an answer."""
 
 
@@ -39,17 +39,17 @@ class GuardedSummarizer:
 
     async def propose(self, request: SummaryRequest) -> Proposal:
         """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
-        with _guarded(self.circuit):
+        with guarded(self.circuit):
             return await self.inner.propose(request)
 
     async def detail(self, request: DetailRequest) -> Proposal:
         """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
-        with _guarded(self.circuit):
+        with guarded(self.circuit):
             return await self.inner.detail(request)
 
     async def verify(self, request: VerificationRequest) -> Proposal:
         """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
-        with _guarded(self.circuit):
+        with guarded(self.circuit):
             return await self.inner.verify(request)
 
 
@@ -67,7 +67,7 @@ class GuardedChat:
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Stream one reply. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
-        with _guarded(self.circuit):
+        with guarded(self.circuit):
             steps = self.inner.step(request)
             try:
                 async for event in steps:
@@ -79,7 +79,7 @@ class GuardedChat:
 
 
 @contextmanager
-def _guarded(circuit: Circuit) -> Iterator[None]:
+def guarded(circuit: Circuit) -> Iterator[None]:
     """Let a call through or not, and note how it went; one that began before the opening decides nothing any more."""
     trial = not circuit.is_closed
     if not circuit.allows():

@@ -29,7 +29,7 @@ from app.core.model.model_io import (
     VerificationRequest,
 )
 from app.core.summarizer.details import render_detail
-from app.core.summarizer.prompts import SummaryPrompt, render_summary
+from app.core.summarizer.prompts import WORDS, PromptWords, SummaryPrompt, render_summary
 from app.core.text.escaping import clean
 from app.core.validation.verifier_prompts import render_verification
 from app.providers import responses
@@ -141,6 +141,8 @@ class LanguageSummarizer:
 
     language: Language
     timeout: float
+    words: PromptWords = WORDS
+    """The rules that it is given: others than the present ones are for comparing versions."""
 
     @property
     def profile(self) -> ModelProfile:
@@ -152,7 +154,7 @@ class LanguageSummarizer:
 
         The text comes back as it is: reading and judging it is the gate's work.
         """
-        return await self._structured_answer(render_summary(request), request.max_output_tokens)
+        return await self._structured_answer(render_summary(request, self.words), request.max_output_tokens)
 
     async def detail(self, request: DetailRequest) -> Proposal:
         """Ask for one segment's L1, as plain text. Raises ``ModelUnavailableError``."""

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
+from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, ModelNotAllowedError
 from app.providers import offline
 from app.providers.keys import Keys
-from app.usecases.ports import ChatModel, Summarizer
+from app.usecases.ports import ChatModel, Embedder, Summarizer
 
 if TYPE_CHECKING:
     from app.providers.shelf import Shelf
@@ -31,9 +32,10 @@ class ModelRegistry:
 
     Timeouts are in seconds and bound a whole call. ``input_limit``, where set, is the word of the operator on every
     provider's model. ``failures_to_open`` failures of a provider in a row open a model's circuit for
-    ``circuit_pause`` seconds. ``allowed`` are the names that may be asked for beside the configured ones; ``None``:
-    every name. ``ambient_credentials``: whether providers for which there is no key here may sign in with what the
-    process finds around it.
+    ``circuit_pause`` seconds. ``embedding`` names the model that makes vectors, with so many ``embedding_dimensions``
+    as it is asked for; empty: none. ``question_timeout`` bounds its call for a question. ``allowed`` are the names that
+    may be asked for beside the configured ones; ``None``: every name. ``ambient_credentials``: whether providers for
+    which there is no key here may sign in with what the process finds around it.
     """
 
     def __init__(
@@ -50,6 +52,9 @@ class ModelRegistry:
         input_limit: int | None = None,
         chat_timeout: float = MODEL_TIMEOUT,
         compaction_timeout: float = MODEL_TIMEOUT,
+        embedding: str | None = None,
+        embedding_dimensions: int | None = None,
+        question_timeout: float = MODEL_TIMEOUT,
         failures_to_open: int = FAILURES_TO_OPEN,
         circuit_pause: float = CIRCUIT_PAUSE,
         monotonic: Callable[[], float] = time.monotonic,
@@ -67,6 +72,9 @@ class ModelRegistry:
         self._input_limit = input_limit
         self._chat_timeout = chat_timeout
         self._compaction_timeout = compaction_timeout
+        self._embedding = embedding
+        self._embedding_dimensions = embedding_dimensions
+        self._embedding_timeouts: dict[InputKind, float] = {"document": compaction_timeout, "query": question_timeout}
         self._failures_to_open = failures_to_open
         self._circuit_pause = circuit_pause
         self._monotonic = monotonic
@@ -91,6 +99,8 @@ class ModelRegistry:
             self._refuse_unlisted(wanted)
             if wanted != offline.NAME and not (self._shelf and self._shelf.holds(wanted)):
                 await asyncio.shield(self._build_of(wanted))
+        if name is None and (embedding := self._embedding):
+            await asyncio.to_thread(lambda: self._open().build_embedder(embedding))
 
     def chat(self, name: str | None = None) -> ChatModel:
         """The chat model of that name, or the configured one. Raises as ``prepare`` does."""
@@ -105,6 +115,12 @@ class ModelRegistry:
         if name == offline.NAME:
             return offline.OfflineSummarizer()
         return self._open().summarizer(name, self._compaction_timeout)
+
+    def embedder(self) -> Embedder | None:
+        """The configured embedding model; ``None`` where there is none. Raises ``InvalidInputError``."""
+        if not self._embedding:
+            return None
+        return self._open().embedder(self._embedding, self._embedding_timeouts, self._embedding_dimensions)
 
     async def forget(self, name: str, response_id: str) -> None:
         """Have the provider of a stateful model delete a response.

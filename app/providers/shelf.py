@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 import structlog
+from pydantic_ai.embeddings import EmbeddingModel
 from pydantic_ai.models import Model
 from pydantic_ai.providers import Provider
 
+from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, InvalidInputError
 from app.core.text.patterns import compiled
 from app.providers import any as others
-from app.providers import gemini, responses
+from app.providers import embedding, gemini, responses
 from app.providers.circuit import Circuit
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
@@ -75,6 +77,7 @@ class Shelf:
     _languages: dict[str, Language] = field(default_factory=dict)
     _circuits: dict[tuple[str, str], Circuit] = field(default_factory=dict)
     _refusals: dict[str, _Refusal] = field(default_factory=dict)
+    _embedders: dict[str, EmbeddingModel] = field(default_factory=dict)
     _building: threading.Lock = field(default_factory=threading.Lock)
 
     def holds(self, name: str) -> bool:
@@ -95,6 +98,33 @@ class Shelf:
         model = LanguageSummarizer(language=self._language(name), timeout=timeout)
         return GuardedSummarizer(model, self._circuit("compaction", name, timeout))
 
+    def build_embedder(self, name: str) -> None:
+        """Build the embedding model of that name; it may take seconds. Raises ``InvalidInputError``."""
+        with self._building:
+            if name not in self._embedders:
+                try:
+                    self._embedders[name] = self._new_embedder(name)
+                except Exception as error:  # noqa: BLE001 - whatever a library throws, callers see our words
+                    detail = self._detail(name, error)
+                    wrong = FieldError(field="embedding_model", message=detail)
+                    raise InvalidInputError(detail, errors=[wrong]) from None
+
+    def embedder(
+        self, name: str, timeouts: Mapping[InputKind, float], dimensions: int | None
+    ) -> embedding.LanguageEmbedder:
+        """The embedding model of that name. Raises ``InvalidInputError``.
+
+        Questions and documents have a circuit each: an answer too late for a question may be in time for the worker.
+        """
+        self.build_embedder(name)
+        return embedding.LanguageEmbedder(
+            model=self._embedders[name],
+            model_name=name,
+            timeouts=timeouts,
+            circuits={kind: self._circuit(f"embedding {kind}", name, timeouts[kind]) for kind in timeouts},
+            dimensions=dimensions,
+        )
+
     async def forget(self, name: str, response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
         """Have the provider of a stateful model delete a response. Raises as ``ModelRegistry.forget``."""
         kind = name.partition(":")[0]
@@ -108,6 +138,7 @@ class Shelf:
         providers = list(self._providers.values())
         self._providers.clear()
         self._languages.clear()
+        self._embedders.clear()
         for provider in providers:
             async with provider:
                 pass  # a provider closes the client it made when it is left
@@ -156,6 +187,14 @@ class Shelf:
         del self._languages[name]
         for kind in ("chat", "compaction"):
             self._circuits.pop((kind, name), None)
+
+    def _new_embedder(self, name: str) -> EmbeddingModel:
+        match = _NAME.fullmatch(name)
+        if match is None or ".." in name:
+            raise InvalidInputError(
+                "An embedding model is named 'provider:model', as in 'google:gemini-embedding-001'."
+            )
+        return embedding.model(match["kind"], match["model"], self._provider(match["kind"]))
 
     def _build(self, name: str) -> Language:
         match = _NAME.fullmatch(name)

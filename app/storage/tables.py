@@ -30,7 +30,7 @@ from sqlmodel import Field, SQLModel
 
 from app.core.model.anchors import AnchorStatus, AnchorType, ClaimedStatus, Proposer, Speaker
 from app.core.model.conversation import MessageStatus, Role
-from app.core.model.records import IN_FLIGHT, CompactionStatus, RanIn, TurnStatus, VerificationStatus
+from app.core.model.records import IN_FLIGHT, AsidePurpose, CompactionStatus, RanIn, TurnStatus, VerificationStatus
 from app.core.model.segments import Level, Way
 from app.core.model.state import MadeBy, Verified
 
@@ -116,6 +116,8 @@ DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"
 DELETED = "deleted_at IS NOT NULL"
 STALE_SUMS = "stale_sums_to IS NOT NULL"
 WHOLE_LIVE = "num_nulls(live_model, live_response_id, live_through_seq) IN (0, 3)"
+UNEMBEDDED = "boundary_seq > embedded_seq"
+EMBEDDED = "embedded_model IS NOT NULL"
 WHOLE_FORK = "num_nulls(forked_from, forked_through) IN (0, 2)"
 
 
@@ -138,6 +140,9 @@ class ConversationRow(TenantScoped, table=True):
         # Likewise: what is deleted and not removed yet, and whose running sums are to be made anew.
         Index("ix_conversations_deleted", "deleted_at", postgresql_where=text(DELETED)),
         Index("ix_conversations_stale_sums", "id", postgresql_where=text(STALE_SUMS)),
+        # And: of whose messages vectors are to be made, and those that have some, of whichever model.
+        Index("ix_conversations_unembedded", "embed_after", postgresql_where=text(UNEMBEDDED)),
+        Index("ix_conversations_embedded", "embedded_model", postgresql_where=text(EMBEDDED)),
     )
 
     id: UUID = Field(primary_key=True)
@@ -192,6 +197,11 @@ class ConversationRow(TenantScoped, table=True):
     stale_sums_from: int | None = Field(sa_type=BIG)
     stale_sums_to: int | None = Field(sa_type=BIG)
     """The running sums of these messages are still those before an erasure; they are made anew in steps."""
+    embedded_model: str | None
+    embedded_seq: int = Field(sa_type=BIG, sa_column_kwargs=_by_default("0"))
+    """Through here the covered messages have vectors of that model, those that can have one."""
+    embed_after: datetime | None = Field(sa_type=MOMENT)
+    """Not before then is it gone on with."""
     created_at: datetime = Field(sa_type=MOMENT)
     updated_at: datetime = Field(sa_type=MOMENT)
 
@@ -290,6 +300,32 @@ class ContentRow(TenantScoped, table=True):
     media_type: str
     size: int = Field(sa_type=BIG)
     uses: int = Field(sa_type=BIG)
+
+
+class EmbeddingRow(TenantScoped, table=True):
+    """The vector of a message; it goes when the message goes or changes (``release_embeddings``)."""
+
+    __tablename__ = "embeddings"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "conversation_id", "seq"],
+            ["messages.tenant_id", "messages.conversation_id", "messages.seq"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint("octet_length(sha256) = 32", name="sha256"),
+        CheckConstraint("dimensions > 0 AND octet_length(vector) = 4 * dimensions", name="vector"),
+        Index("ix_embeddings_of_text", "tenant_id", "model", "sha256"),
+    )
+
+    conversation_id: UUID = Field(primary_key=True)
+    seq: int = Field(sa_type=BIG, primary_key=True)
+    model: str
+    sha256: bytes = Field(sa_type=LargeBinary)
+    """Of the text that the model was given: the same text of another message needs no second call."""
+    dimensions: int
+    vector: bytes = Field(sa_type=LargeBinary)
+    """32-bit floats, the lowest byte first."""
+    created_at: datetime = Field(sa_type=MOMENT, sa_column_kwargs={"server_default": func.now()})
 
 
 class StateVersionRow(TenantScoped, table=True):
@@ -394,11 +430,12 @@ UNENDED = "attempt IS NULL"
 
 
 class DetailCallRow(TenantScoped, table=True):
-    """One model call for an L1, in numbers."""
+    """One model call for an L1 or for vectors, in numbers."""
 
     __tablename__ = "detail_calls"
     __table_args__ = (
         _in_conversation(),
+        _one_of("purpose", AsidePurpose),
         Index("ix_detail_calls_of_late", "tenant_id", "called_at"),
         Index("ix_detail_calls_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_detail_calls_made", "called_at"),
@@ -407,6 +444,7 @@ class DetailCallRow(TenantScoped, table=True):
 
     id: UUID = Field(primary_key=True)
     conversation_id: UUID
+    purpose: str = Field(sa_column_kwargs=_by_default("'detail'"))
     attempt: dict[str, Any] | None = Field(sa_type=JSON)
     called_at: datetime = Field(sa_type=MOMENT)
 

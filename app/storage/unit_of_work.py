@@ -16,6 +16,7 @@ from app.storage.repositories.compactions import CompactionRepository
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.conversations import ConversationRepository
 from app.storage.repositories.detail_calls import DetailCallRepository
+from app.storage.repositories.embeddings import EmbeddingRepository
 from app.storage.repositories.erasures import ErasureRepository, ProviderCopyRepository
 from app.storage.repositories.events import EventRepository
 from app.storage.repositories.expansions import ExpansionRepository
@@ -60,6 +61,7 @@ class UnitOfWork:
         self.segments = SegmentRepository(self.session)
         self.expansions = ExpansionRepository(self.session)
         self.detail_calls = DetailCallRepository(self.session)
+        self.embeddings = EmbeddingRepository(self.session)
         self.verifications = VerificationRepository(self.session)
         self.statistics = StatisticsRepository(self.session)
         self.turns = TurnRepository(self.session, timings.lease_seconds)

@@ -10,6 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from app.core.model.allowances import SlidingCount
+from app.core.model.embedding import Embedded, InputKind
 from app.core.model.instruments import Instrument
 from app.core.model.model_io import (
     ChatRequest,
@@ -105,6 +106,25 @@ class Summarizer(Protocol):
         """Verdicts on claims, as JSON: one call, no retries of its own. Raises ``ModelUnavailableError``."""
 
 
+class Embedder(Protocol):
+    """A model that makes vectors of texts."""
+
+    @property
+    def name(self) -> str:
+        """Of the model, with the dimensions where they are chosen: vectors of one name can be compared."""
+
+    @property
+    def metered(self) -> bool:
+        """Whether a call may cost money."""
+
+    async def embed(self, texts: Sequence[str], kind: InputKind) -> Embedded:
+        """A vector for each text: one call, no retries of its own. Raises ``ModelUnavailableError``.
+
+        An answer with another number of vectors than of texts, with vectors of different lengths, or with a number
+        that is none, is no answer (``bad_vectors``).
+        """
+
+
 class Models(Protocol):
     """The registry: names to models.
 
@@ -126,6 +146,9 @@ class Models(Protocol):
 
     def summarizer(self, name: str | None = None) -> Summarizer:
         """The summarizer of that name, or the configured compaction model."""
+
+    def embedder(self) -> Embedder | None:
+        """The configured embedding model; ``None`` where there is none."""
 
 
 class EventBus(Protocol):
@@ -223,6 +246,9 @@ class JobQueue(Protocol):
 
     async def send_verification(self, conversation_id: UUID) -> bool:
         """Likewise, to have the conversation's newest state verified."""
+
+    async def send_embedding(self, conversation_id: UUID) -> bool:
+        """Likewise, to have vectors made of the conversation's messages."""
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask a worker to copy what a forked conversation still lacks: somebody waits for it. Never raises."""

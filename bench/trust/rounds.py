@@ -103,7 +103,7 @@ def talks() -> tuple[Talk, ...]:
                 id=data["id"],
                 language=data["language"],
                 kind=data["kind"],
-                messages=tuple(_message(seq, one) for seq, one in enumerate(data["messages"], start=1)),
+                messages=tuple(message_of(seq, one) for seq, one in enumerate(data["messages"], start=1)),
                 questions=tuple(data.get("questions", ())),
                 presets=PRESETS[nth % 2],
                 is_sealed=number % 2 == 1,
@@ -206,7 +206,8 @@ def cases_of(talk: Talk, recorded: Mapping[str, Any]) -> Iterator[Case]:
             previous = merged(previous, one["answer"], request.schema, number=number)
 
 
-def _message(seq: int, one: Mapping[str, Any]) -> Message:
+def message_of(seq: int, one: Mapping[str, Any]) -> Message:
+    """A message of a conversation as it stands in a file."""
     weight = weigh(one["role"], one["content"], tuple(one.get("parts", ())))
     return Message(
         id=UUID(int=1_000_000 + seq),

@@ -58,9 +58,9 @@ def test_figures_follow_from_the_rows(offline: Service, start_talk: StartTalk) -
     assert shown["model_calls"]["total"] == calls
     # The offline model is given no prompt.
     assert {attempt["prompt_version"] for row in rows for attempt in row["attempts"]} == {None}
-    assert shown["model_calls"]["by_prompt_version"] == [
-        {"prompt_version": None, "attempts": calls, "accepted": calls, "refused": 0}
-    ]
+    (by_version,) = shown["model_calls"]["by_prompt_version"]
+    counts = [by_version[name] for name in ("prompt_version", "attempts", "accepted", "refused", "compactions")]
+    assert counts == [None, calls, calls, 0, len(applied)]
     assert shown["last"]["compaction_id"] == max(rows, key=lambda row: str(row["id"]))["id"]
     assert shown["context"]["tokens"] == talk.get("/usage")["tokens"]
     # The offline model has no price.

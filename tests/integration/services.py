@@ -19,7 +19,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
-from app.usecases.ports import TurnStreams
+from app.usecases.ports import Embedder, TurnStreams
 from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
 from tests.fakes import ScriptedSummarizer as Summarizer
 
@@ -99,6 +99,7 @@ class Service:
         fallbacks: Mapping[str, Summarizer] | None = None,
         settings: Settings | None = None,
         streams: TurnStreams | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self.tenant = tenant
         self.begin = begin
@@ -109,7 +110,7 @@ class Service:
             uow=begin,
             bus=PollingBus(),
             queue=self.queue,
-            models=FakeModels(self.chat_model, self.summarizer, summarizers=fallbacks),
+            models=FakeModels(self.chat_model, self.summarizer, summarizers=fallbacks, embedder=embedder),
             clock=SystemClock(),
             database_ok=_yes,
             row_security=_yes,

@@ -25,6 +25,7 @@ TABLES = {
     "conversations",
     "messages",
     "contents",
+    "embeddings",
     "state_versions",
     "events",
     "compactions",

@@ -122,7 +122,12 @@ async def test_calls_are_counted_by_their_prompt_and_those_of_older_rows_apart(
         assert stripped.rowcount == 1
     seen = await measured(begin, row)
 
-    assert [astuple(one) for one in seen.by_prompt_version] == [("summary-1", 3, 1, 2), (None, 2, 1, 1)]
+    by_version = seen.by_prompt_version
+    assert [astuple(one)[:4] for one in by_version] == [("summary-1", 3, 1, 2), (None, 2, 1, 1)]
+    assert [(one.compactions, one.input_tokens, one.fidelity) for one in by_version] == [
+        (1, sum(one.usage.input_tokens for one in named), 0.5),
+        (1, sum(one.usage.input_tokens for one in (REFUSED, ACCEPTED)), 0.5),
+    ]
     async with begin(tenant) as unit:
         read = await unit.compactions.get(older)
     assert [one.prompt_version for one in read.attempts] == [None, None]

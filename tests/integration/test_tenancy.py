@@ -22,6 +22,7 @@ from sqlmodel import col
 
 from app.core.model.anchors import Ranking, Transition
 from app.core.model.conversation import Sums, Usage
+from app.core.model.embedding import MessageVector
 from app.core.model.errors import ConflictError, DomainError, NotFoundError
 from app.core.model.records import (
     ApiKey,
@@ -202,6 +203,13 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.make_current": (lambda unit: unit.segments.make_current(CONVERSATION, 1), None),
     "segments.set_current": (lambda unit: unit.segments.set_current(CONVERSATION, ["auth"]), None),
     "segments.wanting_detail": (lambda unit: unit.segments.wanting_detail(limit=9), []),
+    "embeddings.wanting": (lambda unit: unit.embeddings.wanting("a", limit=9), []),
+    "embeddings.claim": (lambda unit: unit.embeddings.claim(CONVERSATION, "stolen", pause=HOUR), None),
+    "embeddings.settle": (lambda unit: unit.embeddings.settle(CONVERSATION, "fake", through=9), None),
+    "embeddings.put": (lambda unit: unit.embeddings.put([vector("stolen")]), NOT_FOUND),
+    "embeddings.known": (lambda unit: unit.embeddings.known("fake", [HASH]), {}),
+    "embeddings.dimensions": (lambda unit: unit.embeddings.dimensions(CONVERSATION, "fake"), 0),
+    "embeddings.of": (lambda unit: unit.embeddings.of(CONVERSATION, [1], "fake"), {}),
     "verifications.open": (lambda unit: unit.verifications.open(verification(STRAY)), NOT_FOUND),
     "verifications.open_of": (lambda unit: unit.verifications.open_of(CONVERSATION), None),
     "verifications.update": (lambda unit: unit.verifications.update(VERIFICATION, reason="stolen"), None),
@@ -360,6 +368,10 @@ def version(number: int, text_: str = "x") -> StateVersion:
     )
 
 
+def vector(model: str = "fake") -> MessageVector:
+    return MessageVector(conversation_id=CONVERSATION, seq=1, model=model, sha256=HASH, vector=b"1234")
+
+
 def erasure(tenant_id: UUID) -> Erasure:
     return Erasure(id=ERASED, tenant_id=tenant_id, user_id="u", requested_at=START)
 
@@ -390,6 +402,7 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         tags = {"L3": level("L3", name, made_by="a model")}
         auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels=tags)
         await unit.segments.add([auth])
+        await unit.embeddings.put([vector()])
         await unit.expansions.add([expansion(CONVERSATION, id=EXPANSION, segment_id="auth")])
         await unit.detail_calls.begin(DetailCall(id=DETAIL_CALL, conversation_id=CONVERSATION, called_at=START))
         call_made = Attempt(model=name, outcome="error", reason=None, duration_ms=1, usage=Usage())
@@ -541,6 +554,8 @@ async def test_a_twin_acts_on_its_own_rows_only(begin: UnitOfWorkFactory, engine
 
 # A live lease, nothing queued, another hash: what these look for, the furniture does not hold.
 FINDS_NOTHING = {
+    "embeddings.wanting",
+    "embeddings.claim",
     "conversations.due",
     "compactions.takeable",
     "compactions.expired",

@@ -332,13 +332,17 @@ def test_small_sums_of_money_are_written_out(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize(
     ("language", "told"),
-    [("en", "summary-2: 1,200, of which refused: 3"), ("ru", "summary-2: 1\xa0200, из них отклонено: 3")],
+    [
+        ("en", "summary-2: 1,200, of which refused: 3, asked again: 7; repairs: 4, doubts: 2"),
+        ("ru", "summary-2: 1\xa0200, из них отклонено: 3, переспрошено: 7; исправлений: 4, сомнений: 2"),
+    ],
 )
 def test_calls_stand_under_the_version_of_their_prompt(
     capsys: pytest.CaptureFixture[str], language: str, told: str
 ) -> None:
     versions: list[dict[str, Any]] = [
-        {"prompt_version": "summary-2", "attempts": 1_200, "accepted": 1_190, "refused": 3},
+        {"prompt_version": "summary-2", "attempts": 1_200, "accepted": 1_190, "refused": 3}
+        | {"asked_again": 7, "repairs": 4, "doubts": 2},
         {"prompt_version": None, "attempts": 5, "accepted": 5, "refused": 0},
     ]
     stats = {"model_calls": {"by_prompt_version": versions}, "labels": {"model_calls.by_prompt_version": "calls"}}

@@ -24,13 +24,16 @@ from app.core.model.conversation import Layout, Message, Usage
 from app.core.model.policies.presets import resolve
 from app.core.model.records import Attempt, Compaction
 from app.core.model.statistics import (
+    ASKED_AGAIN,
     CallTally,
     CompactionTally,
     ExpansionTally,
     Latency,
     LevelMeasure,
     Measured,
+    PromptEffect,
     Purpose,
+    RepairTally,
 )
 from app.core.model.wording import figure_labels, percent, trigger_label
 from app.core.retrieval.used import draws_on
@@ -102,12 +105,40 @@ def test_calls_for_summaries_are_counted_by_their_prompt() -> None:
         tally("summary-1", "refused", 1),
         tally(None, "accepted", 9, "detail"),
     ]
-    assert [astuple(one) for one in Measured(calls=calls).by_prompt_version] == [
+    assert [astuple(one)[:4] for one in Measured(calls=calls).by_prompt_version] == [
         ("summary-2", 4, 3, 0),
         (None, 3, 3, 0),
         ("summary-1", 3, 0, 3),
     ]
     assert Measured().by_prompt_version == []
+
+
+def test_what_came_of_a_prompt_stands_beside_its_calls_and_a_worse_one_is_seen() -> None:
+    def of(version: str, *, again: int, refused: int, doubts: int, fidelity: float) -> Measured:
+        def tally(outcome: str, reason: str | None, count: int) -> CallTally:
+            used = Usage(input_tokens=100 * count, output_tokens=10 * count)
+            return CallTally(
+                purpose="compaction", outcome=outcome, reason=reason, count=count, usage=used, prompt_version=version
+            )
+
+        return Measured(
+            calls=[
+                tally("accepted", None, 8),
+                tally("accepted", ASKED_AGAIN, again),
+                tally("refused", "skeleton", refused),
+            ],
+            repairs=[
+                RepairTally(reason="novel_value", prompt_version=version, count=again),
+                RepairTally(reason="not_stated", prompt_version=version, count=doubts),
+                RepairTally(reason="set_aside", prompt_version="another", count=9),
+            ],
+            prompts=[PromptEffect(prompt_version=version, compactions=8, fidelity=fidelity)],
+        )
+
+    (good,) = of("summary-2", again=1, refused=0, doubts=0, fidelity=0.95).by_prompt_version
+    (bad,) = of("summary-x", again=4, refused=3, doubts=2, fidelity=0.7).by_prompt_version
+    assert astuple(good) == ("summary-2", 9, 9, 0, 1, 900, 90, 8, 1, 0, 0.95)
+    assert astuple(bad) == ("summary-x", 15, 12, 3, 4, 1_500, 150, 8, 4, 2, 0.7)
 
 
 def test_an_unknown_price_counts_as_nothing_beside_a_known_one() -> None:

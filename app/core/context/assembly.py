@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal
 
 from app.core.context.drafts import (
     Draft,
@@ -73,6 +73,8 @@ class AssembledContext:
     """First and last ``seq`` left out for want of room."""
     recalled: tuple[Recalled, ...] = ()
     """Messages brought back for the question, best first, each with the reasons for it."""
+    recalled_by: Literal["words", "words_and_vectors"] | None = None
+    """What recall went by; ``None`` where no embedding model is set, or nothing was looked for."""
     markers: tuple[Marker, ...] = ()
     """Every place in the block that can be expanded, in its order."""
     tools: tuple[ToolSpec, ...] = ()

@@ -81,7 +81,7 @@ class Material:
         """How much speaks for each message that may be recalled: reckoned once."""
         found = next((ranking for known, ranking in self.rankings if known is recall), None)
         if found is None:
-            found = Ranking(recall.corpus, asked_of(recall.question, recall.corpus))
+            found = Ranking(recall.corpus, asked_of(recall.question, recall.corpus), cosines=recall.cosines)
             self.rankings[:] = [(recall, found)]
         return found
 

@@ -17,7 +17,7 @@ STEPS: Final = MINUTE // STEP
 HOUR: Final = timedelta(hours=1)
 """The window in which calls, tokens and money are counted."""
 
-Purpose = Literal["chat", "compaction", "verification"]
+Purpose = Literal["chat", "compaction", "verification", "embedding"]
 Whose = Literal["tenant", "key"]
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Money = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
@@ -44,6 +44,9 @@ class Limits(BaseModel):
     verification_calls_per_hour: Count | None = None
     verification_tokens_per_hour: Count | None = None
     verification_usd_per_hour: Money | None = None
+    embedding_calls_per_hour: Count | None = None
+    embedding_tokens_per_hour: Count | None = None
+    embedding_usd_per_hour: Money | None = None
 
     def overridden(self, changes: Mapping[str, Any]) -> Limits:
         """These limits with those of a key's own in their place; a name that is not known any more is passed over."""
@@ -60,12 +63,13 @@ TENANT_LIMITS: Final = Limits(
     chat_usd_per_hour=100,
     compaction_usd_per_hour=50,
     verification_usd_per_hour=25,
+    embedding_usd_per_hour=25,
 )
 KEY_LIMITS: Final = Limits(requests_per_minute=3_000, running_turns=50, open_streams=500, stream_seconds=3_600)
 TENANT_ONLY: Final = frozenset(
-    name for name in Limits.model_fields if name.startswith(("compaction_", "verification_"))
+    name for name in Limits.model_fields if name.startswith(("compaction_", "verification_", "embedding_"))
 )
-"""Compactions and verifications are a conversation's, whichever key's request made them due."""
+"""Compactions, verifications and vectors are a conversation's, whichever key's request made them due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

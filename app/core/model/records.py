@@ -57,15 +57,20 @@ class Attempt:
         }
 
 
+AsidePurpose = Literal["detail", "embedding"]
+"""A segment's L1, or vectors of messages and questions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailCall:
-    """A model call for a segment's L1: ids and numbers, never text."""
+    """A model call beside compactions and verifications: ids and numbers, never text."""
 
     id: UUID
     conversation_id: UUID
     called_at: datetime
     attempt: Attempt | None = None
     """How it went; ``None`` while it runs, and for ever where its process died."""
+    purpose: AsidePurpose = "detail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

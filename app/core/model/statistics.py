@@ -16,6 +16,10 @@ from app.core.model.records import IN_FLIGHT, EntryCounts
 from app.core.model.segments import Level, Way
 
 APPLIED: Final = "applied"
+ASKED_AGAIN: Final = "asked_again"
+"""The reason on record of an accepted answer of which something was asked about once more."""
+DOUBTS: Final = frozenset({"set_aside", "not_stated", "contradicted"})
+"""Reasons of repairs that say that a statement is in doubt, or denied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +38,8 @@ class CompactionTally:
     entries: EntryCounts = field(default_factory=EntryCounts)
 
 
-Purpose = Literal["compaction", "detail", "verification"]
-"""A summary, a segment's L1, or verdicts on a summary."""
+Purpose = Literal["compaction", "detail", "verification", "embedding"]
+"""A summary, a segment's L1, verdicts on a summary, or vectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,28 @@ class PromptTally:
     accepted: int
     refused: int
     """By the checks; calls that failed are neither."""
+    asked_again: int = 0
+    """Answers of which something was asked about once more."""
+    input_tokens: int = 0
+    """Cached ones included."""
+    output_tokens: int = 0
+    compactions: int = 0
+    """Those that took effect, by the prompt of their last call."""
+    repairs: int = 0
+    """Changes of what they wrote, doubts apart."""
+    doubts: int = 0
+    """Entries that the model gave up without a proof, and statements that a verifier found stated nowhere or denied."""
+    fidelity: float | None = None
+    """Of the exact values that they folded, the share that stood verbatim in what was served; the mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptEffect:
+    """Compactions that took effect, by the prompt of their last call."""
+
+    prompt_version: str | None
+    compactions: int
+    fidelity: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +216,7 @@ class Measured:
     fidelity: Fidelity = field(default_factory=Fidelity)
     continuity: ContinuityMeasure = field(default_factory=ContinuityMeasure)
     repairs: Sequence[RepairTally] = ()
+    prompts: Sequence[PromptEffect] = ()
     last_applied: UUID | None = None
     """The newest applied compaction."""
 
@@ -218,21 +245,34 @@ class Measured:
 
     @property
     def by_prompt_version(self) -> Sequence[PromptTally]:
-        """Calls for summaries by the version of their prompt, the most frequent first."""
-        counts: dict[str | None, Counter[str]] = defaultdict(Counter)
+        """Calls for summaries by the version of their prompt, and what came of them, the most frequent first."""
+        calls: dict[str | None, list[CallTally]] = defaultdict(list)
         for tally in self.calls:
             if tally.purpose == "compaction":
-                counts[tally.prompt_version][tally.outcome] += tally.count
-        found = [
-            PromptTally(
-                prompt_version=version,
-                attempts=outcomes.total(),
-                accepted=outcomes["accepted"],
-                refused=outcomes["refused"],
-            )
-            for version, outcomes in counts.items()
-        ]
+                calls[tally.prompt_version].append(tally)
+        found = [self._of_prompt(version, tallies) for version, tallies in calls.items()]
         return sorted(found, key=lambda one: (-one.attempts, one.prompt_version or ""))
+
+    def _of_prompt(self, version: str | None, calls: Sequence[CallTally]) -> PromptTally:
+        outcomes: Counter[str] = Counter()
+        for tally in calls:
+            outcomes[tally.outcome] += tally.count
+        usage = reduce(Usage.plus, (tally.usage for tally in calls), Usage())
+        repairs = [one for one in self.repairs if one.prompt_version == version]
+        effects = [one for one in self.prompts if one.prompt_version == version]
+        return PromptTally(
+            prompt_version=version,
+            attempts=outcomes.total(),
+            accepted=outcomes["accepted"],
+            refused=outcomes["refused"],
+            asked_again=sum(tally.count for tally in calls if tally.reason == ASKED_AGAIN),
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            compactions=sum(one.compactions for one in effects),
+            repairs=sum(one.count for one in repairs if one.reason not in DOUBTS),
+            doubts=sum(one.count for one in repairs if one.reason in DOUBTS),
+            fidelity=next((one.fidelity for one in effects), None),
+        )
 
     @property
     def messages(self) -> int:

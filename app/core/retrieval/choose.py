@@ -6,11 +6,13 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from types import MappingProxyType
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import Values, features
 from app.core.retrieval.question import Question
+from app.core.retrieval.similarity import FEATURE, alikeness, best_by_words
 from app.core.retrieval.weights import WEIGHTS
 from app.core.text.token_counts import MESSAGE_OVERHEAD
 
@@ -31,6 +33,8 @@ _TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that is not 
 _SHOWN_REASONS: Final = 3
 _LEADING: Final = ("near", "date", "kind", "form", "family", "wide_kind", "wide_form")
 """A question without any of them leads nowhere."""
+_STANDS_OUT: Final = 0.75
+"""From here on also likeness leads, to what shares no word: three standard deviations above the other messages."""
 _EXCERPTED: Final = 2  # of the best messages parts are served, where they do not fit as a whole
 
 
@@ -73,13 +77,23 @@ class Ranking:
     Args:
         corpus: The messages, also those that are served: what stands around a message speaks for it.
         question: What is asked.
+        cosines: By ``seq``, how alike question and message are by their vectors, of those messages that have one.
     """
 
-    def __init__(self, corpus: Corpus, question: Question) -> None:
+    def __init__(
+        self, corpus: Corpus, question: Question, *, cosines: Mapping[int, float] = MappingProxyType({})
+    ) -> None:
         self._corpus = corpus
         asks = bool(question.stems or question.months or question.years)
         self._found = features(corpus, question) if asks else {}
+        alike = alikeness(corpus, cosines) if asks and cosines else None
+        if alike is not None:
+            self._found[FEATURE] = alike
         self._values = _scores(self._found, len(corpus.pieces))
+
+    def best(self, count: int) -> list[int]:
+        """The ``seq`` of so many messages, those for which most speaks, best first."""
+        return best_by_words(self._corpus, self._values, count)
 
     @property
     def closeness(self) -> dict[int, float]:
@@ -109,7 +123,7 @@ class Ranking:
         """
         corpus, found, values = self._corpus, self._found, self._values
         pieces = [index for index in range(len(corpus.pieces)) if corpus.source(index).seq not in served]
-        if not found or not any(found[name][index] for name in _LEADING for index in pieces):
+        if not found or not self._leads_to(pieces):
             return ()
         packing = _Packing(corpus, values, found, room)
         best = packing.best_pieces(pieces)
@@ -123,6 +137,13 @@ class Ranking:
                 break
             packing.takes(message, index, may_cut=rank < _EXCERPTED)
         return tuple(packing.chosen)
+
+    def _leads_to(self, pieces: Sequence[int]) -> bool:
+        """Whether the question leads to any of these."""
+        found, alike = self._found, self._found.get(FEATURE)
+        if any(found[name][index] for name in _LEADING for index in pieces):
+            return True
+        return alike is not None and any(alike[index] >= _STANDS_OUT for index in pieces)
 
 
 class _Packing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date
 from typing import Final, get_args
 
@@ -88,6 +88,8 @@ class Recall:
     is_explicit: bool = False
     """Asked for with a ``query``: it may take nine tenths, whatever the policy's share."""
     passages: tuple[Passage, ...] = ()
+    cosines: Mapping[int, float] = field(default_factory=dict)
+    """By ``seq``, how alike question and message are by their vectors; empty: words alone decide."""
 
 
 def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:

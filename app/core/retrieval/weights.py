@@ -66,4 +66,10 @@ FITTED: Final[Mapping[str, float]] = {
 CHOSEN: Final[Mapping[str, float]] = {"user_says": 1.2}
 """Of what no talk of two people shows; chosen on the odd-numbered questions of the made-up talks."""
 
-WEIGHTS: Final[Mapping[str, float]] = {**FITTED, **CHOSEN}
+SIMILARITY: Final[Mapping[str, float]] = {"alike": 0.25}
+"""Of vectors, where an embedding model is set: by ``python -m bench.embeddings``, the other weights held.
+
+Its model knows little: a weight that trusts vectors more has to be measured with a model that is worth it.
+"""
+
+WEIGHTS: Final[Mapping[str, float]] = {**FITTED, **CHOSEN, **SIMILARITY}

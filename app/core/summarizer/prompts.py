@@ -66,6 +66,21 @@ to the reader. &#x3c; and the like stand for signs; record nothing of [withheld]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromptWords:
+    """The rules of one version of the prompt; what is not named here is common to all."""
+
+    task: str = _TASK
+    list_rules: str = _LIST_RULES
+    writing_rules: str = _WRITING_RULES
+    anchor_rules: str = _ANCHOR_RULES
+    data_rule: str = _DATA_RULE
+
+
+WORDS: Final = PromptWords()
+"""Those of ``SUMMARY_VERSION``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryPrompt:
     """A rendered summarizer call."""
 
@@ -74,23 +89,26 @@ class SummaryPrompt:
     json_schema: dict[str, Any]
 
 
-def render_summary(request: SummaryRequest) -> SummaryPrompt:
-    """Render a request for an LLM: rules in ``system``, data in ``user``, the answer's shape in ``json_schema``."""
+def render_summary(request: SummaryRequest, words: PromptWords = WORDS) -> SummaryPrompt:
+    """Render a request for an LLM: rules in ``system``, data in ``user``, the answer's shape in ``json_schema``.
+
+    Other ``words`` are for comparing versions (``python -m bench.prompts``).
+    """
     language = request.language
     describes, serves_anchors = bool(asked_about(request.segments)), request.anchor_room != 0
     if not serves_anchors:
         request = replace(request, anchors=())
     rules = [
-        *([_LIST_RULES] if any(field.is_list for field in request.schema.fields) else []),
-        _WRITING_RULES,
-        *([_ANCHOR_RULES] if serves_anchors else []),
+        *([words.list_rules] if any(field.is_list for field in request.schema.fields) else []),
+        words.writing_rules,
+        *([words.anchor_rules] if serves_anchors else []),
         *([stretch_rules(language)] if describes else []),
-        _DATA_RULE,
+        words.data_rule,
         f"- {language_rule(language)} {_size_rule(request.target_tokens, language)}",
     ]
     schema = candidate_json_schema(request.schema, segments=describes, anchors=serves_anchors)
     return SummaryPrompt(
-        system="\n\n".join([_TASK, _fields(request.schema), "\n".join(rules)]),
+        system="\n\n".join([words.task, _fields(request.schema), "\n".join(rules)]),
         user="\n\n".join(_data(request)),
         json_schema=second_json_schema(request.schema) if request.asks_again else schema,
     )

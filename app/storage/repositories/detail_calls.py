@@ -1,4 +1,4 @@
-"""Rows of ``detail_calls``: model calls for L1s, in numbers. Times are the database's."""
+"""Rows of ``detail_calls``: model calls for L1s and for vectors, in numbers. Times are the database's."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _ATTEMPT: TypeAdapter[Attempt | None] = TypeAdapter(Attempt | None)
 # A word, not a parameter: only so can the planner be sure that the partial index holds it.
 IS_UNENDED = text(UNENDED)
 """Of a call: it has not ended."""
+FOR_L1S = col(DetailCallRow.purpose) == "detail"
+"""Of a call: it is for an L1, not for a vector."""
 
 
 class DetailCallRepository(Repository):
@@ -34,10 +36,10 @@ class DetailCallRepository(Repository):
         await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
 
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Calls begun within that time that have not ended, of a conversation or of all that the unit of work sees."""
+        """Calls for L1s begun within that time that have not ended, of a conversation or of all that are seen."""
         row = DetailCallRow
         recent = col(row.called_at) > func.transaction_timestamp() - span
-        statement = select(func.count()).select_from(row).where(IS_UNENDED, recent)
+        statement = select(func.count()).select_from(row).where(IS_UNENDED, recent, FOR_L1S)
         if conversation_id is not None:
             statement = statement.where(col(row.conversation_id) == conversation_id)
         return int(await self._session.first(statement))

@@ -21,6 +21,7 @@ from app.storage.tables import (
     CompactionRow,
     ConversationRow,
     DetailCallRow,
+    EmbeddingRow,
     EventRow,
     ExpansionRow,
     MessageRow,
@@ -33,6 +34,7 @@ from app.storage.tables import (
 )
 
 LARGE: Final[dict[Any, tuple[str, ...]]] = {
+    EmbeddingRow: ("conversation_id", "seq"),
     MessageRow: ("conversation_id", "seq"),
     EventRow: ("conversation_id", "number"),
     SegmentLevelRow: ("conversation_id", "segment_id", "level"),

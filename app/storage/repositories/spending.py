@@ -12,8 +12,9 @@ from sqlmodel import col
 
 from app.core.model.allowances import HOUR, Purpose, Spent
 from app.core.model.conversation import Usage
+from app.core.model.records import AsidePurpose
 from app.storage.repositories.base import Repository
-from app.storage.repositories.detail_calls import IS_UNENDED
+from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
 from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
@@ -49,8 +50,10 @@ class SpendingRepository(Repository):
             return await self._chats(key_id)
         if purpose == "verification":
             return await self._attempts(VerificationRow, VerificationRow.asked_at)
+        if purpose == "embedding":
+            return await self._aside("embedding")
         made = await self._attempts(CompactionRow, CompactionRow.finished_at)
-        return sorted([*made, *await self._details()], key=lambda one: one.minute)
+        return sorted([*made, *await self._aside("detail")], key=lambda one: one.minute)
 
     async def metered_calls(self, span: timedelta, conversation_id: UUID) -> tuple[int, int]:
         """Calls that cost money, recorded within that time (database time): a conversation's, and the whole tenant's.
@@ -64,6 +67,7 @@ class SpendingRepository(Repository):
         ).where(or_(col(CompactionRow.finished_at).is_(None), col(CompactionRow.finished_at) > since))
         for_l1s: Any = select(col(DetailCallRow.conversation_id), literal_column("1")).where(
             col(DetailCallRow.called_at) > since,
+            FOR_L1S,
             or_(IS_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb")),
         )
         for_verdicts = select(
@@ -97,12 +101,14 @@ class SpendingRepository(Repository):
         statement = statement.where(recent, attempt.op("->>")("metered") == "true")
         return await self._spent(statement.group_by(minute).order_by(minute))
 
-    async def _details(self) -> list[Spent]:
+    async def _aside(self, purpose: AsidePurpose) -> list[Spent]:
         row = DetailCallRow
         minute = func.date_trunc("minute", col(row.called_at)).label("minute")
         attempt: Any = col(row.attempt)
         statement = select(minute, func.count(), *_used(attempt)).where(
-            col(row.called_at) > _PRESENT - HOUR, attempt.op("->>")("metered") == "true"
+            col(row.called_at) > _PRESENT - HOUR,
+            col(row.purpose) == purpose,
+            attempt.op("->>")("metered") == "true",
         )
         return await self._spent(statement.group_by(minute).order_by(minute))
 

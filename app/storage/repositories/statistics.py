@@ -16,7 +16,7 @@ from sqlmodel import col
 
 from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Usage
-from app.core.model.records import Attempt, Compaction, DetailCall, EntryCounts, Turn, Verification
+from app.core.model.records import AsidePurpose, Attempt, Compaction, DetailCall, EntryCounts, Turn, Verification
 from app.core.model.segments import Expansion, Level
 from app.core.model.statistics import (
     APPLIED,
@@ -28,6 +28,7 @@ from app.core.model.statistics import (
     Latency,
     LevelMeasure,
     Measured,
+    PromptEffect,
     Purpose,
     RepairTally,
 )
@@ -80,6 +81,7 @@ class Ended:
 
 
 _ENTRIES: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
+_ASIDE: Final[tuple[AsidePurpose, ...]] = ("detail", "embedding")
 _TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
 _ATTEMPT: Final = TypeAdapter(Attempt)
 _row = CompactionRow
@@ -126,6 +128,7 @@ class StatisticsRepository(Repository):
             fidelity=await self._fidelity(compactions),
             continuity=await self._continuity(compactions),
             repairs=tuple(await self._repairs(compactions)),
+            prompts=tuple(await self._prompts(compactions)),
             last_applied=await self._session.first(newest),
         )
 
@@ -225,13 +228,24 @@ class StatisticsRepository(Repository):
             for name, version, count in await self._session.rows(statement)
         ]
 
+    async def _prompts(self, scope: Sequence[Any]) -> list[PromptEffect]:
+        """By the prompt of a compaction's last call."""
+        prompt = col(_row.attempts).op("->")(-1).op("->>")("prompt_version")
+        statement = select(prompt, func.count(), func.avg(col(_row.fidelity))).where(_IS_APPLIED, *scope)
+        return [
+            PromptEffect(
+                prompt_version=version, compactions=int(count), fidelity=None if mean is None else round(float(mean), 4)
+            )
+            for version, count, mean in await self._session.rows(statement.group_by(text("1")).order_by(text("1")))
+        ]
+
     async def _calls(
         self, compactions: Sequence[Any], details: Sequence[Any], verifications: Sequence[Any]
     ) -> list[CallTally]:
-        one = col(DetailCallRow.attempt)
+        one, aside = col(DetailCallRow.attempt), col(DetailCallRow.purpose)
         purposes: list[tuple[Purpose, Any]] = [
             ("compaction", _each_attempt(CompactionRow).where(*compactions)),
-            ("detail", select(*_sums_of(one)).where(one.is_not(None), *details)),
+            *((name, select(*_sums_of(one)).where(one.is_not(None), aside == name, *details)) for name in _ASIDE),
             ("verification", _each_attempt(VerificationRow).where(*verifications)),
         ]
         return [

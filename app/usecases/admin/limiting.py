@@ -31,7 +31,7 @@ from app.usecases.ports import Counters, Place
 from app.usecases.shared.asking import Principal, asker, asking
 from app.usecases.shared.shell import Shell
 
-PURPOSES: Final[tuple[Purpose, ...]] = ("chat", "compaction", "verification")
+PURPOSES: Final[tuple[Purpose, ...]] = ("chat", "compaction", "verification", "embedding")
 REQUESTS: Final = "requests_per_minute"
 Kind = Literal["running_turns", "open_streams"]
 PLACES: Final[tuple[Kind, ...]] = ("running_turns", "open_streams")

@@ -119,8 +119,8 @@ class Measuring:
         """Those that belong to no compaction and to no turn."""
         for call in ended.details:
             if call.attempt and self._is_new(("call", call.id), call.called_at):
-                count_call(self._meter, "detail", call.attempt)
-                _count_usage(self._meter, "detail", call.attempt.usage.as_dict())
+                count_call(self._meter, call.purpose, call.attempt)
+                _count_usage(self._meter, call.purpose, call.attempt.usage.as_dict())
         for verification in ended.verifications:
             if self._is_new(("verification", verification.id), verification.finished_at):
                 count_verification(self._meter, verification)

@@ -18,6 +18,7 @@ from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import Attempt
+from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.withholding import Search
 from app.core.state.apply import Applied
 from app.core.summarizer.prompts import SUMMARY_VERSION
@@ -35,8 +36,6 @@ TOO_LONG: Final = "context_too_long"
 WITHHELD: Final = "withheld"
 """The reason on an accepted attempt that did not see every message, and on its compaction."""
 NOT_ASKED: Final = "circuit_open"
-ASKED_AGAIN: Final = "asked_again"
-"""The reason on an attempt some of whose statements the model was asked about again, by the attempt that follows."""
 FINAL: Final = frozenset({"anchors_over_budget"})
 """Refusals that no model can do anything about."""
 

@@ -67,6 +67,10 @@ class SpendGuard:
         seconds = max(one.wait for one in hourly(purpose, spent, self._limits, "tenant", now, part=part))
         return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
+    async def wait_for(self, uow: UnitOfWork, purpose: Purpose, *, spares: bool = False) -> timedelta | None:
+        """How long until this may be spent on by the tenant, whatever its conversations spend; ``None`` = now."""
+        return await self._wait_for_purpose(uow, purpose, SPARED if spares else 1)
+
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
         """Refuse a manual call that may not spend now.
 

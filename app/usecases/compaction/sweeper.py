@@ -74,6 +74,7 @@ class Sweeper:
         rng: the jitter.
         detailing: has L1s written; without it nobody is asked to.
         verifying: has states verified; likewise.
+        embedding: has vectors made, where ``embedding_model`` says of which model; likewise.
         timings: how often it sweeps, and how long what waits is left to others.
         chores: some seconds of each are done in every sweep, in bounded steps.
         housekeeping: one step an hour, and in every sweep while more is left.
@@ -90,6 +91,8 @@ class Sweeper:
         rng: random.Random,
         detailing: Aside | None = None,
         verifying: Aside | None = None,
+        embedding: Aside | None = None,
+        embedding_model: Callable[[], str | None] = lambda: None,
         timings: Timings = DEFAULT_TIMINGS,
         chores: Sequence[Chore] = (),
         housekeeping: Chore | None = None,
@@ -111,7 +114,9 @@ class Sweeper:
             uow, compaction, needed=self._broker_is_away, waited=self._resend_after, owner=owner
         )
         self._sends_details, self._sends_verifications = detailing is not None, verifying is not None
-        self._asides = [LocalJobRunner(one.work, needed=self._broker_is_away) for one in (verifying, detailing) if one]
+        self._embedding_model = embedding_model
+        asides = (verifying, detailing, embedding)
+        self._asides = [LocalJobRunner(one.work, needed=self._broker_is_away) for one in asides if one]
 
     async def run(self) -> None:
         """Sweep until cancelled; no error ends it. Jobs that it runs itself are cancelled with it."""
@@ -138,6 +143,7 @@ class Sweeper:
             await self._guarded(self._send_verifications)
         if self._sends_details:
             await self._guarded(self._send_details)
+        await self._guarded(self._send_embeddings)
         if self._broker_is_away():
             self._stand_in.start()
             for lane in self._asides:
@@ -229,6 +235,17 @@ class Sweeper:
             wanting = await uow.verifications.wanting(limit=DETAILS)
         for _, conversation_id in wanting:
             if not self._noted(taken=await self._queue.send_verification(conversation_id)):
+                return
+
+    async def _send_embeddings(self) -> None:
+        """Hint at messages that are to have vectors, a few conversations at a time; whoever is done goes on."""
+        model = self._embedding_model()
+        if model is None:
+            return
+        async with self._uow(None) as uow:
+            wanting = await uow.embeddings.wanting(model, limit=DETAILS)
+        for _, conversation_id in wanting:
+            if not self._noted(taken=await self._queue.send_embedding(conversation_id)):
                 return
 
     async def _end_turns(self) -> None:

@@ -28,6 +28,7 @@ from app.core.text.token_counts import estimate_text, tokens_of, weigh
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.media import with_media
 from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
+from app.usecases.context.similarity import By, SimilarityService
 from app.usecases.history.appending import MessageDraft
 from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
 from app.usecases.shared.resolve import Resolved
@@ -62,8 +63,9 @@ class Looked:
 class ContextService:
     """Contexts and their sizes; never compacts."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, similarity: SimilarityService | None = None) -> None:
         self._shell = shell
+        self._similarity = similarity
 
     async def assemble(
         self,
@@ -167,8 +169,13 @@ class ContextService:
             return await self._put_together(tenant_id, material, budget)
         async with self._shell.uow(tenant_id) as uow:
             gathered = await gather(uow, material, asked, question, budget=budget)
+        by: By | None = None
+        if self._similarity is not None:
+            gathered, by = await self._similarity.compared(tenant_id, material.conversation.id, gathered)
         asking = await asyncio.to_thread(with_gathered, material, gathered)
-        return await asyncio.to_thread(_assembled, await self._with_originals(tenant_id, asking, budget), budget)
+        originals = await self._with_originals(tenant_id, asking, budget)
+        context = await asyncio.to_thread(_assembled, originals, budget)
+        return context if by is None else replace(context, recalled_by=by)
 
     async def _with_originals(self, tenant_id: UUID, material: Material, budget: int | None) -> Material:
         """With the messages of the segments that there is room for."""

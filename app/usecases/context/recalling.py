@@ -94,6 +94,8 @@ class Gathered:
     passages: tuple[Passage, ...]
     tags: Mapping[int, frozenset[str]] = field(default_factory=dict)
     """By ``seq``, words of the question that only the tags of a message's segment say."""
+    cosines: Mapping[int, float] = field(default_factory=dict)
+    """By ``seq``, how alike question and message are by their vectors."""
 
 
 def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
@@ -177,6 +179,7 @@ def with_gathered(material: Material, gathered: Gathered) -> Material:
         corpus=corpus,
         is_explicit=gathered.is_explicit,
         passages=gathered.passages,
+        cosines=gathered.cosines,
     )
     return replace(material, recall=recall)
 

@@ -52,6 +52,10 @@ class Outbox:
         """Hint in the background that a state of this conversation waits for its verifier."""
         self._start(self._send_verification(conversation_id))
 
+    def send_embedding(self, conversation_id: UUID) -> None:
+        """Hint in the background that messages of this conversation are to have vectors."""
+        self._start(self._send_embedding(conversation_id))
+
     async def drain(self) -> None:
         """Wait for what is under way; the sweeper sends the rest."""
         if self._tasks:
@@ -83,6 +87,10 @@ class Outbox:
     async def _send_verification(self, conversation_id: UUID) -> None:
         if not await self._queue.send_verification(conversation_id):
             log.info("verification.not_sent", conversation_id=str(conversation_id))
+
+    async def _send_embedding(self, conversation_id: UUID) -> None:
+        if not await self._queue.send_embedding(conversation_id):
+            log.info("embedding.not_sent", conversation_id=str(conversation_id))
 
     async def _send(self, compaction_id: UUID) -> None:
         request_id = structlog.contextvars.get_contextvars().get("request_id")

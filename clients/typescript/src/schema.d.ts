@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: e44282eea832677b20bb0345a59894627dcbb276b1724b173542b63b5f55e3be
+// sha256 of openapi.json: aedd70ed118c3ad55c7c8ed4d7b333092ffa456d7a2b69d7090acfdd14ad0db9
 
 export interface paths {
     "/conversations": {
@@ -1327,6 +1327,11 @@ export interface components {
              * @description Best first.
              */
             recalled: components["schemas"]["RecalledMessage"][];
+            /**
+             * Recalled By
+             * @description What recall went by; null where no embedding model is set, or nothing was looked for.
+             */
+            recalled_by: ("words" | "words_and_vectors") | null;
             gauge: components["schemas"]["Gauge"];
             /** Warnings */
             warnings: string[];
@@ -1445,7 +1450,7 @@ export interface components {
         };
         /**
          * CallStats
-         * @description Model calls of compactions and for segments' L1; the cost reckons cached tokens at their own price.
+         * @description Model calls of all kinds but chat; the cost reckons cached tokens at their own price.
          */
         CallStats: {
             /** Total */
@@ -3833,7 +3838,7 @@ export interface components {
         };
         /**
          * PromptStats
-         * @description Calls for summaries that were given the same prompt.
+         * @description Calls for summaries that were given the same prompt, and what came of them.
          */
         PromptStats: {
             /**
@@ -3850,6 +3855,38 @@ export interface components {
              * @description By the checks; calls that failed are neither accepted nor refused.
              */
             refused: number;
+            /**
+             * Asked Again
+             * @description Answers of which something was asked about once more.
+             */
+            asked_again: number;
+            /**
+             * Input Tokens
+             * @description Cached ones included.
+             */
+            input_tokens: number;
+            /** Output Tokens */
+            output_tokens: number;
+            /**
+             * Compactions
+             * @description Those that took effect, by the prompt of their last call.
+             */
+            compactions: number;
+            /**
+             * Repairs
+             * @description Changes of what they wrote, doubts apart.
+             */
+            repairs: number;
+            /**
+             * Doubts
+             * @description Given up without a proof, stated nowhere, or denied.
+             */
+            doubts: number;
+            /**
+             * Fidelity
+             * @description Mean share of folded exact values that stood in what was served.
+             */
+            fidelity: number | null;
         };
         /**
          * Provenance

@@ -1,0 +1,69 @@
+"""How alike a question and the messages are by their vectors, as one more feature of recall.
+
+Cosines of different models lie in different ranges; what counts is how far a message stands out of the others, so that
+one weight fits them all.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from operator import mul
+from typing import Final
+
+from app.core.model.embedding import unpacked
+from app.core.retrieval.corpus import Corpus
+
+FEATURE: Final = "alike"
+MOST_NUMBERS: Final = 1_000_000
+"""Numbers that are multiplied for one question: some hundredths of a second."""
+OUTSTANDING: Final = 4.0
+"""Standard deviations above the mean from which on a message cannot be any more alike."""
+FEWEST: Final = 3
+"""Vectors; among fewer nothing stands out."""
+
+
+def cosines(question: bytes, vectors: Mapping[int, bytes]) -> dict[int, float]:
+    """By ``seq`` the cosine of each vector with the question's; one of another length is left out."""
+    asked = unpacked(question)
+    return {
+        seq: math.fsum(map(mul, asked, unpacked(vector)))
+        for seq, vector in vectors.items()
+        if len(vector) == len(question)
+    }
+
+
+def alikeness(corpus: Corpus, found: Mapping[int, float]) -> list[float] | None:
+    """For each piece how far its message's cosine stands above the mean of all, 0–1; 0 for one without a vector.
+
+    ``None`` where there are too few to tell, or they are all the same.
+    """
+    known = [found[source.seq] for source in corpus.sources if source.seq in found]
+    if len(known) < FEWEST:
+        return None
+    mean, spread = statistics.fmean(known), statistics.pstdev(known)
+    if spread == 0:
+        return None
+    by_message = [_outstanding(found.get(source.seq), mean, spread) for source in corpus.sources]
+    return [by_message[piece.owner] for piece in corpus.pieces]
+
+
+def most_vectors(dimensions: int) -> int:
+    """How many vectors may be compared with a question's."""
+    return max(MOST_NUMBERS // max(dimensions, 1), FEWEST)
+
+
+def best_by_words(corpus: Corpus, values: Sequence[float], count: int) -> list[int]:
+    """The ``seq`` of so many messages, those for which most speaks without vectors."""
+    best: dict[int, float] = {}
+    for index, value in enumerate(values):
+        seq = corpus.source(index).seq
+        best[seq] = max(best.get(seq, -math.inf), value)
+    return sorted(best, key=lambda seq: (-best[seq], seq))[:count]
+
+
+def _outstanding(cosine: float | None, mean: float, spread: float) -> float:
+    if cosine is None:
+        return 0.0
+    return min(max((cosine - mean) / spread, 0.0), OUTSTANDING) / OUTSTANDING

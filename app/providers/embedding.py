@@ -1,0 +1,107 @@
+"""A provider's embedding model as an ``Embedder``: one call, never repeated in here, its answer checked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from openai import AsyncOpenAI
+from pydantic_ai.embeddings import EmbeddingModel, EmbeddingSettings, infer_embedding_model
+from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+from pydantic_ai.embeddings.result import EmbeddingResult
+from pydantic_ai.providers import Provider
+
+from app.core.model.conversation import Usage
+from app.core.model.embedding import Embedded, InputKind, packed
+from app.core.model.errors import ModelUnavailableError
+from app.core.text.token_counts import estimate_text
+from app.providers.circuit import Circuit
+from app.providers.failures import unavailable
+from app.providers.guarded import guarded
+
+BAD_VECTORS: Final = "bad_vectors"
+
+
+def model(kind: str, name: str, of: Provider[Any]) -> EmbeddingModel:
+    """The embedding model of that name, over the client of its provider."""
+    found = infer_embedding_model(f"{kind}:{name}", provider_factory=lambda _: of)
+    return _SingleAttempt(name, provider=of) if isinstance(found, OpenAIEmbeddingModel) else found
+
+
+class _SingleAttempt(OpenAIEmbeddingModel):
+    """OpenAI's client repeats what failed, twice, and an embedding call has no setting against it: services repeat."""
+
+    @property
+    def _client(self) -> AsyncOpenAI:
+        return super()._client.with_options(max_retries=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageEmbedder:
+    """``Embedder`` over a provider's model.
+
+    ``timeouts`` bound a whole call of each kind, in seconds. ``dimensions``, where set, is how many numbers the model
+    is asked for. While the circuit of a kind is open, nobody is asked.
+    """
+
+    model: EmbeddingModel
+    model_name: str
+    timeouts: Mapping[InputKind, float]
+    circuits: Mapping[InputKind, Circuit]
+    dimensions: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the model, with the dimensions that were chosen."""
+        return self.model_name if self.dimensions is None else f"{self.model_name}@{self.dimensions}"
+
+    @property
+    def metered(self) -> bool:
+        """A provider's call may always cost money."""
+        return True
+
+    async def embed(self, texts: Sequence[str], kind: InputKind) -> Embedded:
+        """A vector for each text. Raises ``ModelUnavailableError``."""
+        with guarded(self.circuits[kind]):
+            with _translated():
+                async with asyncio.timeout(self.timeouts[kind]):
+                    result = await self.model.embed(list(texts), input_type=kind, settings=self._settings())
+            vectors = await asyncio.to_thread(self._vectors, result, len(texts))
+            return Embedded(vectors=vectors, usage=await asyncio.to_thread(_usage, result, texts))
+
+    def _settings(self) -> EmbeddingSettings | None:
+        return None if self.dimensions is None else EmbeddingSettings(dimensions=self.dimensions)
+
+    def _vectors(self, result: EmbeddingResult, count: int) -> tuple[bytes, ...]:
+        numbers = list(result.embeddings)
+        wanted = {self.dimensions} if self.dimensions else {len(one) for one in numbers}
+        found = [vector for one in numbers if (vector := packed(one)) is not None]
+        if len(found) != count or len(wanted) != 1 or not wanted.issuperset(map(len, numbers)):
+            raise ModelUnavailableError(BAD_VECTORS, retryable=True)
+        return tuple(found)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, callers see our words
+        raise unavailable(error) from None
+
+
+def _usage(result: EmbeddingResult, texts: Sequence[str]) -> Usage:
+    """What was read, estimated where a provider does not say; and what it cost, where the price is known."""
+    tokens = result.usage.input_tokens
+    if not tokens:
+        tokens = result.usage.input_tokens = sum(map(estimate_text, texts))
+    return Usage(input_tokens=tokens, cost_usd=_cost(result))
+
+
+def _cost(result: EmbeddingResult) -> float | None:
+    try:
+        return float(result.cost().total_price)
+    except Exception:  # noqa: BLE001 - a price that cannot be told must never fail a call
+        return None

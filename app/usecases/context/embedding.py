@@ -1,0 +1,302 @@
+"""Vectors of covered messages, made in the background: a short claim, one call, one commit under the lock.
+
+Nothing waits for them: a message without a vector is recalled by its words. What the model is given is redacted, as
+everything that is made of messages. A text that the model refuses alone is passed over for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Literal
+from uuid import UUID
+
+import structlog
+
+from app.core.model.conversation import Message, Usage
+from app.core.model.embedding import MessageVector, embeddable, hash_of
+from app.core.model.errors import (
+    DependencyUnavailableError,
+    InvalidInputError,
+    ModelUnavailableError,
+    NotFoundError,
+)
+from app.core.model.overlap import message_text
+from app.core.model.records import Attempt, DetailCall
+from app.core.model.redaction import redact_messages
+from app.storage.repositories.sizes import READ_BYTES
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.compaction.attempts import NOT_ASKED
+from app.usecases.compaction.spending import SpendGuard
+from app.usecases.ports import Embedder
+from app.usecases.shared.shell import Shell
+
+BATCH: Final = 64
+"""Messages of one call."""
+CLAIM: Final = timedelta(seconds=120)
+"""Longer than a call takes."""
+BACK_OFF: Final = timedelta(minutes=1)
+LONG_BACK_OFF: Final = timedelta(minutes=10)
+"""After what another try will hardly mend: a wrong key, an unknown model, answers that are none."""
+_MILLISECONDS: Final = 1_000
+_OF_THE_TEXT: Final = frozenset({"bad_request", "context_too_long", "bad_vectors"})
+"""Refusals that one text may be the reason of."""
+
+Outcome = Literal["made", "failed", "stale", "not_now", "not_wanted"]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    """What the model is to be given of a message."""
+
+    seq: int
+    text: str
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claim:
+    """The right to give a stretch of a conversation vectors."""
+
+    conversation_id: UUID
+    embedder: Embedder
+    through: int
+    """The last message before it."""
+    to_seq: int
+    messages: tuple[Message, ...]
+    texts: tuple[_Text, ...]
+    known: Mapping[bytes, bytes]
+    """Vectors of the same texts of other messages."""
+
+    @property
+    def missing(self) -> list[_Text]:
+        """What the model has to be asked for, each text once."""
+        return list({one.sha256: one for one in self.texts if one.sha256 not in self.known}.values())
+
+
+@dataclass(slots=True, kw_only=True)
+class _Answer:
+    vectors: dict[bytes, bytes] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    error: ModelUnavailableError | None = None
+    """Why there is no answer to be stored."""
+
+
+class EmbeddingService:
+    """Has vectors made.
+
+    Args:
+        shell: The ports.
+        spending: Calls are made only while it has room, and count against it.
+    """
+
+    def __init__(self, shell: Shell, spending: SpendGuard) -> None:
+        self._shell = shell
+        self._spending = spending
+
+    async def work(self, conversation_id: UUID | None = None) -> Outcome:
+        """Have vectors made of some messages of that conversation, or of any, and hint at what more is wanted.
+
+        With the database away nothing happens: the sweeper asks again.
+        """
+        embedder = embedder_of(self._shell)
+        if embedder is None:
+            return "not_wanted"
+        try:
+            async with self._shell.uow(None) as uow:
+                found = await uow.embeddings.wanting(embedder.name, limit=2, conversation_id=conversation_id)
+            if not found:
+                return "not_wanted"
+            outcome = await self._run(*found[0], embedder)
+        except DependencyUnavailableError as error:
+            log.warning("embedding.not_now", reason=error.stable_code)
+            return "not_now"
+        if outcome in {"made", "stale"}:
+            self._shell.outbox.send_embedding(found[0][1])
+        elif len(found) > 1:
+            self._shell.outbox.send_embedding(found[1][1])
+        return outcome
+
+    async def _run(self, tenant_id: UUID, conversation_id: UUID, embedder: Embedder) -> Outcome:
+        claim = await self._claimed(tenant_id, conversation_id, embedder)
+        if not isinstance(claim, _Claim):
+            return claim
+        answer = await self._asked(claim)
+        try:
+            outcome = await self._stored(tenant_id, claim, answer)
+        except NotFoundError:  # the conversation was deleted meanwhile
+            return "not_wanted"
+        reason = answer.error.reason if answer.error else None
+        told = {"from_seq": claim.through + 1, "to_seq": claim.to_seq, "vectors": len(answer.vectors)}
+        log.info("embedding.done", conversation_id=str(conversation_id), outcome=outcome, reason=reason, **told)
+        return outcome
+
+    # --- the claim
+
+    async def _claimed(self, tenant_id: UUID, conversation_id: UUID, embedder: Embedder) -> _Claim | Outcome:
+        async with self._shell.uow(tenant_id) as uow:
+            claimed = await uow.embeddings.claim(conversation_id, embedder.name, pause=CLAIM)
+            if claimed is None:
+                return "not_wanted"
+            through, boundary = claimed
+            wait = await self._spending.wait_for(uow, "embedding", spares=True) if embedder.metered else None
+            if wait is not None:
+                await uow.embeddings.settle(conversation_id, embedder.name, through=through, pause=wait)
+            await uow.commit()
+            if wait is not None:
+                return "not_now"
+            to_seq, messages = await _next_messages(uow, conversation_id, through, boundary)
+        texts = await asyncio.to_thread(_texts, messages, through)
+        async with self._shell.uow(tenant_id) as uow:
+            known = await uow.embeddings.known(embedder.name, {one.sha256 for one in texts}) if texts else {}
+        return _Claim(
+            conversation_id=conversation_id,
+            embedder=embedder,
+            through=through,
+            to_seq=to_seq,
+            messages=tuple(messages),
+            texts=texts,
+            known=known,
+        )
+
+    # --- the call
+
+    async def _asked(self, claim: _Claim) -> _Answer:
+        answer, missing = _Answer(), claim.missing
+        if not missing:
+            return answer
+        await self._ask(claim.embedder, missing, answer)
+        error = answer.error
+        if error is not None and error.reason in _OF_THE_TEXT and len(missing) > 1:
+            for one in missing:
+                await self._ask(claim.embedder, [one], answer)
+                if answer.error is not None and answer.error.reason not in _OF_THE_TEXT:
+                    return answer
+            if answer.vectors:
+                answer.error = None  # the others were refused for what they say
+        return answer
+
+    async def _ask(self, embedder: Embedder, texts: Sequence[_Text], answer: _Answer) -> None:
+        started = self._shell.clock.monotonic()
+        answer.error, usage = None, Usage()
+        try:
+            given = await embedder.embed([one.text for one in texts], "document")
+        except ModelUnavailableError as error:
+            answer.error = error
+        else:
+            usage = given.usage
+            answer.vectors.update(zip((one.sha256 for one in texts), given.vectors, strict=True))
+        took = self._shell.clock.monotonic() - started
+        answer.attempts.append(attempt_of(embedder, answer.error, usage, took))
+
+    # --- what came of it
+
+    async def _stored(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
+        shell, conversation_id, model = self._shell, claim.conversation_id, claim.embedder.name
+        vectors = {**claim.known, **answer.vectors}
+        async with shell.uow(tenant_id) as uow:
+            await uow.conversations.lock(conversation_id)
+            for attempt in answer.attempts:
+                await uow.detail_calls.begin(call_of(shell, conversation_id, attempt))
+            if answer.error is not None:
+                pause = _pause(answer.error)
+                await uow.embeddings.settle(conversation_id, model, through=claim.through, pause=pause)
+                await uow.commit()
+                return "failed"
+            same = await _unchanged(uow, claim)
+            await uow.embeddings.put(
+                [
+                    MessageVector(
+                        conversation_id=conversation_id,
+                        seq=one.seq,
+                        model=model,
+                        sha256=one.sha256,
+                        vector=vectors[one.sha256],
+                    )
+                    for one in claim.texts
+                    if one.seq in same and one.sha256 in vectors
+                ]
+            )
+            is_whole = all(message.seq in same for message in claim.messages)
+            through = claim.to_seq if is_whole else claim.through
+            await uow.embeddings.settle(conversation_id, model, through=through)
+            await uow.commit()
+        return "made" if is_whole else "stale"
+
+
+def embedder_of(shell: Shell) -> Embedder | None:
+    """The configured embedding model; ``None`` where there is none, or it cannot be built."""
+    try:
+        return shell.models.embedder()
+    except InvalidInputError as error:
+        log.warning("embedding.model_unavailable", detail=error.detail)
+        return None
+
+
+def call_of(shell: Shell, conversation_id: UUID, attempt: Attempt) -> DetailCall:
+    """The record of a call that is over."""
+    now = shell.clock.now()
+    return DetailCall(
+        id=shell.new_id(), conversation_id=conversation_id, called_at=now, attempt=attempt, purpose="embedding"
+    )
+
+
+def attempt_of(embedder: Embedder, error: ModelUnavailableError | None, usage: Usage, seconds: float) -> Attempt:
+    """How a call went."""
+    reason = error.reason if error else None
+    return Attempt(
+        model=embedder.name,
+        outcome="error" if error else "accepted",
+        reason=reason,
+        duration_ms=round(seconds * _MILLISECONDS),
+        usage=usage,
+        metered=embedder.metered and reason != NOT_ASKED,
+    )
+
+
+async def _next_messages(
+    uow: UnitOfWork, conversation_id: UUID, through: int, boundary: int
+) -> tuple[int, list[Message]]:
+    """The next messages, and the one before them, which may name the secret that the first one gives.
+
+    Fewer where they are large, and one in any case.
+    """
+    count = BATCH
+    while True:
+        first, last = through + 1, min(through + count, boundary)
+        most = READ_BYTES if count > 1 else None
+        found = await uow.messages.between(conversation_id, max(first - 1, 1), last, max_bytes=most)
+        everything = await uow.messages.between(conversation_id, first, first) if most else []
+        if not everything or any(message.seq == first for message in found):
+            return last, found
+        count //= 2
+
+
+def _texts(messages: Sequence[Message], through: int) -> tuple[_Text, ...]:
+    """What the model is given of each message behind ``through`` that says something; CPU work."""
+    told = ((message.seq, embeddable(message_text(message))) for message in redact_messages(messages))
+    return tuple(_Text(seq=seq, text=text, sha256=hash_of(text)) for seq, text in told if seq > through and text)
+
+
+async def _unchanged(uow: UnitOfWork, claim: _Claim) -> frozenset[int]:
+    """Those of the messages that still say what they said; the conversation is locked."""
+    if not claim.messages:
+        return frozenset()
+    first, last = claim.messages[0].seq, claim.messages[-1].seq
+    now = {message.seq: message for message in await uow.messages.between(claim.conversation_id, first, last)}
+    return frozenset(
+        before.seq
+        for before in claim.messages
+        if (after := now.get(before.seq)) is not None
+        and (after.status, after.content, after.parts) == (before.status, before.content, before.parts)
+    )
+
+
+def _pause(error: ModelUnavailableError) -> timedelta:
+    if not error.retryable or error.reason in _OF_THE_TEXT:
+        return LONG_BACK_OFF
+    return max(BACK_OFF, timedelta(seconds=min(error.retry_after or 0, LONG_BACK_OFF.total_seconds())))

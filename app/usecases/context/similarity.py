@@ -1,0 +1,128 @@
+"""How alike a question and the messages are that recall looks at: by vectors, where there are some in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, Literal
+from uuid import UUID
+
+import structlog
+
+from app.core.model.conversation import Usage
+from app.core.model.embedding import embeddable, hash_of
+from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
+from app.core.model.redaction import redact
+from app.core.retrieval.choose import Ranking
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.naming import asked_of
+from app.core.retrieval.similarity import cosines, most_vectors
+from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
+from app.usecases.context.embedding import attempt_of, call_of, embedder_of
+from app.usecases.context.recalling import Gathered
+from app.usecases.ports import Embedder
+from app.usecases.shared.shell import Shell
+
+By = Literal["words", "words_and_vectors"]
+"""What recall went by."""
+BY_WORDS: Final[By] = "words"
+BY_BOTH: Final[By] = "words_and_vectors"
+
+QUESTIONS: Final = 256
+"""Vectors of questions that a process keeps, the newest: between the calls of an answer the same is asked again."""
+
+log = structlog.get_logger(__name__)
+
+
+class SimilarityService:
+    """Compares questions with messages; never fails, and never makes a recall wait longer than the model may take.
+
+    Args:
+        shell: The ports.
+        spending: A question costs a call: without room for it words alone decide.
+    """
+
+    def __init__(self, shell: Shell, spending: SpendGuard) -> None:
+        self._shell = shell
+        self._spending = spending
+        self._kept: dict[tuple[UUID, str, bytes], bytes] = {}
+        """By tenant, model and hash of the question."""
+
+    async def compared(self, tenant_id: UUID, conversation_id: UUID, gathered: Gathered) -> tuple[Gathered, By | None]:
+        """What was gathered, with the cosines of the messages that have a vector; and what recall goes by.
+
+        ``None`` where no embedding model is set, or nothing is looked for.
+        """
+        embedder = embedder_of(self._shell)
+        if embedder is None or not gathered.question or gathered.narrowed is None:
+            return gathered, None
+        try:
+            vectors = await self._vectors(tenant_id, conversation_id, gathered, embedder)
+            asked = await self._question(tenant_id, conversation_id, gathered.question, embedder) if vectors else None
+        except DependencyUnavailableError as error:
+            log.warning("recall.by_words", reason=error.stable_code)
+            return gathered, BY_WORDS
+        if asked is None:
+            return gathered, BY_WORDS
+        found = await asyncio.to_thread(cosines, asked, vectors)
+        return (replace(gathered, cosines=found), BY_BOTH) if found else (gathered, BY_WORDS)
+
+    async def _vectors(
+        self, tenant_id: UUID, conversation_id: UUID, gathered: Gathered, embedder: Embedder
+    ) -> dict[int, bytes]:
+        """Of the messages that are looked at; where they are too many, of those that words find best."""
+        async with self._shell.uow(tenant_id) as uow:
+            dimensions = await uow.embeddings.dimensions(conversation_id, embedder.name)
+        if not dimensions:
+            return {}
+        seqs: Collection[int] = [source.seq for source in gathered.narrowed.sources] if gathered.narrowed else []
+        if len(seqs) > (most := most_vectors(dimensions)):
+            seqs = await asyncio.to_thread(_best, gathered, most)
+        async with self._shell.uow(tenant_id) as uow:
+            return await uow.embeddings.of(conversation_id, seqs, embedder.name)
+
+    async def _question(
+        self, tenant_id: UUID, conversation_id: UUID, question: str, embedder: Embedder
+    ) -> bytes | None:
+        text = await asyncio.to_thread(lambda: embeddable(redact(question)))
+        if not text:
+            return None
+        key = (tenant_id, embedder.name, hash_of(text))
+        if (kept := self._kept.get(key)) is not None:
+            return kept
+        async with self._shell.uow(tenant_id) as uow:
+            if embedder.metered and await self._spending.wait_for(uow, "embedding") is not None:
+                log.info("recall.by_words", reason=SPEND_LIMIT)
+                return None
+        started = self._shell.clock.monotonic()
+        failure: ModelUnavailableError | None = None
+        usage, vectors = Usage(), tuple[bytes, ...]()
+        try:
+            given = await embedder.embed([text], "query")
+            usage, vectors = given.usage, given.vectors
+        except ModelUnavailableError as error:
+            log.info("recall.by_words", reason=error.reason)
+            failure = error
+        attempt = attempt_of(embedder, failure, usage, self._shell.clock.monotonic() - started)
+        with suppress(DependencyUnavailableError, NotFoundError):  # a measure: a recall goes on without it
+            async with self._shell.uow(tenant_id) as uow:
+                await uow.detail_calls.begin(call_of(self._shell, conversation_id, attempt))
+                await uow.commit()
+        return self._keep(key, vectors[0]) if vectors else None
+
+    def _keep(self, key: tuple[UUID, str, bytes], vector: bytes) -> bytes:
+        if len(self._kept) >= QUESTIONS:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = vector
+        return vector
+
+
+def _best(gathered: Gathered, count: int) -> Sequence[int]:
+    """CPU work."""
+    found = gathered.narrowed
+    if found is None:
+        return ()
+    corpus = Corpus(found.sources, documents=found.documents, total=found.total, tags=gathered.tags)
+    return Ranking(corpus, asked_of(gathered.question, corpus)).best(count)

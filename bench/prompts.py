@@ -1,0 +1,136 @@
+"""Comparing two versions of the summarizer's prompt over the corpora.
+
+``python -m bench.prompts OLD NEW`` measures in pairs what was answered under each version: in ``bench/trust`` (the open
+half) and in what ``--live`` left in ``.data/bench``. With ``--live`` the configured model answers first, the same cases
+under each version; the cost is told before, and asked about unless ``YES=1``. A version without recorded answers is
+named, and nothing is said of it but what its prompts weigh. Versions are files of ``bench/prompt_versions``; the one of
+the present code is another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+from app.core.model.model_io import Proposal
+from app.core.summarizer.prompts import PromptWords, render_summary
+from app.core.text.token_counts import estimate_text
+from app.providers.guarded import GuardedSummarizer
+from app.providers.language import LanguageSummarizer
+from app.usecases.ports import Summarizer
+from bench.prompt_measures import NAMES, Difference, compared, measured
+from bench.prompt_words import PromptVersionError, corpus, known_versions, record, recorded, words_of
+from bench.report import FOLDER, print_table, write_json
+from bench.spending import NOT_RUN, NoModelError, agreed, base_url_of, live_settings, price_of, registry_of
+from bench.trust.live import answers, planned_for, spread
+from bench.trust.rounds import Case
+
+NOTHING: Final = 1
+"""Exit status: no case was answered under both."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare; the command's exit status: 1 where nothing could be compared."""
+    parser = argparse.ArgumentParser(prog="python -m bench.prompts", description=__doc__)
+    parser.add_argument("old", help=f"one of {', '.join(known_versions())}")
+    parser.add_argument("new", help="another one")
+    parser.add_argument("--live", action="store_true", help="ask the configured model first")
+    parser.add_argument("--limit", type=int, help="of --live: how many cases")
+    parser.add_argument("--answers", type=Path, default=FOLDER, help="where answers of live models stand")
+    asked = parser.parse_args(arguments)
+    try:
+        words = {version: words_of(version) for version in (asked.old, asked.new)}
+    except PromptVersionError as error:
+        print(error, file=sys.stderr)
+        return NOT_RUN
+    cases = corpus()
+    if asked.live and (status := live(words, spread(cases, asked.limit), asked.answers)):
+        return status
+    return report(words, cases, asked.answers)
+
+
+def report(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path) -> int:
+    """Print what was found, and what could not be: 1 where nothing could be compared."""
+    found = {version: recorded(version, cases, folder) for version in words}
+    for version, rules in words.items():
+        weights = [estimate_text(render_summary(case.request, rules).system) for case in cases]
+        count = len(found[version])
+        told = f"{count} of {len(cases)} cases have an answer" if count else "NO ANSWERS ARE RECORDED UNDER IT"
+        print(f"{version}: {told}; its rules weigh {fmean(weights):.0f} tokens on average.")
+    old, new = (
+        {name: measured(case, words[version]) for name, case in answered.items()} for version, answered in found.items()
+    )
+    differences = compared(old, new)
+    if not differences:
+        print("\nNothing can be compared: no case was answered under both. Record answers with --live.")
+        return NOTHING
+    print(f"\n{differences[0].pairs} pairs; less is better; the change with its 95 % interval:\n")
+    print_table(["measure", *words, "change", "verdict"], [_row(one) for one in differences])
+    shown = [asdict(one) | {"verdict": one.verdict} for one in differences]
+    write_json("prompts", {"versions": list(words), "differences": shown})
+    return 0
+
+
+def live(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path) -> int:
+    """Have the configured model answer under each version; 0 where it did."""
+    try:
+        settings = live_settings()
+    except NoModelError as error:
+        print(error, file=sys.stderr)
+        return NOT_RUN
+    model = settings.resolved_compaction_model
+    one = planned_for(cases)
+    planned = replace(
+        one,
+        calls=len(words) * one.calls,
+        input_tokens=len(words) * one.input_tokens,
+        output_tokens=len(words) * max(one.output_tokens, sum(case.request.target_tokens for case in cases)),
+    )
+    if not agreed(model, planned, price_of(model, base_url_of(model, settings), planned)):
+        return NOT_RUN
+    registry = registry_of(model, settings)
+
+    async def ask() -> None:
+        try:
+            await registry.prepare()
+            for version, rules in words.items():
+                await record_answers(version, with_words(registry.summarizer(), rules), cases, folder)
+        finally:
+            await registry.close()
+
+    asyncio.run(ask())
+    return 0
+
+
+async def record_answers(version: str, summarizer: Summarizer, cases: Sequence[Case], folder: Path) -> None:
+    """Ask, and keep what was answered in full."""
+    given = await answers(summarizer, cases)
+    whole = {
+        case.id: one.text
+        for case, one in zip(cases, given, strict=True)
+        if isinstance(one, Proposal) and one.finish == "stop"
+    }
+    path = record(version, whole, folder)
+    print(f"{version}: {len(whole)} of {len(cases)} answered; they stand in {path}.")
+
+
+def with_words(summarizer: Summarizer, words: PromptWords) -> Summarizer:
+    """The summarizer, told these rules. Raises ``TypeError`` for one that is told none."""
+    if isinstance(summarizer, GuardedSummarizer) and isinstance(summarizer.inner, LanguageSummarizer):
+        return replace(summarizer, inner=replace(summarizer.inner, words=words))
+    raise TypeError("only a language model is told rules")
+
+
+def _row(one: Difference) -> list[str]:
+    interval = f"{one.change:+.3g} ({one.low:+.3g} to {one.high:+.3g})"
+    return [NAMES[one.name], f"{one.old:.3g}", f"{one.new:.3g}", interval, one.verdict]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
