@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: e1e4a4f1b523713cfe100b5a6f2a3ae25c93d3a11abffbcaedb53f3ee5571410
+// sha256 of openapi.json: 408ad40505b9dab00850f53effa68a1378e9abdddf04d40ce29a8de2e360503e
 
 export interface paths {
     "/conversations": {
@@ -1173,6 +1173,30 @@ export interface components {
              * @description Of their current segments.
              */
             levels: components["schemas"]["LevelStats"][];
+        };
+        /**
+         * AdaptiveThresholds
+         * @description Thresholds that follow the conversation, as shares of the budget, and what they follow from.
+         */
+        AdaptiveThresholds: {
+            /** Background */
+            background: number;
+            /** Target */
+            target: number;
+            /**
+             * Own Background
+             * @description The policy's own number.
+             */
+            own_background: number;
+            /** Own Target */
+            own_target: number;
+            /** @description Null while too few turns are there: the policy's own numbers hold. */
+            pace: components["schemas"]["Pace"] | null;
+            /**
+             * Explanation
+             * @description Why they are where they are, in the conversation's language.
+             */
+            explanation: string;
         };
         /**
          * AllowedTools
@@ -3016,6 +3040,13 @@ export interface components {
              * @description Active anchors for which the block has no room.
              */
             anchors_behind_marker: number;
+            /**
+             * Target
+             * @description What a compaction folds down to, in tokens.
+             */
+            target: number;
+            /** @description What the thresholds follow from; null where they are the policy's own. */
+            adaptive: components["schemas"]["AdaptiveThresholds"] | null;
         };
         /**
          * GivenAudio
@@ -3723,6 +3754,39 @@ export interface components {
              * @description Stable; clients branch on it.
              */
             code: string | null;
+        };
+        /**
+         * Pace
+         * @description How a conversation went in its newest turns.
+         */
+        Pace: {
+            /** Turns */
+            turns: number;
+            /**
+             * Turn Tokens
+             * @description What a turn added on average.
+             */
+            turn_tokens: number;
+            /**
+             * Largest Turn
+             * @description What the largest of them added, in tokens.
+             */
+            largest_turn: number;
+            /**
+             * Turn Seconds
+             * @description From turn to turn when it was brisk.
+             */
+            turn_seconds: number | null;
+            /**
+             * Compaction Seconds
+             * @description The longest of the newest compactions.
+             */
+            compaction_seconds: number | null;
+            /**
+             * Cached Share
+             * @description Of the tokens sent, the share that came from the provider's cache.
+             */
+            cached_share: number;
         };
         /**
          * PassageInput
