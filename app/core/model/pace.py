@@ -82,13 +82,15 @@ def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: floa
 
 
 def _turns(steps: Sequence[Step]) -> list[list[Step]]:
-    """Each from a user's message to the one before the next; what stands before the first is part of none."""
+    """Each from a user's message, or several in a row, to the one before the next; what stands before is in none."""
     turns: list[list[Step]] = []
+    before = None
     for step in steps:
         if step.is_command:
             continue
-        if step.role == "user":
+        if step.role == "user" and before != "user":
             turns.append([step])
         elif turns:
             turns[-1].append(step)
+        before = step.role
     return turns

@@ -21,7 +21,7 @@ Why = Literal["measuring", "adapted"]
 
 TURNS_APART: Final = 3
 """So many turns should lie between two compactions at least, whatever a provider caches: each is a model call."""
-TURNS_APART_CACHED: Final = 12
+TURNS_APART_CACHED: Final = 48
 """And so many where everything comes from the cache."""
 BELOW_SYNC: Final = Fraction(5, 100)
 """Default room between the latest background trigger and the trigger inside a turn, as a share of the budget."""
