@@ -1,7 +1,8 @@
 """A recorded talk played against the clock: compactions take time, and a provider's cache forgets.
 
 The decisions are the service's own (triggers, planner, pace, adaptive thresholds); what a summary says plays no part: a
-state weighs what it is planned to, and anchors what is found in the folded messages, up to their room.
+state weighs what it is planned to, anchors what is found in the folded messages, up to their room, and digests their
+usual part of the block.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Final
 
 from app.core.model.conversation import Outline, Quiet
 from app.core.model.gauge import Breakdown
 from app.core.model.pace import COMPACTIONS, Pace, Step, pace_of
 from app.core.model.policies.adaptive import adapt, in_force
+from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger, budgets_of, evaluate, quiet_after
 from app.core.model.policies.presets import resolve
 from app.core.planning.compaction import NothingToFold, plan_compaction
@@ -30,6 +33,8 @@ CACHED_PRICE: Final = 0.25
 """Of a cached token against one that is read anew: Session State Compression reckons with 75 % saved."""
 OUTPUT_PRICE: Final = 4
 """Of a token that is written against one that is read."""
+DIGEST_PART: Final = Fraction(15, 100)
+"""Of the block, what digests are at most, unless they hold exact values that stand nowhere else."""
 REPLY_SECONDS: Final = 4.0
 """From a request to its answer."""
 _SPREAD: Final = 0.6
@@ -113,6 +118,8 @@ class Play:
     steps: list[Step] = field(default_factory=list)
     boundary: int = 0
     anchors: int = 0
+    digests: int = 0
+    digest_part: Fraction = DIGEST_PART
     state: int = 0
     version: int = 0
     pace: Pace | None = None
@@ -126,7 +133,7 @@ class Play:
     @classmethod
     def of(cls, talk: Recorded, rhythm: Rhythm, window: int, seed: int, **overrides: object) -> Play:
         """A play under the default preset in a window of this many tokens."""
-        policy = resolve("semantic", {"context_window": window, "protect": [], "digest_share": 0.0, **overrides})
+        policy = resolve("semantic", {"context_window": window, "protect": [], **overrides})
         return cls(talk=talk, rhythm=rhythm, policy=policy, budgets=budgets_of(policy, window), seed=seed)
 
     def whole(self) -> Played:
@@ -228,6 +235,9 @@ class Play:
         found = sum(item.anchor_tokens for item in self.said[self.boundary : running.through])
         self.anchors = min(self.anchors + found, budgets.anchor_tokens or 0)
         self.boundary, self.state, self.running = running.through, budgets.state_tokens, None
+        beside = self.state + self.anchors
+        most = math.floor(self.digest_part / (1 - self.digest_part) * beside)
+        self.digests = min(most, digest_room(budgets, beside=beside))
         self.version += 1
         self.took.append(running.seconds)
         self.played.compactions += 1
@@ -256,6 +266,7 @@ class Play:
             system=self.talk.system_tokens,
             state=self.state,
             anchors=self.anchors,
+            digests=self.digests,
             tail=sum(item.token_count for item in self.said[self.boundary :]),
         )
 

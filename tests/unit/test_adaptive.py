@@ -208,9 +208,11 @@ def test_a_pace_takes_some_turns() -> None:
         (
             "en",
             replace(CALM, cached_share=0.9),
-            "Compactions begin at 79 % of the budget (the policy says 70 %) and fold down to 40 % (60 %): a turn"
-            " adds about 100 tokens, a compaction takes up to 4 s, and 90 % of what is sent comes from the provider's"
-            " cache.",
+            (
+                "Compactions begin at 79 % of the budget (the policy says 70 %) and fold down to 40 % (60 %): a turn"
+                " adds about 100 tokens, a compaction takes up to 4 s, and 90 % of what is sent comes from the"
+                " provider's cache."
+            ),
         ),
         ("en", None, "Too few turns yet to follow: compactions begin at 70 % of the budget and fold down to 60 %"),
         ("ru", replace(CALM, compaction_seconds=None), "длительность сжатий ещё не измерена"),
