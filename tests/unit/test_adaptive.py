@@ -17,6 +17,7 @@ from app.core.model.policies.adaptive import Adapted, adapt, adaptive_errors, in
 from app.core.model.policies.operator import operator_numbers
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
 from app.core.model.policies.presets import resolve
+from app.core.model.wording import trigger_label
 from app.core.text.localization.catalogue import CATALOGUES
 
 WINDOW: Final = 10_000
@@ -122,6 +123,13 @@ def test_every_preset_that_can_follow_may(preset: str) -> None:
 def test_bounds_that_an_operator_s_new_numbers_contradict_let_the_policy_s_own_hold() -> None:
     found = adapted(replace(CALM, turn_tokens=1_000), adaptive_bounds={"target_max": 0.66})
     assert (found.background, found.target, found.pace) == (0.70, 0.60, None)
+
+
+def test_no_notice_names_a_threshold_that_moves() -> None:
+    say = CATALOGUES["en"]
+    assert "70" in trigger_label(say, "background", resolve("semantic", {})), "control"
+    assert "70" not in trigger_label(say, "background", under()[0])
+    assert "85" in trigger_label(say, "sync", under()[0])
 
 
 def test_an_operator_can_switch_it_on_for_a_preset() -> None:
