@@ -144,7 +144,7 @@ def _recorded(name: str, kind: str, system: int, messages: Sequence[Message]) ->
 
 def cells_of(found: Sequence[Recorded], seeds: Sequence[int], *, window: int = WINDOW) -> list[Cell]:
     """Every kind of talk under every rhythm and policy."""
-    made = []
+    made: list[Cell] = []
     for kind in dict.fromkeys(talk.kind for talk in found):
         some = [talk for talk in found if talk.kind == kind]
         for answered, gap in GAPS.items():

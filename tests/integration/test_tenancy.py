@@ -544,6 +544,7 @@ FINDS_NOTHING = {
     "compactions.takeable",
     "compactions.expired",
     "compactions.unsent",
+    "compactions.seconds",
     "turns.expired",
     "turns.fail_expired",
     "turns.before",

@@ -158,7 +158,7 @@ def test_they_never_leave_their_bounds(pace: Pace, preset: str, floor: int) -> N
 
 @given(paces, st.data())
 def test_each_cause_moves_them_one_way(pace: Pace, data: st.DataObject) -> None:
-    more = {
+    more: dict[str, Any] = {
         "turn_tokens": pace.turn_tokens + data.draw(st.integers(0, 5_000)),
         "largest_turn": pace.largest_turn + data.draw(st.integers(0, 5_000)),
         "compaction_seconds": None
