@@ -41,6 +41,8 @@ def show_context(screen: Screen, context: Context) -> None:
     for warning in context.warnings:
         screen.line((f"{say.text('cli.warning')}: ", "yellow"), warning_words(warning, say))
     show_gauge(screen, context.gauge)
+    if context.gauge.adaptive is not None:
+        screen.line((context.gauge.adaptive.explanation, DIM))
 
 
 def show_messages(screen: Screen, context: Context) -> None:

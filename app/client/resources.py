@@ -45,6 +45,28 @@ class Breakdown(Resource):
     pending: int
 
 
+class Pace(Resource):
+    """How a conversation went in its newest turns."""
+
+    turns: int
+    turn_tokens: int
+    largest_turn: int
+    turn_seconds: float | None
+    compaction_seconds: float | None
+    cached_share: float
+
+
+class AdaptiveThresholds(Resource):
+    """Thresholds that follow a conversation, as shares of the budget, and what they follow from."""
+
+    background: float
+    target: float
+    own_background: float
+    own_target: float
+    pace: Pace | None
+    explanation: str
+
+
 class Gauge(Resource):
     """How full a context is; ``utilization`` is tokens ÷ budget."""
 
@@ -57,6 +79,8 @@ class Gauge(Resource):
     sync_at: int | None
     tokens_until_compaction: int | None
     breakdown: Breakdown
+    target: int | None = None
+    adaptive: AdaptiveThresholds | None = None
 
 
 class ConversationSummary(Resource):

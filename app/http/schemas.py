@@ -56,6 +56,28 @@ class Breakdown(Output):
     pending: int
 
 
+class Pace(Output):
+    """How a conversation went in its newest turns."""
+
+    turns: int
+    turn_tokens: int = Field(description="What a turn added on average.")
+    largest_turn: int = Field(description="What the largest of them added, in tokens.")
+    turn_seconds: float | None = Field(description="From turn to turn when it was brisk.")
+    compaction_seconds: float | None = Field(description="The longest of the newest compactions.")
+    cached_share: float = Field(description="Of the tokens sent, the share that came from the provider's cache.")
+
+
+class AdaptiveThresholds(Output):
+    """Thresholds that follow the conversation, as shares of the budget, and what they follow from."""
+
+    background: float
+    target: float
+    own_background: float = Field(description="The policy's own number.")
+    own_target: float
+    pace: Pace | None = Field(description="Null while too few turns are there: the policy's own numbers hold.")
+    explanation: str = Field(description="Why they are where they are, in the conversation's language.")
+
+
 class Gauge(Output):
     """How full a context is, in tokens; ``utilization`` is tokens ÷ budget."""
 
@@ -69,6 +91,10 @@ class Gauge(Output):
     tokens_until_compaction: int | None
     breakdown: Breakdown
     anchors_behind_marker: int = Field(description="Active anchors for which the block has no room.")
+    target: int = Field(description="What a compaction folds down to, in tokens.")
+    adaptive: AdaptiveThresholds | None = Field(
+        description="What the thresholds follow from; null where they are the policy's own."
+    )
 
 
 class ConversationSummary(Output):

@@ -187,6 +187,8 @@ class ConversationRow(TenantScoped, table=True):
     quiet_until: datetime | None = Field(sa_type=MOMENT)
     quiet_reason: str | None
     failure_count: int
+    pace: dict[str, Any] | None = Field(sa_type=JSON)
+    """How it went of late, in numbers; for adaptive thresholds."""
     live_model: str | None
     live_response_id: str | None
     live_through_seq: int | None = Field(sa_type=BIG)

@@ -5,6 +5,7 @@ The worker is a process of its own here: what is claimed is run, and its end is 
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import pytest
@@ -130,3 +131,34 @@ def test_a_floor_shows_its_breakdown_when_it_is_set(offline: Service, start_talk
     assert talk.get("/usage")["budget"] == BUDGET
     enough = {**COMPLETION, "at": {"tokens": 1_500}}
     assert talk.patch({"policy": {**WINDOW, "triggers": [enough]}}).is_success, "control"
+
+
+def test_adaptive_thresholds_follow_the_conversation_and_say_why(offline: Service, start_talk: StartTalk) -> None:
+    talk, fixed = (start_talk(offline, policy={**WINDOW, "adaptive": adaptive}) for adaptive in ("on", "off"))
+    for one in (talk, fixed):
+        for _ in range(3):
+            one.append(text_of(100))
+            one.append(text_of(400), role="assistant")
+    gauge = talk.get("/usage")
+    followed = gauge["adaptive"]
+
+    assert (followed["own_background"], followed["own_target"]) == (0.7, 0.6)
+    assert (followed["background"], followed["target"]) == (0.68, 0.4), "turns of a sixth of the budget: early and deep"
+    assert (gauge["background_at"], gauge["target"]) == (math.ceil(0.68 * BUDGET), math.floor(0.4 * BUDGET))
+    assert gauge["sync_at"] == SYNC, "where a turn waits stays"
+    assert (followed["pace"]["turns"], followed["pace"]["compaction_seconds"]) == (3, None)
+    assert "begin at 68 % of the budget (the policy says 70 %)" in followed["explanation"]
+    assert talk.get("")["policy"]["triggers"][0]["at"]["share"] == 0.7, "what was set stays as it was set"
+    control = fixed.get("/usage")
+    assert (control["adaptive"], control["background_at"], control["target"]) == (None, BACKGROUND, TARGET)
+
+    for one in (talk, fixed):
+        one.append(text_of(gauge["background_at"] - one.get("/usage")["tokens"]))
+    (row,) = talk.wait_ended()
+    assert (row["trigger"], row["status"]) == ("background", "applied")
+    assert row["tokens_after"] <= gauge["target"]
+    assert fixed.compactions() == []
+
+    talk.append(text_of(400), role="assistant")
+    assert talk.get("/usage")["adaptive"]["pace"]["compaction_seconds"] > 0
+    refused(talk.patch({"policy": {"adaptive": "on", "background_at": None}}), 422, "policy_invalid")

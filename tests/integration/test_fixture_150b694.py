@@ -41,6 +41,7 @@ _REPAIRS: Final = "new fields: what was done to a summary, and which entries are
 _VERIFIED: Final = "a version says who wrote it, and what looked at it; a policy, whether a model is to"
 _CONTINUITY: Final = "a compaction says what can still be answered, where that was asked; a policy, how much at least"
 _CAP: Final = "a policy may name the most that a state weighs"
+_ADAPTIVE: Final = "a policy says whether thresholds follow the conversation; a gauge, where they are and why"
 _SPEAKERS: Final = "an anchor says whose words it quotes"
 _LABELS: Final = "a context says of each stored message its turn, its event type and whether it is held"
 _REFUSED: Final = "the sessions preset refuses what it has no room to hold for ever, and has more room for it"
@@ -62,6 +63,11 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
     "*.conversation.policy.continuity_floor": _CONTINUITY,
+    "*.conversation.policy.adaptive*": _ADAPTIVE,
+    "*.gauge.target": _ADAPTIVE,
+    "*.gauge.adaptive": _ADAPTIVE,
+    "*.context.target": _ADAPTIVE,
+    "*.context.adaptive": _ADAPTIVE,
     "*.compactions.*.continuity": _CONTINUITY,
     "*.contexts.*.messages.*.turn": _LABELS,
     "*.contexts.*.messages.*.event_type": _LABELS,

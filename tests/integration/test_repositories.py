@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Conversation, Layout, LiveContext, Message, Outline, Quiet, Sums
 from app.core.model.errors import ConflictError, InvalidInputError, NotFoundError
+from app.core.model.pace import Pace
 from app.core.model.records import Page
 from app.core.model.state import StateEntry, StateVersion
 from app.infrastructure.ids import new_id
@@ -90,6 +91,14 @@ def full_conversation(tenant_id: UUID) -> Conversation:
         context_messages=2,
         trigger_messages=30,
         quiet=Quiet(until_seq=8, until_tokens=77, until=moment(99), reason="irreducible_floor"),
+        pace=Pace(
+            turns=8,
+            turn_tokens=120,
+            largest_turn=300,
+            turn_seconds=2.5,
+            compaction_seconds=None,
+            cached_share=0.75,
+        ),
         failure_count=1,
         live=LiveContext(model="openai-responses:gpt-5", response_id="resp_1", through_seq=8),
         forked_from=uuid4(),

@@ -273,6 +273,16 @@ class TestSweeping:
             assert [one.id for one in await unit.compactions.expired(limit=9)] == [made[1].id, made[0].id]
             assert [one.id for one in await unit.compactions.expired(limit=1)] == [made[1].id]
 
+    async def test_how_long_the_newest_applied_ones_took(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        for number, status in ((1, "applied"), (3, "applied"), (2, "applied"), (4, "failed")):
+            ended = START + timedelta(seconds=number)
+            await claimed(begin, row, status=status, id=UUID(int=number), requested_at=START, finished_at=ended)
+        async with begin(tenant) as unit:
+            assert await unit.compactions.seconds(row.id, limit=2) == [3.0, 2.0]
+            assert await unit.compactions.seconds(row.id, limit=9) == [3.0, 2.0, 1.0]
+            assert await unit.compactions.seconds(other.id, limit=9) == []
+
     async def test_pages_of_a_conversation_a_status_and_all(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)
         mine = [await claimed(begin, row, status="failed", id=UUID(int=number)) for number in (3, 1, 2)]

@@ -115,6 +115,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.at_seq": (lambda unit: unit.messages.at_seq(CONVERSATION, 1), NOT_FOUND),
     "messages.sums_at": (lambda unit: unit.messages.sums_at(CONVERSATION, 1), NOT_FOUND),
     "messages.last": (lambda unit: unit.messages.last(CONVERSATION), None),
+    "messages.steps": (lambda unit: unit.messages.steps(CONVERSATION, "script", limit=9), []),
     "messages.page": (lambda unit: unit.messages.page(CONVERSATION, ALL), ([], None)),
     "messages.texts": (lambda unit: unit.messages.texts(CONVERSATION, after_seq=0, limit=9), []),
     "messages.outline": (lambda unit: unit.messages.outline(CONVERSATION, after_seq=0, limit=9), []),
@@ -227,6 +228,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "compactions.in_flight": (lambda unit: unit.compactions.in_flight(CONVERSATION), None),
     "compactions.page": (lambda unit: unit.compactions.page(ALL), ([], None)),
     "compactions.focused": (lambda unit: unit.compactions.focused(CONVERSATION), []),
+    "compactions.seconds": (lambda unit: unit.compactions.seconds(CONVERSATION, limit=9), []),
     "compactions.between": (lambda unit: unit.compactions.between(CONVERSATION, None, None), []),
     "compactions.take": (
         lambda unit: unit.compactions.take(COMPACTION, lease_token=uuid4(), ran_in="turn", owner="thief"),
@@ -560,6 +562,7 @@ FINDS_NOTHING = {
     "compactions.takeable",
     "compactions.expired",
     "compactions.unsent",
+    "compactions.seconds",
     "turns.expired",
     "turns.fail_expired",
     "turns.before",

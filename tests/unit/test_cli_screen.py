@@ -350,6 +350,15 @@ def test_calls_stand_under_the_version_of_their_prompt(
     assert " ".join(capsys.readouterr().out.split("\n", 1)[1].split()) == f"calls {' '.join(told.split())}"
 
 
+def test_a_context_says_why_its_thresholds_are_where_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = {"background": 0.8, "target": 0.4, "own_background": 0.7, "own_target": 0.6, "pace": None}
+    given: dict[str, Any] = {"messages": [], "sections": [], "markers": [], "warnings": [], "truncated": None}
+    for adaptive in (None, {**numbers, "explanation": "Because the cache is warm."}):
+        shown = gauge().model_dump() | {"adaptive": adaptive}
+        show_context(Screen(), Context.model_validate({**given, "gauge": shown}))
+        assert ("Because the cache is warm." in capsys.readouterr().out) is (adaptive is not None)
+
+
 WITHOUT_LANGUAGE = frozenset({"L1", "tickets", "focus", "MARKER", "full", "detailed", "brief", "tags", "pin_left_out"})
 """Names of ours, and what is typed."""
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.policy import AdaptiveBounds, Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.presets import DEFAULT_PRESET, PRESETS, resolve
 from app.core.model.schemas import SCHEMAS
 
@@ -16,6 +16,8 @@ SHARED: Final[dict[str, Any]] = {
     "held_roles": ("system",),
     "oversized": "refuse",
     "fallback_model": None,
+    "adaptive": "off",
+    "adaptive_bounds": AdaptiveBounds(),
     "verify": "auto",
     "continuity_floor": None,
     "instructions": "",

@@ -190,6 +190,7 @@ CHECKS: Final[Mapping[str, Callable[[str, Json], None]]] = {
     "summarizer": first_word("summarizer"),
     "notifications": first_word("notifications"),
 }
+BOUNDS: Final = ("background_min", "background_max", "target_min", "target_max")
 SAME: Final[Mapping[str, Json]] = {
     "digest_share 0.10": {"digest_share": 0.10},
     "recall share 0.15": {"recall_share": 0.15},
@@ -197,6 +198,7 @@ SAME: Final[Mapping[str, Json]] = {
     "segment_by topic": {"segment_by": {"by": "topic", "size": None}},
     "oversized refuse": {"oversized": "refuse"},
     "fallback_model none": {"fallback_model": None},
+    "adaptive off": {"adaptive": "off", "adaptive_bounds": dict.fromkeys(BOUNDS)},
     "verify auto": {"verify": "auto"},
     "continuity_floor none": {"continuity_floor": None},
     "instructions empty": {"instructions": ""},

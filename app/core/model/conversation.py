@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from app.core.model.pace import Pace
 from app.core.model.segments import ShownSegment
 from app.core.text.parts import Part
 
@@ -236,6 +237,8 @@ class Conversation:
     quiet: Quiet = field(default_factory=Quiet)
     failure_count: int = 0
     """Failed automatic compactions in a row; sets the back-off."""
+    pace: Pace | None = None
+    """How it went of late, measured at the end of each turn where the policy's thresholds are adaptive."""
     live: LiveContext | None = None
     """What a stateful chat model goes on from; ``None`` = the next request holds the whole context."""
     forked_from: UUID | None = None

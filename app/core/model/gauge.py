@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Final, Literal
 
 from app.core.model.conversation import Conversation
+from app.core.model.policies.adaptive import Adapted
 from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.wording import percent
+from app.core.text.localization.catalogue import Catalogue
 from app.core.text.token_counts import Estimator, tokens_of
 
 GaugeStatus = Literal["ok", "warning", "critical", "background", "sync", "over"]
@@ -43,6 +46,13 @@ class Breakdown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveThresholds(Adapted):
+    """The thresholds in force, and why in a sentence."""
+
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
     """What clients see of a context's size."""
 
@@ -57,6 +67,10 @@ class Gauge:
     breakdown: Breakdown
     anchors_behind_marker: int = 0
     """Active anchors for which the block has no room."""
+    target: int = 0
+    """What a compaction folds down to."""
+    adaptive: AdaptiveThresholds | None = None
+    """What the thresholds follow from; ``None`` where they are the policy's own."""
 
 
 def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: int) -> Breakdown:
@@ -73,9 +87,14 @@ def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: in
 
 
 def gauge_of(
-    policy: CompactionPolicy, budgets: Budgets, breakdown: Breakdown, *, anchors_behind_marker: int = 0
+    policy: CompactionPolicy,
+    budgets: Budgets,
+    breakdown: Breakdown,
+    *,
+    anchors_behind_marker: int = 0,
+    adaptive: AdaptiveThresholds | None = None,
 ) -> Gauge:
-    """The gauge of a breakdown under a policy."""
+    """The gauge of a breakdown under a policy whose thresholds are those in force."""
     tokens = breakdown.total
     counted = tokens - breakdown.recalled  # what is brought back for one question starts no compaction
     background = _lowest(policy, budgets, "background")
@@ -92,6 +111,28 @@ def gauge_of(
         tokens_until_compaction=max(min(thresholds) - counted, 0) if thresholds else None,
         breakdown=breakdown,
         anchors_behind_marker=anchors_behind_marker,
+        target=budgets.target,
+        adaptive=adaptive,
+    )
+
+
+def explained(adapted: Adapted, say: Catalogue) -> AdaptiveThresholds:
+    """Adapted thresholds with a sentence that says why they are where they are."""
+    shares = {
+        name: percent(getattr(adapted, name)) for name in ("background", "target", "own_background", "own_target")
+    }
+    pace = adapted.pace
+    if pace is None:
+        sentence = say.text("adaptive.measuring", **shares)
+    else:
+        seconds = pace.compaction_seconds
+        took = (
+            say.text("adaptive.untimed") if seconds is None else say.text("adaptive.timed", seconds=round(seconds, 1))
+        )
+        cached = round(100 * pace.cached_share)
+        sentence = say.text("adaptive.adapted", tokens=pace.turn_tokens, took=took, cached=cached, **shares)
+    return AdaptiveThresholds(
+        **{item.name: getattr(adapted, item.name) for item in fields(Adapted)}, explanation=sentence
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+from app.core.model.policies.adaptive import adaptable
 from app.core.model.policies.policy import CompactionPolicy, Threshold
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.patterns import compiled
@@ -18,7 +19,9 @@ def trigger_label(catalogue: Catalogue, trigger: str, policy: CompactionPolicy |
     """Why a compaction ran; with a policy that has the trigger, its threshold as it is now."""
     name = catalogue.word("trigger", trigger)
     found = next((one for one in policy.triggers if one.name == trigger), None) if policy else None
-    return _at(catalogue, name, found.at) if found else name
+    if found is None or (policy is not None and policy.adaptive == "on" and found is adaptable(policy)):
+        return name  # which threshold it was, if it follows the conversation, nobody knows any more
+    return _at(catalogue, name, found.at)
 
 
 def _at(catalogue: Catalogue, trigger: str, at: Threshold) -> str:

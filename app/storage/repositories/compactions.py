@@ -102,6 +102,14 @@ class CompactionRepository(LeasedRepository):
         of = col(CompactionRow.conversation_id) == conversation_id
         return await self._all(select(CompactionRow).where(of, *bounds).order_by(_id))
 
+    async def seconds(self, conversation_id: UUID, *, limit: int) -> list[float]:
+        """How long its newest applied compactions took, from the claim to the end."""
+        row = CompactionRow
+        took = func.extract("epoch", col(row.finished_at) - col(row.requested_at))
+        statement = select(took).where(col(row.conversation_id) == conversation_id, col(row.status) == "applied")
+        found = await self._session.all(statement.where(took.is_not(None)).order_by(_id.desc()).limit(limit))
+        return [max(float(one), 0.0) for one in found]
+
     async def focused(self, conversation_id: UUID) -> list[Compaction]:
         """Those that were asked to keep something in view."""
         focus = col(CompactionRow.request).op("->>")("focus")

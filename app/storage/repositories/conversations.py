@@ -16,7 +16,7 @@ from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_TIME_AND_ID, cut, paged
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
+from app.storage.repositories.mapping import LAYOUT, PACE, columns, plain, sums_columns, sums_value, value, without
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,
@@ -162,7 +162,7 @@ def _not_found() -> NotFoundError:
 
 def _columns(changes: dict[str, Any]) -> dict[str, Any]:
     """Fields of ``Conversation`` as columns: the composed ones taken apart."""
-    values = without(changes, "total", "covered", "quiet", "layout", "live", "metadata", *_JSON)
+    values = without(changes, "total", "covered", "quiet", "layout", "live", "pace", "metadata", *_JSON)
     values |= {name: plain(changes[name]) for name in _JSON if name in changes}
     for name in ("total", "covered"):
         if name in changes:
@@ -173,6 +173,8 @@ def _columns(changes: dict[str, Any]) -> dict[str, Any]:
         values |= _live_columns(changes["live"])
     if "layout" in changes:
         values["layout"] = LAYOUT.dump_python(changes["layout"], mode="json")
+    if "pace" in changes:
+        values["pace"] = PACE.dump_python(changes["pace"], mode="json")
     if "metadata" in changes:
         values["meta"] = plain(changes["metadata"])
     return values
@@ -205,6 +207,7 @@ def _conversation(row: ConversationRow | None) -> Conversation:
         covered=sums_value("covered", row),
         quiet=quiet,
         layout=LAYOUT.validate_python(row.layout),
+        pace=PACE.validate_python(row.pace),
         live=_live(row),
         metadata=row.meta,
     )

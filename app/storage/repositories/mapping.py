@@ -10,10 +10,12 @@ from typing import Any, TypeVar, cast
 from pydantic import TypeAdapter
 
 from app.core.model.conversation import Layout, Sums
+from app.core.model.pace import Pace
 
 Record = TypeVar("Record")
 
 LAYOUT = TypeAdapter(Layout | None)
+PACE = TypeAdapter(Pace | None)
 
 
 def columns(record: Any, **replaced: Any) -> dict[str, Any]:

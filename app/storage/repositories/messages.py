@@ -36,6 +36,7 @@ from sqlmodel import col
 
 from app.core.model.conversation import UNPROTECTED, Message, MessageText, Outline, Sums
 from app.core.model.errors import NotFoundError
+from app.core.model.pace import Step
 from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.contents import Content, data_bytes, references, taken_apart
@@ -175,6 +176,28 @@ class MessageRepository(Repository):
             )
             for seq, role, tokens, bytes_, is_protected, is_command, anchor_tokens, calls, results in (
                 await self._session.rows(statement)
+            )
+        ]
+
+    async def steps(self, conversation_id: UUID, estimator: Estimator, *, limit: int) -> list[Step]:
+        """The newest messages as far as a conversation's pace depends on them, oldest first."""
+        row = MessageRow
+        counted = [col(row.usage).op("->")(name) for name in ("input_tokens", "cached_tokens")]
+        what = (col(row.role), col(row.token_count), col(row.byte_length), col(row.created_at))
+        statement = select(*what, not_(and_(_SPOKEN, _WHOLE)), *counted).where(
+            col(row.conversation_id) == conversation_id
+        )
+        return [
+            Step(
+                role=role,
+                tokens=0 if is_command else tokens_of(tokens, bytes_, estimator),
+                at=at,
+                is_command=is_command,
+                input_tokens=asked or 0,
+                cached_tokens=cached or 0,
+            )
+            for role, tokens, bytes_, at, is_command, asked, cached in reversed(
+                await self._session.rows(statement.order_by(_seq.desc()).limit(limit))
             )
         ]
 

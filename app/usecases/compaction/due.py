@@ -20,6 +20,7 @@ from app.core.model.policies.policy import (
 )
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_background
+from app.usecases.compaction.pacing import ends_turn
 from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -45,7 +46,7 @@ async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UU
 
 async def claim_after_append(uow: UnitOfWork, shell: Shell, resolved: Resolved, last: Message) -> UUID | None:
     """After a client's own append, of which ``last`` is the newest message."""
-    moments = moments_of_append(resolved.policy, turn_is_over=_ends_turn(last))
+    moments = moments_of_append(resolved.policy, turn_is_over=ends_turn(last))
     return await _claimed(uow, shell, resolved, moments)
 
 
@@ -72,7 +73,7 @@ async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: 
 async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
     """After a change of the policy, and for the sweeper: the first due trigger in the policy's order."""
     last = await uow.messages.last(resolved.conversation.id)
-    completed = last is not None and last.status != "interrupted" and _ends_turn(last)
+    completed = last is not None and last.status != "interrupted" and ends_turn(last)
     moments = moments_at_rest(resolved.policy, "completed" if completed else "interrupted")
     return await _claimed(uow, shell, resolved, moments)
 
@@ -89,8 +90,3 @@ async def _claimed(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: C
 
 def _due(resolved: Resolved, shell: Shell, moments: Collection[Moment]) -> Trigger | None:
     return evaluate(resolved.policy, resolved.budgets, moments=moments, **resolved.sizes(shell.clock.now()))
-
-
-def _ends_turn(last: Message) -> bool:
-    """A turn is over with an assistant's message that makes no call: nothing after it could answer one."""
-    return last.role == "assistant" and not any(part.get("type") == "tool_call" for part in last.parts)

@@ -18,6 +18,7 @@ from app.core.text.parts import Part
 from app.core.text.token_counts import byte_length, tokens_of, weigh
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.pacing import ends_turn, measured_pace
 from app.usecases.history.anchoring import anchor_messages
 from app.usecases.history.holding import (
     decide_protection,
@@ -98,6 +99,9 @@ async def append(
         "total": sums[-1],
     }
     after = shell.resolver(replace(conversation, **grown))
+    if after.policy.adaptive == "on" and not is_copy and ends_turn(messages[-1]):
+        grown["pace"] = await measured_pace(uow, after)
+        after = shell.resolver(replace(conversation, **grown))
     if moves_layout:
         after = await laid_out_again(uow, shell, after)
     stored = await refresh_sizes(uow, after, **grown)

@@ -204,7 +204,7 @@ class ConversationService:
     def view(self, conversation: Conversation) -> ConversationView:
         """The row with what follows from it."""
         resolved = self._shell.resolver(conversation)
-        return ConversationView(conversation=conversation, policy=resolved.policy, gauge=resolved.gauge)
+        return ConversationView(conversation=conversation, policy=resolved.as_set[0], gauge=resolved.gauge)
 
     async def _goals(
         self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], if_match: int | None
@@ -234,8 +234,8 @@ class ConversationService:
         window = changes.get("policy", {}).get("context_window")
         if window is not None:
             self._shell.resolver.refuse_beyond_model(window)
-        policy, overrides = resolved.policy, resolved.conversation.policy
-        errors = contradictions(policy, resolved.budgets, resolved.floor_tokens, overrides)
+        (policy, budgets), overrides = resolved.as_set, resolved.conversation.policy
+        errors = contradictions(policy, budgets, resolved.floor_tokens, overrides)
         if POLICY & changes.keys():
             errors += without_triggers(policy, overrides)
         if errors:

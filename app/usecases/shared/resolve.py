@@ -16,8 +16,9 @@ from app.core.context.awareness import awareness_block
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools_tokens
 from app.core.model.conversation import Conversation, Quiet
-from app.core.model.gauge import Breakdown, Gauge, breakdown_of, gauge_of
+from app.core.model.gauge import Breakdown, Gauge, breakdown_of, explained, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
+from app.core.model.policies.adaptive import Adapted, adapt, in_force
 from app.core.model.policies.operator import PRESETS_OWN, OperatorNumbers
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.policy_errors import field_error
@@ -25,6 +26,7 @@ from app.core.model.policies.presets import DEFAULT_PRESET, resolve
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateSchema
 from app.core.state.layout import messages_tokens
+from app.core.text.localization.catalogue import catalogue_of
 from app.core.text.token_counts import Estimator
 from app.usecases.ports import Models
 
@@ -61,11 +63,20 @@ class Resolved:
     """What of the stored policy does not hold any more, since the settings or their models changed."""
     schema_tokens: int = 0
     """What the schema of a structured output weighs, beside ``system`` and ``tools``."""
+    adapted: Adapted | None = None
+    """Where the thresholds follow the conversation: those in force, which stand in ``policy`` and ``budgets`` too."""
+    own: tuple[CompactionPolicy, Budgets] | None = None
+    """Then also the policy and the budgets as they were set."""
 
     @property
     def tokens(self) -> int:
         """Numerator of utilization: the estimate, by what the provider reported of requests so far."""
         return self.at_evaluation(self.breakdown.total)
+
+    @property
+    def as_set(self) -> tuple[CompactionPolicy, Budgets]:
+        """The policy as preset, operator and client set it, with its budgets: without what was adapted."""
+        return self.own or (self.policy, self.budgets)
 
     @property
     def messages(self) -> int:
@@ -134,7 +145,17 @@ class Resolved:
         layout = self.conversation.layout
         behind = layout.anchors_behind_marker if layout else 0
         shown = scaled(self.breakdown, self.tokens)
-        return gauge_of(self.policy, self.budgets, shown, anchors_behind_marker=behind)
+        adaptive = explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
+        return gauge_of(self.policy, self.budgets, shown, anchors_behind_marker=behind, adaptive=adaptive)
+
+    def adaptive(self) -> Resolved:
+        """With the thresholds that follow from the conversation's pace, where its policy asks for that."""
+        floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
+        adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.at_evaluation(floor))
+        if adapted is None:
+            return self
+        policy, budgets = in_force(self.policy, self.budgets, adapted)
+        return replace(self, policy=policy, budgets=budgets, adapted=adapted, own=(self.policy, self.budgets))
 
 
 class Resolver:
@@ -186,7 +207,7 @@ class Resolver:
         for name in policy.models.values():
             if not self._models.allows(name):
                 resolved = resolved.warned(f"model_not_allowed:{name}")
-        return resolved
+        return resolved.adaptive()
 
     def refuse_beyond_model(self, window: int) -> None:
         """Refuse a ``context_window`` that the chat model does not have. A guessed limit refuses nothing.

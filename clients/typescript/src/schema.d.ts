@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: aedd70ed118c3ad55c7c8ed4d7b333092ffa456d7a2b69d7090acfdd14ad0db9
+// sha256 of openapi.json: ef805642d09a1795241fd4bd999f4e7428a1426fe55e3d19165355909c967065
 
 export interface paths {
     "/conversations": {
@@ -1173,6 +1173,30 @@ export interface components {
              * @description Of their current segments.
              */
             levels: components["schemas"]["LevelStats"][];
+        };
+        /**
+         * AdaptiveThresholds
+         * @description Thresholds that follow the conversation, as shares of the budget, and what they follow from.
+         */
+        AdaptiveThresholds: {
+            /** Background */
+            background: number;
+            /** Target */
+            target: number;
+            /**
+             * Own Background
+             * @description The policy's own number.
+             */
+            own_background: number;
+            /** Own Target */
+            own_target: number;
+            /** @description Null while too few turns are there: the policy's own numbers hold. */
+            pace: components["schemas"]["Pace"] | null;
+            /**
+             * Explanation
+             * @description Why they are where they are, in the conversation's language.
+             */
+            explanation: string;
         };
         /**
          * AllowedTools
@@ -3050,6 +3074,13 @@ export interface components {
              * @description Active anchors for which the block has no room.
              */
             anchors_behind_marker: number;
+            /**
+             * Target
+             * @description What a compaction folds down to, in tokens.
+             */
+            target: number;
+            /** @description What the thresholds follow from; null where they are the policy's own. */
+            adaptive: components["schemas"]["AdaptiveThresholds"] | null;
         };
         /**
          * GivenAudio
@@ -3762,6 +3793,39 @@ export interface components {
              * @description Stable; clients branch on it.
              */
             code: string | null;
+        };
+        /**
+         * Pace
+         * @description How a conversation went in its newest turns.
+         */
+        Pace: {
+            /** Turns */
+            turns: number;
+            /**
+             * Turn Tokens
+             * @description What a turn added on average.
+             */
+            turn_tokens: number;
+            /**
+             * Largest Turn
+             * @description What the largest of them added, in tokens.
+             */
+            largest_turn: number;
+            /**
+             * Turn Seconds
+             * @description From turn to turn when it was brisk.
+             */
+            turn_seconds: number | null;
+            /**
+             * Compaction Seconds
+             * @description The longest of the newest compactions.
+             */
+            compaction_seconds: number | null;
+            /**
+             * Cached Share
+             * @description Of the tokens sent, the share that came from the provider's cache.
+             */
+            cached_share: number;
         };
         /**
          * PassageInput

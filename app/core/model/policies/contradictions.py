@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from app.core.model.errors import FieldError
+from app.core.model.policies.adaptive import adaptive_errors
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Trigger
 from app.core.model.policies.short_forms import short_form_of, switched_off
 
@@ -26,6 +27,7 @@ def contradictions(
     """
     return [
         *_targets_above_triggers(policy, budgets, sent),
+        *adaptive_errors(policy, budgets),
         *_floor_above_target(policy, budgets, system_tokens),
         *_floors_above_triggers(policy, budgets, system_tokens, sent),
         *_keeps_above_triggers(policy, budgets, system_tokens, sent),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from types import UnionType
@@ -165,6 +165,15 @@ class SegmentBy(_Frozen):
     """
 
 
+class AdaptiveBounds(_Frozen):
+    """Shares of the budget between which adaptive thresholds stay; ``None`` = as the policy's own numbers give it."""
+
+    background_min: Share | None = None
+    background_max: Share | None = None
+    target_min: Share | None = None
+    target_max: Share | None = None
+
+
 class CompactionPolicy(_Frozen):
     """Everything that decides about a conversation's context. A preset is one such value."""
 
@@ -172,6 +181,10 @@ class CompactionPolicy(_Frozen):
     triggers: tuple[Trigger, ...] = ()
     target: Share = 0.60
     """Share of the budget that ``to_target`` folds down to."""
+    adaptive: Literal["off", "on"] = "off"
+    """Whether the background trigger and the target follow the conversation's pace."""
+    adaptive_bounds: AdaptiveBounds = AdaptiveBounds()
+    """How far they may move."""
     manual_keep: Keep = Keep(turns=1)
     context_window: Annotated[int, Field(ge=1_000, le=100_000_000)] | None = None
     """The limit in tokens; ``None`` = the model's input limit."""
@@ -272,6 +285,10 @@ class Budgets:
     def share(self, share: float) -> int:
         """A share of the budget in tokens, rounded down."""
         return math.floor(_exact(share) * self.budget)
+
+    def with_target(self, share: float) -> Budgets:
+        """With another target, as a share of the budget."""
+        return replace(self, target=self.share(share))
 
 
 def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int | None = None) -> Budgets:

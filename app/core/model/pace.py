@@ -1,0 +1,96 @@
+"""How a conversation went of late: how fast it grows, how long its compactions take, how much comes from the cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+TURNS: Final = 8
+"""The newest turns that a pace is measured over."""
+LEAST_TURNS: Final = 3
+"""With fewer, nothing is said of a conversation's pace."""
+COMPACTIONS: Final = 5
+"""The newest applied compactions whose time counts."""
+STEPS: Final = 400
+"""Messages that are looked at for it: a turn with many tool calls has dozens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A stored message, as far as the pace depends on it."""
+
+    role: str
+    tokens: int
+    """What it weighs in a context, by the policy's estimator; 0 for a command and an erased one."""
+    at: datetime
+    is_command: bool = False
+    input_tokens: int = 0
+    """What the provider counted in the requests of a reply."""
+    cached_tokens: int = 0
+    """What of them came from its cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How a conversation went in its newest turns."""
+
+    turns: int
+    """Over how many of them it was measured."""
+    turn_tokens: int
+    """What a turn added on average: question, tool calls, reply."""
+    largest_turn: int
+    """What the largest of them added, in tokens."""
+    turn_seconds: float | None
+    """From turn to turn when it was brisk: a quarter of the intervals was shorter. ``None``: imported at once."""
+    compaction_seconds: float | None
+    """From the claim to the end, the longest of the newest compactions; ``None`` while there is none."""
+    cached_share: float
+    """Of the tokens that the provider counted in requests; 0 where it reports nothing."""
+
+
+def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: float = 1.0) -> Pace | None:
+    """The pace of a conversation, at the end of a turn.
+
+    Args:
+        steps: Its newest messages, oldest first.
+        compactions: How many seconds its newest applied compactions took.
+        factor: What multiplies estimated tokens where they are compared with thresholds.
+
+    Returns:
+        ``None`` with fewer than ``LEAST_TURNS`` complete turns.
+    """
+    turns = _turns(steps)[-TURNS:]
+    if len(turns) < LEAST_TURNS:
+        return None
+    sizes = [math.ceil(factor * sum(step.tokens for step in turn)) for turn in turns]
+    starts = [turn[0].at for turn in turns]
+    apart = sorted(seconds for before, after in pairwise(starts) if (seconds := (after - before).total_seconds()) > 0)
+    asked = sum(step.input_tokens for turn in turns for step in turn)
+    cached = sum(step.cached_tokens for turn in turns for step in turn)
+    return Pace(
+        turns=len(turns),
+        turn_tokens=math.ceil(sum(sizes) / len(sizes)),
+        largest_turn=max(sizes),
+        turn_seconds=round(apart[len(apart) // 4], 3) if apart else None,
+        compaction_seconds=round(max(compactions), 3) if compactions else None,
+        cached_share=round(min(cached / asked, 1.0), 4) if asked else 0.0,
+    )
+
+
+def _turns(steps: Sequence[Step]) -> list[list[Step]]:
+    """Each from a user's message, or several in a row, to the one before the next; what stands before is in none."""
+    turns: list[list[Step]] = []
+    before = None
+    for step in steps:
+        if step.is_command:
+            continue
+        if step.role == "user" and before != "user":
+            turns.append([step])
+        elif turns:
+            turns[-1].append(step)
+        before = step.role
+    return turns

@@ -1,0 +1,212 @@
+"""Thresholds that follow a conversation: within its policy's bounds, from its pace. Off unless the policy says so.
+
+Two wishes pull at them. A rewrite of the served prefix costs what the provider's cache would have saved, so where much
+comes from the cache compactions should be rare: later, and deeper. And nobody should wait: what a conversation grows by
+while a compaction runs must fit below the trigger that compacts inside a turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+from app.core.model.errors import FieldError
+from app.core.model.pace import Pace
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger
+
+Why = Literal["measuring", "adapted"]
+
+TURNS_APART: Final = 3
+"""So many turns should lie between two compactions at least, whatever a provider caches: each is a model call."""
+TURNS_APART_CACHED: Final = 48
+"""And so many where everything comes from the cache."""
+BELOW_SYNC: Final = Fraction(5, 100)
+"""Default room between the latest background trigger and the trigger inside a turn, as a share of the budget."""
+DEEPER: Final = Fraction(20, 100)
+"""How far below its own target a policy lets a compaction fold by default, as a share of the budget."""
+_STEP: Final = 100
+"""Thresholds are whole percents of the budget: they say what is meant, and do not move with every turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Shares of the budget between which the thresholds stay; each pair holds the policy's own number."""
+
+    background_min: Fraction
+    background_max: Fraction
+    target_min: Fraction
+    target_max: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapted:
+    """The thresholds in force, as shares of the budget, and what they follow from."""
+
+    background: float
+    target: float
+    own_background: float
+    """The policy's own number, from which it was adapted."""
+    own_target: float
+    pace: Pace | None
+    """``None`` while too few turns are there: the policy's own numbers hold."""
+
+    @property
+    def why(self) -> Why:
+        """Whether anything is known to adapt to."""
+        return "adapted" if self.pace else "measuring"
+
+
+def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floor: int = 0) -> Adapted | None:
+    """The thresholds for a conversation of this pace.
+
+    The more a turn adds, and the longer a compaction takes, the earlier it begins; the more comes from the cache, the
+    later it begins and the deeper it folds.
+
+    Args:
+        policy: The resolved policy.
+        budgets: Its shares in tokens.
+        pace: As ``pace_of`` measured it.
+        floor: Tokens that no compaction takes away: never a target below them, unless the policy's own is.
+
+    Returns:
+        ``None`` where the policy does not ask for it, or has no trigger that can be adapted.
+    """
+    trigger = adaptable(policy)
+    if policy.adaptive != "on" or trigger is None or budgets.budget <= 0:
+        return None
+    own, own_target = _share_of(trigger), _exact(policy.target)
+    background, target = own, own_target
+    if any(adaptive_errors(policy, budgets)):  # stored before an operator's numbers changed
+        pace = None
+    if pace is not None:
+        bounds = bounds_of(policy, budgets, trigger)
+        background = _background(own, bounds, _sync(policy, budgets), budgets, pace)
+        target = max(_target(own, bounds, budgets, pace), min(_floor(floor, budgets), own_target))
+    return Adapted(
+        background=float(background),
+        target=float(target),
+        own_background=float(own),
+        own_target=policy.target,
+        pace=pace,
+    )
+
+
+def in_force(policy: CompactionPolicy, budgets: Budgets, adapted: Adapted) -> tuple[CompactionPolicy, Budgets]:
+    """The policy and its budgets with these thresholds in place of its own."""
+    own = adaptable(policy)
+    at = Threshold(share=adapted.background)
+    triggers = tuple(one.model_copy(update={"at": at}) if one is own else one for one in policy.triggers)
+    changed = policy.model_copy(update={"triggers": triggers, "target": adapted.target})
+    return changed, budgets.with_target(adapted.target)
+
+
+def adaptable(policy: CompactionPolicy) -> Trigger | None:
+    """The trigger whose threshold can follow: a background one at a share of the budget, which folds to the target."""
+    asked = (trigger for trigger in policy.triggers if trigger.on == "stored" and trigger.fold == "to_target")
+    return next((one for one in asked if one.at.share is not None and one.at.tokens is None), None)
+
+
+def bounds_of(policy: CompactionPolicy, budgets: Budgets, trigger: Trigger) -> Bounds:
+    """The policy's bounds; where it names none, from its own numbers.
+
+    By default a compaction begins between the middle of target and trigger, and 0.05 of the budget below the trigger
+    inside a turn; and it folds down to the policy's target, or up to 0.20 of the budget deeper.
+    """
+    given, own, target = policy.adaptive_bounds, _share_of(trigger), _exact(policy.target)
+    latest = max(own, _sync(policy, budgets) - BELOW_SYNC)
+    return Bounds(
+        background_min=_given(given.background_min, (own + target) / 2),
+        background_max=_given(given.background_max, latest),
+        target_min=_given(given.target_min, max(target - DEEPER, min(target, Fraction(1, _STEP)))),
+        target_max=_given(given.target_max, target),
+    )
+
+
+def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[FieldError]:
+    """Why these bounds, or adaptive thresholds under this policy at all, make no sense."""
+    trigger = adaptable(policy)
+    if trigger is None:
+        if policy.adaptive == "on":
+            yield FieldError(
+                field="policy.adaptive",
+                message="there is no trigger that could follow the conversation: it takes one on stored at a share of"
+                " the budget that folds to_target (background_at)",
+            )
+        return
+    bounds, own, target = bounds_of(policy, budgets, trigger), _share_of(trigger), _exact(policy.target)
+    ordered = (
+        ("background_min", bounds.background_min, own, "background_at"),
+        ("target_min", bounds.target_min, target, "target"),
+    )
+    for name, least, number, called in ordered:
+        if least > number:
+            yield _out_of_bounds(name, f"is above {called} ({float(number):g})")
+    if bounds.background_max < own:
+        yield _out_of_bounds("background_max", f"is below background_at ({float(own):g})")
+    if bounds.target_max < target:
+        yield _out_of_bounds("target_max", f"is below the target ({policy.target:g})")
+    if bounds.background_max > (sync := _sync(policy, budgets)) and policy.adaptive_bounds.background_max is not None:
+        yield _out_of_bounds("background_max", f"is above the trigger inside a turn ({float(sync):.2g})")
+    if bounds.target_max >= bounds.background_min and target < own:
+        yield _out_of_bounds("target_max", f"is not below background_min ({float(bounds.background_min):g})")
+
+
+def _background(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets, pace: Pace) -> Fraction:
+    """As late as the cache is worth it, and as early as nobody has to wait."""
+    known = pace.compaction_seconds is not None and pace.turn_seconds is not None
+    wish = own + _exact(pace.cached_share) * (bounds.background_max - own) if known else own
+    grows = Fraction(pace.largest_turn)
+    if pace.compaction_seconds is not None and pace.turn_seconds is not None:
+        grows += pace.turn_tokens * _exact(pace.compaction_seconds) / max(_exact(pace.turn_seconds), Fraction(1))
+    return _between(bounds.background_min, _whole(min(wish, sync - grows / budgets.budget)), bounds.background_max)
+
+
+def _target(own: Fraction, bounds: Bounds, budgets: Budgets, pace: Pace) -> Fraction:
+    """So deep that as many turns lie between two compactions as they are worth."""
+    apart = TURNS_APART + (TURNS_APART_CACHED - TURNS_APART) * _exact(pace.cached_share)
+    wish = own - apart * pace.turn_tokens / budgets.budget
+    return _between(bounds.target_min, _whole(wish), bounds.target_max)
+
+
+def _sync(policy: CompactionPolicy, budgets: Budgets) -> Fraction:
+    """Where a turn has to wait for a compaction, as a share of the budget."""
+    shares = (_inline_share(one.at, budgets) for one in policy.triggers if one.run == "inline")
+    return min((share for share in shares if share is not None), default=Fraction(1))
+
+
+def _inline_share(at: Threshold, budgets: Budgets) -> Fraction | None:
+    if at.share is not None and at.tokens is None:
+        return _exact(at.share)
+    first = at.first_tokens(budgets)
+    return None if first is None else min(Fraction(first, budgets.budget), Fraction(1))
+
+
+def _floor(floor: int, budgets: Budgets) -> Fraction:
+    return Fraction(math.ceil(Fraction(floor * _STEP, budgets.budget)), _STEP)
+
+
+def _share_of(trigger: Trigger) -> Fraction:
+    return _exact(trigger.at.share or 0)
+
+
+def _given(bound: float | None, default: Fraction) -> Fraction:
+    return default if bound is None else _exact(bound)
+
+
+def _between(least: Fraction, value: Fraction, most: Fraction) -> Fraction:
+    return max(least, min(value, most))
+
+
+def _whole(share: Fraction) -> Fraction:
+    return Fraction(math.floor(share * _STEP), _STEP)
+
+
+def _out_of_bounds(name: str, message: str) -> FieldError:
+    return FieldError(field=f"policy.adaptive_bounds.{name}", message=message)
+
+
+def _exact(number: float) -> Fraction:
+    return Fraction(str(number))

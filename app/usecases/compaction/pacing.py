@@ -1,0 +1,21 @@
+"""How a conversation goes, from its rows: what adaptive thresholds follow."""
+
+from __future__ import annotations
+
+from app.core.model.conversation import Message
+from app.core.model.pace import COMPACTIONS, STEPS, Pace, pace_of
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+
+
+def ends_turn(last: Message) -> bool:
+    """A turn is over with an assistant's message that makes no call: nothing after it could answer one."""
+    return last.role == "assistant" and not any(part.get("type") == "tool_call" for part in last.parts)
+
+
+async def measured_pace(uow: UnitOfWork, resolved: Resolved) -> Pace | None:
+    """The pace at the end of a turn, whose messages are stored in this transaction."""
+    conversation = resolved.conversation
+    steps = await uow.messages.steps(conversation.id, resolved.policy.estimator, limit=STEPS)
+    seconds = await uow.compactions.seconds(conversation.id, limit=COMPACTIONS)
+    return pace_of(steps, seconds, factor=conversation.token_factor)
