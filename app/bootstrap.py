@@ -49,6 +49,9 @@ from app.usecases.compaction.sweeper import Sweeper
 from app.usecases.context.context import ContextService
 from app.usecases.context.requests import ContextRequests
 from app.usecases.context.search import SearchService
+from app.usecases.files.attaching import FileService
+from app.usecases.files.copies import FileCopyService
+from app.usecases.files.serving import FileServing
 from app.usecases.history.anchors import AnchorService
 from app.usecases.history.conversations import ConversationService
 from app.usecases.history.erasure import ErasureService
@@ -108,6 +111,8 @@ class Container:
     erasure: ErasureService
     removal: RemovalService
     copies: ProviderCopyService
+    files: FileService
+    file_copies: FileCopyService
     pins: PinService
     anchors: AnchorService
     search: SearchService
@@ -223,7 +228,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     verification = VerificationService(shell, spending, slots=aside, model=settings.verifier_model)
     inline = InlineCompaction(shell, compaction)
     manual = ManualCompaction(shell, compaction, spending)
-    context = ContextService(shell)
+    file_copies = FileCopyService(shell)
+    context = ContextService(shell, FileServing(shell, file_copies))
     search, expansion = SearchService(shell), ExpansionService(shell, detailing, spending)
     lookups = Lookups(shell, expansion=expansion, search=search)
     toolbox = Toolbox(shell, lookups=lookups, further=further)
@@ -241,6 +247,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         erasure=erasure,
         removal=removal,
         copies=copies,
+        files=FileService(shell, files_bytes=settings.max_files_bytes),
+        file_copies=file_copies,
         pins=PinService(shell),
         anchors=AnchorService(shell),
         search=search,
@@ -269,7 +277,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             detailing,
             verification,
             timings=timings,
-            chores=(removal, copies),
+            chores=(removal, copies, file_copies),
             housekeeping=RetentionService(parts.uow, settings.retention),
         ),
         outbox=shell.outbox,

@@ -13,7 +13,13 @@ from pydantic import BaseModel
 
 from app.core.model.export import markdown_head, markdown_message
 from app.http.dependencies import Services, Tenant, bearer_key
-from app.http.present import present_anchor, present_conversation, present_message, present_state
+from app.http.present import (
+    present_anchor,
+    present_conversation,
+    present_exported_file,
+    present_message,
+    present_state,
+)
 from app.http.routing import TenantRoute
 from app.usecases.history.conversations import ConversationView
 from app.usecases.history.export import ExportService
@@ -86,6 +92,7 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
         ("messages", messages, present_message),
         ("states", states, present_state),
         ("anchors", anchors, present_anchor),
+        ("files", export.files(tenant, row.id), present_exported_file),
     )
     for name, rows, present in lists:
         yield f', "{name}": ['
