@@ -109,7 +109,7 @@ def media_type_of(content_type: str) -> str:
     """The media type that a ``Content-Type`` names, in its usual spelling; ``""`` where it names none we take."""
     header = Message()
     header["content-type"] = content_type[:200]
-    named = header.get_content_type() if content_type.strip() else ""
+    named = content_type[:200].partition(";")[0].strip().lower()
     named = _SAME.get(named, named)
     is_utf8 = str(header.get_param("charset", "utf-8")).lower() in {"utf-8", "utf8", "us-ascii"}
     return named if kind_of(named) is not None and is_utf8 else ""
