@@ -371,7 +371,7 @@ class TestCopiesAtGemini:
             monkeypatch.setattr(process.container.file_copies, "lost", lost)
             gemini.forget_files()
             answer = await talk.http.post(talk.path("/chat"), json={"content": "Two."})
-            assert refused(answer, 502, "model_failed")["reason"] == "file_not_found"
+            assert refused(answer, 503, "model_unavailable")["reason"] == "file_not_found"
 
     async def test_a_file_that_is_processed_is_waited_for(self, begin: UnitOfWorkFactory, gemini: Gemini) -> None:
         async with with_gemini(begin, gemini) as process, talking(process) as talk:
