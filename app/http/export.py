@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Final, Literal
@@ -79,6 +80,15 @@ async def _markdown(export: ExportService, tenant: UUID, view: ConversationView)
             yield text
 
 
+async def _rendered(present: Callable[[Any], BaseModel], item: Any, *, is_large: bool) -> str:
+    """Off the event loop where megabytes are put into Base64."""
+
+    def render() -> str:
+        return present(item).model_dump_json()
+
+    return await asyncio.to_thread(render) if is_large else render()
+
+
 async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
     """One object, its lists written as they are read."""
     row = view.conversation
@@ -98,7 +108,7 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
         yield f', "{name}": ['
         between = "\n"
         async for item in rows:
-            yield between + present(item).model_dump_json()
+            yield between + await _rendered(present, item, is_large=name == "files")
             between = ",\n"
         yield "]"
     yield "}\n"

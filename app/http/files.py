@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 from uuid import UUID
@@ -72,7 +73,10 @@ async def attach_file(
         raise invalid_input([FieldError(field="Idempotency-Key", message=message)])
     body = await request.body()
     target = f"{request.url.path}?{request.url.query} {media_type}"
-    idem = None if key is None else Idem(key=kept_key(key), fingerprint=fingerprint("POST", target, body))
+    idem = None
+    if key is not None:
+        mark = await asyncio.to_thread(fingerprint, "POST", target, body)  # the hash of megabytes takes its time
+        idem = Idem(key=kept_key(key), fingerprint=mark)
     given = NewFile(name=name, media_type=media_type, data=body, tokens=tokens)
     file = await services.files.add(tenant, conversation_id, given, idem=idem)
     response.headers["Location"] = f"/conversations/{conversation_id}/files/{file.id}"
