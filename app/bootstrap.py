@@ -51,6 +51,9 @@ from app.usecases.context.embedding import EmbeddingService, embedder_of
 from app.usecases.context.requests import ContextRequests
 from app.usecases.context.search import SearchService
 from app.usecases.context.similarity import SimilarityService
+from app.usecases.files.attaching import FileService
+from app.usecases.files.copies import FileCopyService
+from app.usecases.files.serving import FileServing
 from app.usecases.history.anchors import AnchorService
 from app.usecases.history.conversations import ConversationService
 from app.usecases.history.erasure import ErasureService
@@ -110,6 +113,8 @@ class Container:
     erasure: ErasureService
     removal: RemovalService
     copies: ProviderCopyService
+    files: FileService
+    file_copies: FileCopyService
     pins: PinService
     anchors: AnchorService
     search: SearchService
@@ -226,7 +231,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     verification = VerificationService(shell, spending, slots=aside, model=settings.verifier_model)
     inline = InlineCompaction(shell, compaction)
     manual = ManualCompaction(shell, compaction, spending)
-    context = ContextService(shell, SimilarityService(shell, spending))
+    file_copies = FileCopyService(shell)
+    context = ContextService(shell, FileServing(shell, file_copies), SimilarityService(shell, spending))
     embedding = EmbeddingService(shell, spending)
     search, expansion = SearchService(shell), ExpansionService(shell, detailing, spending)
     lookups = Lookups(shell, expansion=expansion, search=search)
@@ -245,6 +251,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         erasure=erasure,
         removal=removal,
         copies=copies,
+        files=FileService(shell, files_bytes=settings.max_files_bytes),
+        file_copies=file_copies,
         pins=PinService(shell),
         anchors=AnchorService(shell),
         search=search,
@@ -276,7 +284,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             embedding,
             lambda: one.name if (one := embedder_of(shell)) else None,
             timings=timings,
-            chores=(removal, copies),
+            chores=(removal, copies, file_copies),
             housekeeping=RetentionService(parts.uow, settings.retention),
         ),
         outbox=shell.outbox,

@@ -32,6 +32,7 @@ from app.core.context.media import MEDIA_BYTES
 from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.model.embedding import MOST_DIMENSIONS
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
+from app.core.model.files import FILE_BYTES, FILES_BYTES
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.presets import DEFAULT_PRESET, preset_named
 from app.core.model.retention import Retention
@@ -211,6 +212,10 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
     max_media_bytes: int = Field(default=MEDIA_BYTES, ge=0)
     """Of a request to a model, as Base64; beyond it the oldest media become words."""
+    max_file_bytes: int = Field(default=FILE_BYTES, ge=1)
+    """Of one file that is attached to a conversation."""
+    max_files_bytes: int = Field(default=FILES_BYTES, ge=1)
+    """Of all files of a conversation together."""
     request_timeout_seconds: float = Field(default=120.0, gt=0)
     worker_concurrency: int = Field(default=2, ge=1, le=64)
     lease_seconds: Seconds = DEFAULT_TIMINGS.lease_seconds

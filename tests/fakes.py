@@ -17,6 +17,7 @@ from app.core.context.tools import tools_tokens
 from app.core.model.conversation import Usage
 from app.core.model.embedding import Embedded, InputKind, packed
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
+from app.core.model.files import KeptFile
 from app.core.model.model_io import (
     ChatRequest,
     DetailRequest,
@@ -333,6 +334,15 @@ class FakeModels:
 
     async def forget(self, name: str, response_id: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no responses.")
+
+    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
+        raise InvalidInputError(f"The provider of {name} keeps no files.")
+
+    async def await_file(self, name: str, file_name: str) -> None:
+        raise InvalidInputError(f"The provider of {name} keeps no files.")
+
+    async def forget_file(self, name: str, file_name: str) -> None:
+        raise InvalidInputError(f"The provider of {name} keeps no files.")
 
     def allows(self, name: str) -> bool:
         return self._allowed is None or name in self._allowed

@@ -35,6 +35,7 @@ from starlette.routing import Route
 
 from app.core.summarizer.details import TASK
 from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answer, error, too_long
+from tests.gemini_files import Files
 from tests.gemini_wire import chunk, counted, encoded, parts_of, pieces, prompt_of, prompt_tokens, shows_thoughts
 from tests.servers import ROOT, unused_port
 
@@ -107,6 +108,7 @@ class Server:
 
     def __init__(self) -> None:
         self.script = Script()
+        self.files = Files()
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -117,6 +119,7 @@ class Server:
                 Route("/requests", self.recorded),
                 Route("/release", self.release, methods=["POST"]),
                 Route("/reset", self.reset, methods=["POST"]),
+                *self.files.routes(),
             ]
         )
 
@@ -128,6 +131,8 @@ class Server:
             return _refused(error(403, "PERMISSION_DENIED", "Method doesn't allow unregistered callers."))
         if method == "countTokens":
             return JSONResponse(counted(body))
+        if (refusal := self.files.refusal(body, request.headers["x-goog-api-key"])) is not None:
+            return refusal
         return await _generate(self.script, request, model, method, body)
 
     async def change_script(self, request: Request) -> Response:
@@ -153,6 +158,7 @@ class Server:
     async def reset(self, _: Request) -> Response:
         """Forget everything."""
         self.script.reset()
+        self.files.reset()
         return JSONResponse({})
 
 
@@ -284,6 +290,19 @@ class Gemini:
         """Model calls so far, oldest first."""
         data: list[dict[str, Any]] = httpx.get(f"{self.url}/requests", timeout=_PATIENCE).json()["data"]
         return [item for item in data if kind in {None, item["kind"]}]
+
+    def files(self) -> dict[str, Any]:
+        """``kept`` files, how many ``uploads`` began, names of the ``deleted``."""
+        found: dict[str, Any] = httpx.get(f"{self.url}/files/kept", timeout=_PATIENCE).json()
+        return found
+
+    def script_files(self, **faults: Any) -> None:
+        """What is done with the uploads that come: see ``gemini_files.Faults``."""
+        self._post("/files/script", faults)
+
+    def forget_files(self, name: str | None = None) -> None:
+        """As if their time were over."""
+        self._post("/files/forget", {"name": name})
 
     def release(self) -> None:
         """Let go of the calls that hold."""

@@ -19,6 +19,7 @@ from app.cli.complaints import complain, one_clear_line
 from app.cli.demo.command import demo
 from app.cli.doctor import doctor
 from app.cli.erasing import erase_user, tenants
+from app.cli.files import files
 from app.cli.keys import keys
 from app.cli.moving import move_media
 from app.cli.operating import conversations
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.add_typer(keys, name="keys")
 app.add_typer(conversations, name="conversations")
 app.add_typer(tenants, name="tenants")
+app.add_typer(files, name="files")
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer's callbacks get the value alone

@@ -11,7 +11,7 @@ from app.client import Gauge
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 
 BAR: Final = 24  # columns
-PARTS: Final = ("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending")
+PARTS: Final = ("system", "files", "state", "anchors", "digests", "held", "tail", "recalled", "pending")
 """From stable to volatile; only those that weigh anything are shown."""
 
 _COLOURS: Final = {

@@ -39,6 +39,8 @@ class Imported:
     """The resolved policy of an export."""
     pinned: frozenset[int] = field(default_factory=frozenset)
     """Places in ``messages`` of those that are pinned."""
+    files: tuple[Mapping[str, Any], ...] = ()
+    """Of an export: name, media type, tokens, and the data in Base64."""
     is_export: bool = False
     left_out: int = 0
     """Typed commands, and messages that were erased."""
@@ -121,8 +123,15 @@ def _made(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: s
         messages=tuple(checked_message(one, f"{name}: {where}") for where, one in said),
         policy=given["policy"] if is_export and isinstance(given.get("policy"), Mapping) else {},
         pinned=frozenset(n for n, (_, one) in enumerate(said) if is_export and one.get("protected_reason") == "pinned"),
+        files=tuple(one for one in value.get("files") or () if _is_file(one)) if is_export else (),
         is_export=is_export,
         left_out=len(numbered) - len(said),
+    )
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(value.get(name), str) for name in ("name", "media_type", "data")
     )
 
 

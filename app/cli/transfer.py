@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import json
@@ -218,6 +219,7 @@ class _Importing:
                 self._pin(id_, appended, start)
                 start += len(batch)
                 advance(len(batch))
+            self._attach(id_)
         except InvalidInputError as error:
             raise ComplaintError(f"{self._where}: {words_of(error)}") from None
         except NotFoundError:
@@ -239,6 +241,24 @@ class _Importing:
         if known is None:
             return {}
         return {name: value for name, value in self._one.policy.items() if known.get(name) != value}
+
+    def _attach(self, id_: str) -> None:
+        """A file for which there is no room is told of, and the import goes on."""
+        for number, file in enumerate(self._one.files, start=1):
+            type_, tokens = file["media_type"], file.get("tokens")
+            lasts = type_.startswith(("audio/", "video/")) and isinstance(tokens, int)
+            try:
+                self._client.attach_file(
+                    id_,
+                    base64.b64decode(file["data"]),
+                    name=file["name"],
+                    media_type=type_,
+                    tokens=tokens if lasts else None,
+                    idempotency_key=f"{self._key}-file-{number}",
+                )
+            except (ApiError, ValueError) as error:
+                why = words_of(error) if isinstance(error, ApiError) else str(error)
+                complain(told("complaint.not_attached", where=self._where, number=str(number), why=why))
 
     def _pin(self, id_: str, appended: Sequence[Message], start: int) -> None:
         """A pin for which there is no room is told of, and the import goes on."""

@@ -82,6 +82,11 @@ def nothing(_: bytes) -> None:
     """Reads an answer without a body."""
 
 
+def raw(body: bytes) -> bytes:
+    """Reads bytes."""
+    return body
+
+
 def text(body: bytes) -> str:
     """Reads a text."""
     return body.decode()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 from . import resources as res
-from .calls import Call, Id, ListCall, any_json, change, get, given, nothing, one, post, text
+from .calls import Call, Id, ListCall, any_json, change, get, given, nothing, one, post, raw, text
 from .retrying import Retrying
 from .sse import EventStream, FollowedReply, ReplyStream
 
@@ -180,6 +181,44 @@ def pin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
 def unpin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
     """Let go of a pin."""
     return change("DELETE", _of(conversation_id, "messages", message_id, "pin"), one(res.Message))
+
+
+def attach_file(
+    conversation_id: Id,
+    data: bytes | str,
+    *,
+    name: str,
+    media_type: str,
+    tokens: int | None = None,
+    idempotency_key: str | None = None,
+) -> Call[res.File]:
+    """Attach a file; every context has it whole, before all messages.
+
+    ``data`` are its bytes, or its text; ``tokens``: what a sound or a film weighs, which nobody can tell of its bytes.
+    """
+    sent = data.encode() if isinstance(data, str) else data
+    call = post(_of(conversation_id, "files"), one(res.File), key=idempotency_key)
+    return replace(call, body=sent, params=given(name=name, tokens=tokens)).with_headers(Content_Type=media_type)
+
+
+def files(conversation_id: Id, *, order: Order | None = None, page_size: int | None = None) -> ListCall[res.File]:
+    """The files of a conversation, as they were attached."""
+    return _list(_of(conversation_id, "files"), res.Page[res.File], order=order, limit=page_size)
+
+
+def file(conversation_id: Id, file_id: Id) -> Call[res.File]:
+    """One file, without its bytes."""
+    return get(_of(conversation_id, "files", file_id), one(res.File))
+
+
+def file_content(conversation_id: Id, file_id: Id) -> Call[bytes]:
+    """The bytes of a file."""
+    return get(_of(conversation_id, "files", file_id, "content"), raw).with_headers(Accept="*/*")
+
+
+def remove_file(conversation_id: Id, file_id: Id) -> Call[None]:
+    """Remove a file from every context, and what a provider keeps of it."""
+    return change("DELETE", _of(conversation_id, "files", file_id), nothing)
 
 
 def chat(

@@ -132,6 +132,12 @@ class Methods:
     unpin_message = Method(endpoints.unpin_message)
     search = Each(endpoints.search)
 
+    attach_file = Method(endpoints.attach_file)
+    files = Each(endpoints.files)
+    file = Method(endpoints.file)
+    file_content = Method(endpoints.file_content)
+    remove_file = Method(endpoints.remove_file)
+
     chat = Method(endpoints.chat)
     chat_stream = Follow(endpoints.chat_stream)
     follow_turn = Follow(endpoints.follow_turn)

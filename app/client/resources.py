@@ -36,6 +36,7 @@ class Breakdown(Resource):
     """Where the tokens of a context are."""
 
     system: int
+    files: int = 0
     state: int
     anchors: int
     digests: int
@@ -140,6 +141,19 @@ class Message(Resource):
     usage: dict[str, Any] | None
     reasoning: str = ""
     metadata: dict[str, Any]
+    created_at: datetime
+
+
+class File(Resource):
+    """A file that is attached to a conversation: every context has it whole."""
+
+    id: UUID
+    conversation_id: UUID
+    name: str
+    media_type: str
+    sha256: str
+    bytes: int
+    tokens: int
     created_at: datetime
 
 

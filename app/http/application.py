@@ -23,6 +23,7 @@ from app.http import (
     events,
     examination,
     export,
+    files,
     health,
     limits,
     messages,
@@ -61,6 +62,7 @@ ROUTERS: Final = (
     search.router,
     erasure.router,
     pins.router,
+    files.router,
     anchors.router,
     segments.router,
     chat.router,
@@ -154,6 +156,6 @@ def middleware(settings: Settings) -> list[Middleware]:
         ),
         Middleware(LastResort),
         *known_hosts,
-        Middleware(BodyLimit, limit=settings.max_body_bytes),
+        Middleware(BodyLimit, limit=settings.max_body_bytes, file_limit=settings.max_file_bytes),
         Middleware(Deadline, seconds=settings.request_timeout_seconds),
     ]

@@ -43,19 +43,19 @@ def get_tenant(request: Request) -> UUID:
     return tenant
 
 
-async def get_idem(
-    request: Request,
-    key: Annotated[
-        str | None,
-        Header(
-            alias="Idempotency-Key",
-            min_length=1,
-            max_length=255,
-            pattern=r"^[\x20-\x7e]+$",
-            description="The same key and body give the first response again.",
-        ),
-    ] = None,
-) -> Idem | None:
+IdempotencyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x20-\x7e]+$",
+        description="The same key and body give the first response again.",
+    ),
+]
+
+
+async def get_idem(request: Request, key: IdempotencyHeader = None) -> Idem | None:
     """The key, with the fingerprint of what it stands for."""
     if key is None:
         return None

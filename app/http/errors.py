@@ -38,6 +38,7 @@ STATUS: Final[Mapping[str, int]] = {
     "conversation_moved_on": 409,
     "conversation_set_aside": 409,
     "fork_in_progress": 409,
+    "no_room_for_file": 409,
     "not_failed": 409,
     "not_pinnable": 409,
     "not_regenerable": 409,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Final, Literal
@@ -13,7 +14,13 @@ from pydantic import BaseModel
 
 from app.core.model.export import markdown_head, markdown_message
 from app.http.dependencies import Services, Tenant, bearer_key
-from app.http.present import present_anchor, present_conversation, present_message, present_state
+from app.http.present import (
+    present_anchor,
+    present_conversation,
+    present_exported_file,
+    present_message,
+    present_state,
+)
 from app.http.routing import TenantRoute
 from app.usecases.history.conversations import ConversationView
 from app.usecases.history.export import ExportService
@@ -73,6 +80,15 @@ async def _markdown(export: ExportService, tenant: UUID, view: ConversationView)
             yield text
 
 
+async def _rendered(present: Callable[[Any], BaseModel], item: Any, *, is_large: bool) -> str:
+    """Off the event loop where megabytes are put into Base64."""
+
+    def render() -> str:
+        return present(item).model_dump_json()
+
+    return await asyncio.to_thread(render) if is_large else render()
+
+
 async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
     """One object, its lists written as they are read."""
     row = view.conversation
@@ -86,12 +102,13 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
         ("messages", messages, present_message),
         ("states", states, present_state),
         ("anchors", anchors, present_anchor),
+        ("files", export.files(tenant, row.id), present_exported_file),
     )
     for name, rows, present in lists:
         yield f', "{name}": ['
         between = "\n"
         async for item in rows:
-            yield between + present(item).model_dump_json()
+            yield between + await _rendered(present, item, is_large=name == "files")
             between = ",\n"
         yield "]"
     yield "}\n"

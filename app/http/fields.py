@@ -60,6 +60,12 @@ def _within_reach(value: datetime) -> datetime:
     return value
 
 
+def _file_name(value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        raise ValueError("must be a name of printable characters")
+    return value
+
+
 def _event_type(value: str) -> str:
     if not value.strip():
         raise ValueError("event_type cannot be empty")
@@ -67,6 +73,7 @@ def _event_type(value: str) -> str:
 
 
 Title = Annotated[str, Field(max_length=500)]
+FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_file_name)]
 UserId = Annotated[str, Field(min_length=1, max_length=255)]
 Locale = Annotated[
     str,

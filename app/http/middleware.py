@@ -27,6 +27,7 @@ from app.http.refusals import BodyTooLargeError, RequestTimeoutError, Unreadable
 
 REQUEST_ID: Final = compiled(r"[\x21-\x7e]{1,128}")
 UUID_TEXT: Final = compiled(r"[0-9a-f-]{36}")
+FILE_PATH: Final = compiled(r"/conversations/[^/]{1,64}/files")
 SHOWN_FRAMES: Final = 8
 CLIENT_CLOSED: Final = 499
 """What the log says of a request whose client left; nobody receives it."""
@@ -109,13 +110,17 @@ class LastResort:
 class BodyLimit:
     """Refuses a body that is too large before all of it is read, and one that would have to be unpacked."""
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    def __init__(self, app: ASGIApp, limit: int, file_limit: int) -> None:
+        """``file_limit``: of a body that is a file of a conversation, in bytes as well."""
         self._app = app
         self._limit = limit
+        self._file_limit = file_limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        refusal = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        is_file = scope["type"] == "http" and FILE_PATH.fullmatch(scope["path"]) is not None
+        limit = self._file_limit if is_file else self._limit
+        refusal = self._refusal(Headers(scope=scope), limit) if scope["type"] == "http" else None
         if refusal is not None:
             await error_response(HTTPConnection(scope), refusal)(scope, receive, send)
             return
@@ -125,22 +130,22 @@ class BodyLimit:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
-            if read > self._limit:
-                raise self._too_large()
+            if read > limit:
+                raise self._too_large(limit)
             return message
 
         await self._app(scope, counted, send)
 
-    def _refusal(self, headers: Headers) -> Exception | None:
+    def _refusal(self, headers: Headers, limit: int) -> Exception | None:
         if headers.get("content-encoding", "identity").strip().lower() != "identity":
             return UnsupportedMediaTypeError("Send the body without a Content-Encoding.")
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
             return UnreadableError("Content-Length must be a number.")
-        return self._too_large() if len(length) > len(str(self._limit)) or int(length) > self._limit else None
+        return self._too_large(limit) if len(length) > len(str(limit)) or int(length) > limit else None
 
-    def _too_large(self) -> BodyTooLargeError:
-        return BodyTooLargeError(f"The body may have at most {self._limit} bytes.", extra={"limit": self._limit})
+    def _too_large(self, limit: int) -> BodyTooLargeError:
+        return BodyTooLargeError(f"The body may have at most {limit} bytes.", extra={"limit": limit})
 
 
 class Deadline:

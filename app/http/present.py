@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 from app.core.context import assembly
 from app.core.context.formats import Format, in_format
-from app.core.model import conversation, gauge, records, state
+from app.core.model import conversation, files, gauge, records, state
 from app.core.model.allowances import Standing
 from app.core.model.anchors import Anchor
 from app.core.model.continuity import PROBE_KINDS, Continuity
@@ -63,6 +64,17 @@ def present_conversation_summary(view: ConversationView) -> schemas.Conversation
 def present_message(value: conversation.Message) -> schemas.Message:
     """A message."""
     return schemas.Message.model_validate(value)
+
+
+def present_file(value: files.ConversationFile) -> schemas.File:
+    """A file, without its bytes."""
+    return schemas.File.model_validate(value)
+
+
+def present_exported_file(value: tuple[files.ConversationFile, bytes]) -> schemas.ExportedFile:
+    """A file with its bytes."""
+    file, data = value
+    return schemas.ExportedFile(**present_file(file).model_dump(), data=base64.b64encode(data).decode())
 
 
 def present_compaction(view: CompactionView) -> schemas.Compaction:
@@ -151,7 +163,7 @@ def present_difference(value: StateDifference) -> schemas.StateDifference:
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
     """A context in a format; what it was made of is the same in each."""
     value = view.context
-    formatted = in_format(value.messages, format_, value.locale)
+    formatted = in_format(value.whole, format_, value.locale)
     return schemas.AssembledContext(
         messages=[dict(message) for message in formatted.messages],
         system=formatted.system,

@@ -47,6 +47,7 @@ class Breakdown(Output):
     """Where the tokens of a context are; the sum is ``tokens`` of its gauge."""
 
     system: int
+    files: int = Field(description="The attached files, which every context has whole.")
     state: int
     anchors: int
     digests: int
@@ -157,6 +158,25 @@ class Message(Output):
     )
     metadata: dict[str, Any]
     created_at: Moment
+
+
+class File(Output):
+    """A file that is attached to a conversation."""
+
+    id: UUID
+    conversation_id: UUID
+    name: str
+    media_type: str
+    sha256: str = Field(description="Of its bytes, in hexadecimal.")
+    bytes: int
+    tokens: int = Field(description="What it weighs in every context, as estimated.")
+    created_at: Moment
+
+
+class ExportedFile(File):
+    """The same with its bytes."""
+
+    data: str = Field(description="In Base64.")
 
 
 class MessageBatchResult(Output):

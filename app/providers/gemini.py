@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import io
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from google.genai.errors import APIError
+from google.genai.types import File, FileState, HttpOptions, UploadFileConfig
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models import Model
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.providers import Provider
 from pydantic_ai.providers.google import GoogleProvider
 
-from app.core.model.errors import InvalidInputError
+from app.core.model.errors import InvalidInputError, ModelUnavailableError
+from app.core.model.files import FILE_FAILED, FILE_LOST, FILE_PROCESSING, KeptFile
+from app.providers.failures import unavailable
 
 PROVIDER: Final = "google"
 
 _PREFIXES: Final = ("image/", "audio/", "video/", "text/")
 _EXACT: Final = frozenset({"application/pdf"})
+_KEPT_FOR: Final = timedelta(hours=48)
+"""How long a file is kept where the answer does not say."""
+_GONE: Final = frozenset({403, 404})
+"""Google says 403 of a file that is another key's, and of one that is gone."""
+PROCESSING_SECONDS: Final = 20.0
+"""How long a turn waits for a file that is being processed."""
+_FIRST_LOOK: Final = 0.25
+_LONGEST_LOOK: Final = 2.0
 
 
 def provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
@@ -32,3 +49,74 @@ def model(name: str, of: Provider[Any]) -> Model:
 def takes_media(media_type: str) -> bool:
     """What Gemini reads inline."""
     return media_type.startswith(_PREFIXES) or media_type in _EXACT
+
+
+def file_account(api_key: str | None, base_url: str | None) -> str | None:
+    """A mark of where files are kept: the same for the same key at the same address, and telling neither."""
+    if not api_key:
+        return None
+    return hashlib.sha256(f"{PROVIDER}\n{base_url or ''}\n{api_key}".encode()).hexdigest()[:16]
+
+
+async def keep_file(of: Provider[Any], data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109 - the client's own
+    """Upload a file; it may be processed for a while yet. Raises ``ModelUnavailableError``.
+
+    In a thread: the asynchronous client sleeps on the event loop before it tries an upload again.
+    """
+    options = HttpOptions(timeout=round(timeout * 1_000))
+    config = UploadFileConfig(mime_type=media_type, http_options=options)
+    try:
+        kept: File = await asyncio.to_thread(of.client.files.upload, file=io.BytesIO(data), config=config)
+    except Exception as error:  # noqa: BLE001 - whatever its client throws, callers must see our word
+        raise _unavailable(error) from None
+    if not kept.name or not kept.uri:
+        raise ModelUnavailableError("unreadable", retryable=True)
+    expires_at = kept.expiration_time or datetime.now(UTC) + _KEPT_FOR
+    return KeptFile(name=kept.name, uri=kept.uri, expires_at=expires_at)
+
+
+async def await_file(of: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+    """Look at a file until it can be used, for ``PROCESSING_SECONDS``. Raises ``ModelUnavailableError``."""
+    pause, left = _FIRST_LOOK, PROCESSING_SECONDS
+    while True:
+        state = await _state_of(of, name, timeout)
+        if state in {None, FileState.ACTIVE, FileState.STATE_UNSPECIFIED}:
+            return
+        if state == FileState.FAILED:
+            raise ModelUnavailableError(FILE_FAILED, retryable=False)
+        if left <= 0:
+            raise ModelUnavailableError(FILE_PROCESSING, retryable=True)
+        await asyncio.sleep(pause)
+        left, pause = left - pause, min(pause * 2, _LONGEST_LOOK)
+
+
+async def _state_of(of: Provider[Any], name: str, timeout: float) -> FileState | None:  # noqa: ASYNC109 - the client's own
+    try:
+        async with asyncio.timeout(timeout):
+            found: File = await of.client.aio.files.get(name=name)
+    except Exception as error:  # noqa: BLE001 - likewise
+        raise _unavailable(error) from None
+    return found.state
+
+
+async def forget_file(of: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+    """Have a file deleted that Google keeps. Raises ``ModelUnavailableError``."""
+    try:
+        async with asyncio.timeout(timeout):
+            await of.client.aio.files.delete(name=name)
+    except Exception as error:  # noqa: BLE001 - likewise
+        raise _unavailable(error) from None
+
+
+def _unavailable(error: Exception) -> ModelUnavailableError:
+    """The client's own errors, which pydantic-ai translates only in its own calls."""
+    if not isinstance(error, APIError):
+        is_of_road = type(error).__module__.partition(".")[0] in {"httpx", "httpx2", "httpcore"}
+        if is_of_road:
+            return ModelUnavailableError(
+                "timeout" if "Timeout" in type(error).__name__ else "connection", retryable=True
+            )
+        return unavailable(error)
+    if error.code in _GONE:
+        return ModelUnavailableError(FILE_LOST, retryable=False, status=error.code)
+    return unavailable(ModelHTTPError(error.code, "", error.details))

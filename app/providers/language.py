@@ -13,6 +13,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
+from app.core.context.files import with_files
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
@@ -126,7 +127,7 @@ class LanguageChat:
             wanted = asking(self.language.model, wanted)
         settings = _settings(self.timeout, wanted)
         parameters = parameters_of(self.language.model, request)
-        messages: Sequence[ContextMessage] = request.messages
+        messages: Sequence[ContextMessage] = with_files(request.messages, request.files, request.locale)
         if self.profile.stateful:
             keeps = responses.kept(settings, request.continues)
             settings = keeps if request.is_kept else responses.not_kept(settings)

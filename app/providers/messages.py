@@ -20,10 +20,12 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UploadedFile,
     UserContent,
     UserPromptPart,
 )
 
+from app.core.context.files import FILE_COPY
 from app.core.context.formats.words import in_words, served_arguments
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
@@ -36,6 +38,8 @@ TakesMedia = Callable[[str], bool]
 SIGNATURE: Final = "thought_signature"
 """In a call's details: what a provider signed it with, in Base64; it goes back to no other ``PROVIDER``."""
 PROVIDER: Final = "provider"
+COPIES_AT: Final = "google"
+"""The one provider whose copies of files requests name, as pydantic-ai calls it."""
 CALL_ID: Final = "call_id"
 """In the details of a stateful model's call: the id under which its provider keeps it."""
 
@@ -136,6 +140,8 @@ def _said(message: ContextMessage, say: Catalogue) -> Iterator[str]:
 
 def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
     media_type = str(part.get("media_type", "")).lower()
+    if part.get("type") == FILE_COPY:
+        return UploadedFile(file_id=str(part["uri"]), provider_name=COPIES_AT, media_type=media_type)
     if part.get("type") == "media" and "data" in part and takes_media(media_type):
         data = str(part["data"]).rpartition("base64,")[2]  # a data URL is accepted as well as bare base64
         try:

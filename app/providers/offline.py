@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from app.core.context.files import with_files
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
@@ -57,7 +58,8 @@ class OfflineChat:
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Yield the reply in pieces of a few words, as a provider would; or a call, where one is wanted."""
-        asked = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
+        told = with_files(request.messages, request.files, request.locale)
+        asked = sum(weigh(message.role, message.content, message.parts).tokens for message in told)
         if request.must_call:
             call = forced_call(request)
             yield call
@@ -65,7 +67,7 @@ class OfflineChat:
             yield StepFinish(reason="tool_call", usage=usage, model=self.profile.name)
             return
         # In a thread: the ranking is CPU work, and the loop serves everybody else.
-        reply = await asyncio.to_thread(respond, request.messages, request.locale)
+        reply = await asyncio.to_thread(respond, told, request.locale)
         reply, reason = ended(reply, request.settings)
         for piece in pieces(reply):
             yield TextDelta(text=piece)

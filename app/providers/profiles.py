@@ -9,8 +9,10 @@ from app.core.model.model_io import (
     CallSettings,
     InputCost,
     ModelProfile,
+    ReadsMedia,
     Refuses,
     ToolSpec,
+    reads_no_media,
     takes_everything,
     unknown_cost,
 )
@@ -37,6 +39,8 @@ def profile_of(
     stateful: bool = False,
     input_cost: InputCost = unknown_cost,
     refuses: Refuses = takes_everything,
+    reads_media: ReadsMedia = reads_no_media,
+    file_account: str | None = None,
 ) -> ModelProfile:
     """The limits and the price of a provider's model.
 
@@ -47,6 +51,8 @@ def profile_of(
         stateful: Whether its provider keeps the context of a chat.
         input_cost: What it asks for reading so many tokens.
         refuses: What of a client's settings and tools it cannot take.
+        reads_media: Which data it reads.
+        file_account: Where its provider keeps files.
     """
     gemini = name.startswith("google")
     input_limit = override or bundled or (GEMINI_INPUT_LIMIT if gemini else UNKNOWN_INPUT_LIMIT)
@@ -60,6 +66,8 @@ def profile_of(
         stateful=stateful,
         input_cost=input_cost,
         refuses=refuses,
+        reads_media=reads_media,
+        file_account=file_account,
     )
 
 

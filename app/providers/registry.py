@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, ModelNotAllowedError
+from app.core.model.files import KeptFile
 from app.providers import offline
 from app.providers.keys import Keys
 from app.usecases.ports import ChatModel, Embedder, Summarizer
@@ -130,6 +131,18 @@ class ModelRegistry:
             InvalidInputError: There is no such model, or none that keeps responses.
         """
         await self._open().forget(name, response_id, self._chat_timeout)
+
+    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
+        """Have the provider of a model keep a file. Raises as ``forget``."""
+        return await self._open().keep_file(name, data, media_type, self._chat_timeout)
+
+    async def await_file(self, name: str, file_name: str) -> None:
+        """Return once a kept file can be used. Raises as ``forget``; its words are those of the port."""
+        await self._open().await_file(name, file_name, self._chat_timeout)
+
+    async def forget_file(self, name: str, file_name: str) -> None:
+        """Have the provider of a model delete a kept file. Raises as ``forget``."""
+        await self._open().forget_file(name, file_name, self._chat_timeout)
 
     async def close(self) -> None:
         """Close every client; a model asked for afterwards is built anew."""

@@ -17,6 +17,7 @@ from pydantic_ai.providers import Provider
 
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.files import KeptFile
 from app.core.text.patterns import compiled
 from app.providers import any as others
 from app.providers import embedding, gemini, responses
@@ -133,6 +134,24 @@ class Shelf:
         provider = await asyncio.to_thread(self._provider, others.OPENAI)
         await responses.forget(provider, response_id, timeout)
 
+    async def keep_file(self, name: str, data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109
+        """Have a model's provider keep a file. Raises as ``ModelRegistry.keep_file``."""
+        return await gemini.keep_file(await self._keeper(name), data, media_type, timeout)
+
+    async def await_file(self, name: str, file_name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+        """Return once a kept file can be used. Raises as ``ModelRegistry.await_file``."""
+        await gemini.await_file(await self._keeper(name), file_name, timeout)
+
+    async def forget_file(self, name: str, file_name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+        """Have a model's provider delete a kept file. Raises as ``ModelRegistry.forget_file``."""
+        await gemini.forget_file(await self._keeper(name), file_name, timeout)
+
+    async def _keeper(self, name: str) -> Provider[Any]:
+        kind = name.partition(":")[0]
+        if kind != gemini.PROVIDER:
+            raise InvalidInputError(f"The provider of {name} keeps no files.")
+        return await asyncio.to_thread(self._provider, kind)
+
     async def close(self) -> None:
         """Close every client."""
         providers = list(self._providers.values())
@@ -210,8 +229,15 @@ class Shelf:
             stateful=stateful,
             input_cost=partial(input_cost, model),
             refuses=partial(refused, model),
+            reads_media=takes_media,
+            file_account=self._file_account(kind),
         )
         return Language(model=model, profile=profile, takes_media=takes_media)
+
+    def _file_account(self, kind: str) -> str | None:
+        if kind != gemini.PROVIDER:
+            return None
+        return gemini.file_account(self.keys.google_api_key, self.keys.google_base_url)
 
     def _model(self, kind: str, name: str) -> tuple[Model, TakesMedia]:
         if kind == gemini.PROVIDER:

@@ -192,6 +192,8 @@ class ConversationRow(TenantScoped, table=True):
     live_model: str | None
     live_response_id: str | None
     live_through_seq: int | None = Field(sa_type=BIG)
+    file_tokens: int = Field(sa_type=BIG, sa_column_kwargs=_by_default("0"))
+    file_bytes: int = Field(sa_type=BIG, sa_column_kwargs=_by_default("0"))
     forked_from: UUID | None
     forked_through: int | None = Field(sa_type=BIG)
     deleted_at: datetime | None = Field(sa_type=MOMENT)
@@ -292,7 +294,10 @@ class MessageRow(TenantScoped, table=True):
 
 
 class ContentRow(TenantScoped, table=True):
-    """The data of media, and how many messages it stands in: with the last of them it goes (``release_contents``)."""
+    """The data of media and files, and in how many messages and as how many files it stands.
+
+    With the last of them it goes (``release_contents``, ``release_file``).
+    """
 
     __tablename__ = "contents"
     __table_args__ = (_of_tenant(), CheckConstraint("uses > 0", name="uses"))
@@ -328,6 +333,57 @@ class EmbeddingRow(TenantScoped, table=True):
     vector: bytes = Field(sa_type=LargeBinary)
     """32-bit floats, the lowest byte first."""
     created_at: datetime = Field(sa_type=MOMENT, sa_column_kwargs={"server_default": func.now()})
+
+
+class FileRow(TenantScoped, table=True):
+    """A file that is attached to a conversation; its bytes are a content, counted down when it goes."""
+
+    __tablename__ = "files"
+    __table_args__ = (
+        _in_conversation(),
+        CheckConstraint("bytes > 0 AND tokens > 0", name="sizes"),
+        Index("ix_files_of_conversation", "tenant_id", "conversation_id", "id"),
+        # Whether a content is still some file's, when one goes.
+        Index("ix_files_of_content", "tenant_id", "sha256"),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    name: str
+    media_type: str
+    sha256: str = Field(sa_type=Text)
+    bytes: int = Field(sa_type=BIG)
+    tokens: int = Field(sa_type=BIG)
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+IN_USE = "delete_after IS NULL"
+
+
+class ProviderFileRow(TenantScoped, table=True):
+    """A copy of a file at a provider: of one content for all conversations of a tenant.
+
+    When the last file of that content goes, the database has it deleted there (``release_file``).
+    """
+
+    __tablename__ = "provider_files"
+    __table_args__ = (
+        _of_tenant(),
+        Index("uq_provider_files_in_use", "tenant_id", "account", "sha256", unique=True, postgresql_where=text(IN_USE)),
+        # The sweeper's: holds only what is to be deleted, and in the order of time what the provider has let go.
+        Index("ix_provider_files_wanted", "delete_after", postgresql_where=text("delete_after IS NOT NULL")),
+        Index("ix_provider_files_expired", "expires_at"),
+    )
+
+    account: str = Field(primary_key=True)
+    name: str = Field(primary_key=True)
+    sha256: str = Field(sa_type=Text)
+    uri: str
+    model: str
+    made_at: datetime = Field(sa_type=MOMENT)
+    expires_at: datetime = Field(sa_type=MOMENT)
+    delete_after: datetime | None = Field(sa_type=MOMENT)
+    tries: int
 
 
 class StateVersionRow(TenantScoped, table=True):

@@ -20,6 +20,7 @@ from app.storage.repositories.embeddings import EmbeddingRepository
 from app.storage.repositories.erasures import ErasureRepository, ProviderCopyRepository
 from app.storage.repositories.events import EventRepository
 from app.storage.repositories.expansions import ExpansionRepository
+from app.storage.repositories.files import FileRepository, ProviderFileRepository
 from app.storage.repositories.idempotency import IdempotencyRepository
 from app.storage.repositories.keys import KeyRepository
 from app.storage.repositories.messages import MessageRepository
@@ -73,6 +74,8 @@ class UnitOfWork:
         self.spending = SpendingRepository(self.session)
         self.erasures = ErasureRepository(self.session)
         self.copies = ProviderCopyRepository(self.session)
+        self.files = FileRepository(self.session)
+        self.file_copies = ProviderFileRepository(self.session)
         self.removal = RemovalRepository(self.session)
 
     @property

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from app.core.model.allowances import SlidingCount
 from app.core.model.embedding import Embedded, InputKind
+from app.core.model.files import KeptFile
 from app.core.model.instruments import Instrument
 from app.core.model.model_io import (
     ChatRequest,
@@ -137,6 +138,19 @@ class Models(Protocol):
 
     async def forget(self, name: str, response_id: str) -> None:
         """Have a stateful model's provider delete a response. Raises ``ModelUnavailableError``; of no other model."""
+
+    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
+        """Have the provider of a model keep a file; it may not be ready yet. Raises as ``forget``."""
+
+    async def await_file(self, name: str, file_name: str) -> None:
+        """Return once a kept file can be used in requests; waits some seconds.
+
+        Raises ``ModelUnavailableError``: ``file_not_found`` when it is gone, ``file_failed`` when it can never be
+        used, ``file_processing`` when it cannot yet, or why the provider does not say.
+        """
+
+    async def forget_file(self, name: str, file_name: str) -> None:
+        """Have the provider of a model delete a kept file. Raises as ``forget``; ``file_not_found`` when it is gone."""
 
     def allows(self, name: str) -> bool:
         """Whether a request or a policy may name this model."""

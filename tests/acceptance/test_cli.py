@@ -229,6 +229,13 @@ class TestTransfer:
         pinned = talk.history()[5]
         assert talk.http.put(talk.path(f"/messages/{pinned['id']}/pin")).is_success
         talk.chat("/compact")
+        tides = tmp_path / "Tides ö.md"
+        tides.write_text("High water at 18:45.")
+        assert "Tides ö.md" in good(run("files", "add", talk.id, str(tides)))
+        song = tmp_path / "song.flac"
+        song.write_bytes(b"fLaC")
+        assert run("files", "add", talk.id, str(song), "--type", "audio/flac").exit_code == 2
+        assert "320" in good(run("files", "add", talk.id, str(song), "--type", "audio/flac", "--tokens", "320"))
         file = tmp_path / "boats.json"
         assert "bytes" in good(run("export", talk.id, "--output", str(file)))
         assert json.loads(file.read_text()) == talk.http.get(talk.path("/export")).json()
@@ -242,6 +249,13 @@ class TestTransfer:
         messages = [one.model_dump(mode="json") for one in client.messages(again.id, order="asc")]
         told = [one for one in talk.history() if one["event_type"] != "command"]
         assert [[one[name] for name in kept] for one in messages] == [[one[name] for name in kept] for one in told]
+        files = [list(client.files(id_)) for id_ in (talk.id, again.id)]
+        about = ("name", "media_type", "sha256", "bytes", "tokens")
+        here, there = ([[getattr(one, name) for name in about] for one in listed] for listed in files)
+        assert here == there
+        assert len(there) == 2
+        assert good(run("files", "remove", str(again.id), str(files[1][0].id)))
+        assert [one["name"] for one in json.loads(good(run("files", "list", str(again.id), "--json")))] == ["song.flac"]
         client.delete_conversation(again.id)
 
     def test_markdown_on_standard_output(self, run: Run, offline: Service, start_talk: StartTalk) -> None:

@@ -136,7 +136,7 @@ def _done(client: Throughline, step: Mapping[str, Any], values: Mapping[str, Any
 
 
 def _json(value: Any) -> Any:
-    if isinstance(value, list):
+    if isinstance(value, list | bytes):
         return [_json(one) for one in value]
     if isinstance(value, ChatEvent):
         number = {} if value.id is None else {"id": value.id}

@@ -42,6 +42,8 @@ TABLES = {
     "chat_spending",
     "erasures",
     "provider_copies",
+    "files",
+    "provider_files",
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default

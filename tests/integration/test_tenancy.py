@@ -24,6 +24,7 @@ from app.core.model.anchors import Ranking, Transition
 from app.core.model.conversation import Sums, Usage
 from app.core.model.embedding import MessageVector
 from app.core.model.errors import ConflictError, DomainError, NotFoundError
+from app.core.model.files import ConversationFile, ProviderFile
 from app.core.model.records import (
     ApiKey,
     Attempt,
@@ -68,7 +69,7 @@ from tests.servers import as_owner, with_role
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
 EXPANSION, DETAIL_CALL, WORK, VERIFICATION, AUDITED, STRAY = (UUID(int=number) for number in (11, 12, 13, 14, 15, 91))
-ERASED = UUID(int=16)
+ERASED, FILE = UUID(int=16), UUID(int=17)
 LATER = UUID(int=2**128 - 1)
 QUOTE = {"from_seq": 1, "to_seq": 1}
 AGES = timedelta(days=40_000)
@@ -162,6 +163,12 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "contents.count_up": (lambda unit: unit.contents.count_up({}, [[IMAGE]]), ConflictError),
     "contents.inline": (lambda unit: unit.contents.inline(None, limit=9), ([], None)),
     "contents.move": (lambda unit: unit.contents.move(CONVERSATION, MESSAGE), False),
+    "files.get": (lambda unit: unit.files.get(CONVERSATION, FILE), NOT_FOUND),
+    "files.of": (lambda unit: unit.files.of(CONVERSATION), []),
+    "files.page": (lambda unit: unit.files.page(CONVERSATION, ALL), ([], None)),
+    "files.sums": (lambda unit: unit.files.sums(CONVERSATION), (0, 0, 0)),
+    "files.remove": (lambda unit: unit.files.remove(CONVERSATION, FILE), False),
+    "files.remove_all": (lambda unit: unit.files.remove_all(CONVERSATION), 0),
     "anchors.add": (lambda unit: unit.anchors.add([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),
     "anchors.get": (lambda unit: unit.anchors.get(CONVERSATION, ANCHOR), NOT_FOUND),
     "anchors.active": (lambda unit: unit.anchors.active(CONVERSATION), []),
@@ -313,6 +320,13 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "copies.take": (lambda unit: unit.copies.take("resp_wanted", pause=HOUR), None),
     "copies.forget": (lambda unit: unit.copies.forget("resp"), None),
     "copies.count": (lambda unit: unit.copies.count(), 0),
+    "file_copies.in_use": (lambda unit: unit.file_copies.in_use("account", [IMAGE], lasting=HOUR), {}),
+    "file_copies.want_deleted": (lambda unit: unit.file_copies.want_deleted("account", ["files/1"]), 0),
+    "file_copies.forget_expired": (lambda unit: unit.file_copies.forget_expired(limit=9), 0),
+    "file_copies.due": (lambda unit: unit.file_copies.due(limit=9), []),
+    "file_copies.take": (lambda unit: unit.file_copies.take("account", "files/wanted", pause=HOUR), None),
+    "file_copies.forget": (lambda unit: unit.file_copies.forget("account", "files/1"), None),
+    "file_copies.count": (lambda unit: unit.file_copies.count(), 0),
     "removal.remove": (lambda unit: unit.removal.remove(CONVERSATION, limit=9), 0),
     "removal.stop": (lambda unit: unit.removal.stop(CONVERSATION), None),
     "removal.forget_turns": (lambda unit: unit.removal.forget_turns(timedelta(), limit=9), 0),
@@ -334,6 +348,8 @@ WITH_A_TENANT = {
     "spending.add_chat",
     "erasures.add",
     "copies.note",
+    "files.add",
+    "file_copies.note",
     "works.begin",
     "works.bury",
     "works.count_crash",
@@ -376,6 +392,34 @@ def vector(model: str = "fake") -> MessageVector:
 
 def erasure(tenant_id: UUID) -> Erasure:
     return Erasure(id=ERASED, tenant_id=tenant_id, user_id="u", requested_at=START)
+
+
+def attached(tenant_id: UUID, name: str) -> ConversationFile:
+    return ConversationFile(
+        id=FILE,
+        tenant_id=tenant_id,
+        conversation_id=CONVERSATION,
+        name=name,
+        media_type="image/png",
+        sha256=IMAGE,
+        bytes=8,
+        tokens=9,
+        created_at=START,
+    )
+
+
+def file_copy(tenant_id: UUID, name: str) -> ProviderFile:
+    """The first one that is noted is in use, the second is to be deleted."""
+    return ProviderFile(
+        tenant_id=tenant_id,
+        account="account",
+        name=name,
+        sha256=IMAGE,
+        uri="https://example.test",
+        model="any",
+        made_at=START,
+        expires_at=START + AGES,
+    )
 
 
 def copy(tenant_id: UUID, response_id: str, **fields: Any) -> ProviderCopy:
@@ -431,6 +475,10 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         await unit.erasures.add(erasure(tenant_id))
         await unit.copies.note(copy(tenant_id, "resp"))
         await unit.copies.note(copy(tenant_id, "resp_wanted", delete_after=START))
+        await unit.contents.count_up({}, [[IMAGE]])
+        await unit.files.add(attached(tenant_id, name))
+        await unit.file_copies.note(file_copy(tenant_id, "files/1"), lasting=HOUR)
+        await unit.file_copies.note(file_copy(tenant_id, "files/wanted"), lasting=HOUR)
         await unit.commit()
     async with begin(tenant_id) as unit:
         await unit.works.begin(work(tenant_id), seconds=99)
@@ -570,6 +618,7 @@ FINDS_NOTHING = {
     "verifications.wanting",
     "contents.inline",
     "contents.move",
+    "file_copies.forget_expired",
     "works.abandoned",
     "conversations.is_being_removed",
     "conversations.with_stale_sums",
@@ -599,6 +648,8 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.audit.add(audited(owner, "stolen")),
         lambda unit: unit.erasures.add(erasure(owner)),
         lambda unit: unit.copies.note(copy(owner, "resp_stolen")),
+        lambda unit: unit.files.add(attached(owner, "stolen")),
+        lambda unit: unit.file_copies.note(file_copy(owner, "files/stolen"), lasting=HOUR),
         lambda unit: unit.spending.add_chat(owner, KEY, Usage()),
     ]
     before = await dumps(engine, owner)

@@ -126,8 +126,10 @@ def test_an_export_without_what_was_no_part_of_the_talk() -> None:
         ],
         "states": [],
         "anchors": [],
+        "files": [{"name": "a.md", "media_type": "text/plain", "tokens": 4, "data": "YQ=="}, {"name": "no data"}],
     }
     found = one(exported)
+    assert [file["name"] for file in found.files] == ["a.md"]
     assert found.messages == ({**USER, "event_type": "casual"}, {**REPLY, "event_type": "casual"})
     assert (found.about, found.policy) == ({"title": "Boats", "preset": "handoff"}, {"target": 0.5})
     assert (found.pinned, found.left_out, found.is_export) == (frozenset({1}), 3, True)

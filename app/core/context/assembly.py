@@ -1,8 +1,8 @@
 """What a model is sent: budgeter and assembler. Pure; never compacts; never exceeds its budget.
 
-Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, system
-messages that the block covers, state block, other held messages, tail; what is recalled for a question stands inside
-the last user message. Between two state versions each of the others only grows at its end.
+Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, attached
+files, system messages that the block covers, state block, other held messages, tail; what is recalled for a question
+stands inside the last user message. Between two state versions each of the others only grows at its end.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from app.core.context.drafts import (
     weight_of,
 )
 from app.core.context.eliding import with_all_giants_elided, with_large_elided
+from app.core.context.files import with_files
 from app.core.context.fitting import Digest, Room, fit
 from app.core.context.joining import recall_tokens, spoken, with_recall
 from app.core.context.opening import FULL, with_detail
 from app.core.context.tools import tools_tokens
 from app.core.model.conversation import Message
 from app.core.model.errors import ContextOverWindowError
+from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.gauge import Breakdown, Gauge, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.segments import Marker, ShownSegment
@@ -79,10 +81,24 @@ class AssembledContext:
     """Every place in the block that can be expanded, in its order."""
     tools: tuple[ToolSpec, ...] = ()
     """What the chat model is offered beside them; ``system`` counts it."""
+    attached: tuple[ConversationFile, ...] = ()
+    """The conversation's files."""
+    files: tuple[RequestFile, ...] = ()
+    """The same as this request carries them; ``messages`` are without them."""
     locale: str = "en"
     """The conversation's: what a format has to put in words is in its language."""
     keeps_all: bool = False
     """Whether the policy leaves nothing out: rather the turn fails."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each file is sent, and none in words alone."""
+        return all(file.form != "words" for file in self.files)
+
+    @property
+    def whole(self) -> tuple[ContextMessage, ...]:
+        """All messages, that with the files among them."""
+        return with_files(self.messages, self.files, self.locale)
 
 
 def system_text(system_prompt: str, awareness: str) -> str:
@@ -103,14 +119,16 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
     Args:
         material: The conversation, its held messages, its tail, its anchors, and what to recall from.
         digest: Makes the digest of what has to be left out.
-        budget: Tokens for all that stands after the system prompt; ``None`` = the policy's budget, which holds the
-            system prompt too.
+        budget: Tokens for all that stands after the system prompt and the files; ``None`` = the policy's budget, which
+            holds both too.
 
     Raises:
         BudgetTooSmallError: Not even the last user message fits.
-        ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
+        ContextOverWindowError: Under ``keep_full`` the whole exceeds the window; or the files leave no room for this
+            model.
     """
     room = _room(material, budget)
+    _refuse_without_room(material, room, budget)
     keeps_full = budget is None and material.policy.on_failure == "keep_full"
 
     def fitted(tokens: int) -> Draft:
@@ -121,7 +139,7 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         return fit(material, draft, smaller, digest) if _whole(material, draft) > tokens else draft
 
     base = material.budgets.budget if budget is None else budget
-    most = _below_triggers(material) - _system_tokens(material) if budget is None else None
+    most = _below_triggers(material) - _fixed_tokens(material) if budget is None else None
     draft = with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
     if budget is not None or material.detail.room is not None:
         draft = with_detail(material, draft, room.tokens)
@@ -141,12 +159,25 @@ def _below_triggers(material: Material) -> int:
 
 
 def _room(material: Material, budget: int | None) -> Room:
-    """The policy's budget less the system prompt, or what was asked; shares are of the one that counts."""
+    """The policy's budget less what stands before, or what was asked; shares are of the one that counts."""
     if budget is None:
-        tokens = material.budgets.budget - _system_tokens(material)
+        tokens = material.budgets.budget - _fixed_tokens(material)
         return Room(tokens=tokens, anchors=material.budgets.anchor_tokens)
     share = material.policy.anchor_share
     return Room(tokens=budget, anchors=None if share is None else math.floor(Fraction(str(share)) * budget))
+
+
+def _refuse_without_room(material: Material, room: Room, asked: int | None) -> None:
+    """Files are never left out: a model whose budget they fill cannot be asked."""
+    files = material.conversation.file_tokens
+    if asked is not None or not files or room.tokens > 0:
+        return
+    budget = material.budgets.budget
+    raise ContextOverWindowError(
+        f"the attached files of {files} tokens leave no room in a budget of {budget} beside the system prompt: remove"
+        " files, or ask a model with a larger window",
+        extra={"tokens": budget - room.tokens, "files": files, "window": material.budgets.window},
+    )
 
 
 def _whole(material: Material, draft: Draft) -> int:
@@ -159,7 +190,7 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     Where the policy says so, a message that can never fit is sent without its middle; if that is not enough, so are
     large ones, the largest first.
     """
-    system = _system_tokens(material)
+    system = _fixed_tokens(material)
     window = material.budgets.window
     elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
     total = system + _whole(material, draft)
@@ -189,6 +220,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
     recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
     sections = (
         Section(kind="system", seqs=(), tokens=system),
+        Section(kind="files", seqs=(), tokens=material.conversation.file_tokens),
         Section(kind="state", seqs=(), tokens=state),
         Section(kind="anchors", seqs=anchored_seqs(draft), tokens=anchors),
         *_digest_sections(draft, digests),
@@ -213,6 +245,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
             material.budgets,
             Breakdown(
                 system=system,
+                files=material.conversation.file_tokens,
                 state=state,
                 anchors=anchors,
                 digests=digests + brought_back,
@@ -227,6 +260,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         recalled=draft.recalled,
         markers=(*find(draft.anchors), *find(draft.digests.element)),
         tools=material.tools,
+        attached=material.files,
         locale=material.conversation.locale,
         keeps_all=material.policy.on_failure == "keep_full",
     )
@@ -292,6 +326,11 @@ def _system(material: Material) -> ContextMessage:
 def _system_tokens(material: Material) -> int:
     beside = tools_tokens(material.tools, material.policy.estimator) + material.schema_tokens
     return weigh_all(material, (_system(material),)) + beside
+
+
+def _fixed_tokens(material: Material) -> int:
+    """What stands before the state block."""
+    return _system_tokens(material) + material.conversation.file_tokens
 
 
 def _weight(material: Material, messages: tuple[Message, ...]) -> int:

@@ -10,6 +10,7 @@ from app.core.anchors.rendering import anchors_element, seqs_in
 from app.core.anchors.serving import Servable
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline
+from app.core.model.files import ConversationFile
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.segments import Segment, ShownSegment
@@ -71,6 +72,8 @@ class Material:
     """What the chat model is offered: a part of every request, before everything else."""
     schema_tokens: int = 0
     """What the schema of a structured output weighs: likewise."""
+    files: tuple[ConversationFile, ...] = ()
+    """The attached files, in order: what they weigh stands with the conversation."""
     _ranked: dict[tuple[int, frozenset[int]], Servable] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

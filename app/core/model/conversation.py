@@ -241,6 +241,10 @@ class Conversation:
     """How it went of late, measured at the end of each turn where the policy's thresholds are adaptive."""
     live: LiveContext | None = None
     """What a stateful chat model goes on from; ``None`` = the next request holds the whole context."""
+    file_tokens: int = 0
+    """What the attached files weigh in every context."""
+    file_bytes: int = 0
+    """Of the attached files; 0 where there are none."""
     forked_from: UUID | None = None
     """The conversation whose first messages were copied into it."""
     forked_through: int | None = None

@@ -178,6 +178,14 @@ class PinBudgetExceededError(ConflictError):
     retryable = False
 
 
+class NoRoomForFileError(ConflictError):
+    """A file would leave a conversation too little room, or is one too many; ``extra`` holds the numbers."""
+
+    code = "no_room_for_file"
+    title = "No room for this file"
+    retryable = False
+
+
 class NotPinnableError(ConflictError):
     """A command, or an erased message: there is nothing to hold verbatim."""
 

@@ -26,6 +26,7 @@ class Breakdown:
     """Where a context's tokens are; the sum is utilization's numerator."""
 
     system: int = 0
+    files: int = 0
     state: int = 0
     anchors: int = 0
     digests: int = 0
@@ -78,6 +79,7 @@ def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: in
     total, covered, layout = conversation.total, conversation.covered, conversation.layout
     return Breakdown(
         system=system,
+        files=conversation.file_tokens,
         state=layout.state_tokens if layout else 0,
         anchors=layout.anchor_tokens if layout else 0,
         digests=layout.digest_tokens if layout else 0,

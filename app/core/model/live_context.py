@@ -17,6 +17,8 @@ class Sent:
     boundary_seq: int
     live: LiveContext | None
     """What the conversation had at that time."""
+    file_bytes: int = 0
+    """Of the files that were attached."""
 
 
 def sent_of(conversation: Conversation) -> Sent:
@@ -26,6 +28,7 @@ def sent_of(conversation: Conversation) -> Sent:
         content_epoch=conversation.content_epoch,
         boundary_seq=conversation.boundary_seq,
         live=conversation.live,
+        file_bytes=conversation.file_bytes,
     )
 
 
@@ -33,13 +36,14 @@ def live_after(present: Conversation, sent: Sent, said: LiveContext) -> LiveCont
     """The live context once what the model said is stored as message ``said.through_seq``.
 
     The response is one only if it and the history say the same up to that message: nothing was appended between the
-    request and it, nothing was erased, no older state was gone back to. Else the earlier one stays, and what it lacks
-    is sent with the next request.
+    request and it, nothing was erased or attached, no older state was gone back to. Else the earlier one stays, and
+    what it lacks is sent with the next request.
     """
     is_stale = (
         present.content_epoch != sent.content_epoch
         or present.boundary_seq < sent.boundary_seq
         or present.live != sent.live
+        or present.file_bytes != sent.file_bytes
     )
     has_gap = said.through_seq != sent.through_seq + 1
     return present.live if is_stale or has_gap else said

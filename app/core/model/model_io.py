@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from app.core.model.anchors import Anchor
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message, Usage
+from app.core.model.files import RequestFile
 from app.core.model.provenance import language_of
 from app.core.model.segments import CutSegment
 from app.core.model.state import StateEntry, StateSchema
@@ -101,6 +102,15 @@ def takes_everything(_settings: CallSettings, _tools: Sequence[ToolSpec]) -> Map
     return {}
 
 
+ReadsMedia = Callable[[str], bool]
+"""Whether a model reads data of that media type."""
+
+
+def reads_no_media(_media_type: str) -> bool:
+    """Of a model that reads text alone."""
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelProfile:
     """What a model can take: limits in its own tokens."""
@@ -122,6 +132,9 @@ class ModelProfile:
     """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
     input_cost: InputCost = field(default=unknown_cost, compare=False, repr=False)
     refuses: Refuses = field(default=takes_everything, compare=False, repr=False)
+    reads_media: ReadsMedia = field(default=reads_no_media, compare=False, repr=False)
+    file_account: str | None = field(default=None, repr=False)
+    """Where its provider keeps files that requests name: a mark of its address and our key there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +170,8 @@ class ChatRequest:
     """One step of the chat model: ``messages[0]`` is the system prompt when it has role ``system``."""
 
     messages: tuple[ContextMessage, ...]
+    files: tuple[RequestFile, ...] = ()
+    """Of the conversation: they stand after the system prompt, before all history (``context.files.with_files``)."""
     tools: tuple[ToolSpec, ...] = ()
     must_call: tuple[str, ...] = ()
     """Tools of which one has to be called; empty: the model may answer."""

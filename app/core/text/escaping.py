@@ -18,6 +18,7 @@ from app.core.text.patterns import compiled
 
 TAGS: Final = (
     "session_state",
+    "attached_file",
     "left_out",
     "recalled",
     "passage",

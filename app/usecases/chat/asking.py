@@ -11,6 +11,7 @@ import structlog
 from app.core.context.assembly import AssembledContext, recalled_seqs
 from app.core.context.brought import Brought
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, ModelFailedError
+from app.core.model.files import FILE_LOST
 from app.core.model.model_io import ChatRequest, Continuation, Reasoning, ToolSpec
 from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -60,6 +61,8 @@ class Asker:
     _refusal: ModelFailedError | None = field(default=None, init=False)
     _recalled: frozenset[int] = field(default=frozenset(), init=False)
     """Positions that were told of."""
+    _has_renewed: bool = field(default=False, init=False)
+    """Whether copies of files were made again."""
 
     async def ask(self, *, with_own_tools: bool, stop: asyncio.Event) -> Answer:
         """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
@@ -95,6 +98,7 @@ class Asker:
     ) -> ChatRequest:
         return ChatRequest(
             messages=context.messages,
+            files=context.files,
             tools=self._tools(context, with_own_tools=with_own_tools),
             must_call=self.brought.must_call,
             settings=self.brought.settings,
@@ -135,6 +139,8 @@ class Asker:
             try:
                 said = await self._said(context, say, with_own_tools=with_own_tools)
             except ModelFailedError as error:
+                if await self._renewed(context, error):
+                    continue
                 if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
                     raise
                 if context.keeps_all:
@@ -142,6 +148,14 @@ class Asker:
                 self._halve(context, error)
             else:
                 return said.with_warnings(("context_halved",) if self._halvings else ())
+
+    async def _renewed(self, context: AssembledContext, error: ModelFailedError) -> bool:
+        """Whether the provider only lost its copies of files, so that it is asked again: once in a turn."""
+        if error.extra.get("reason") != FILE_LOST or self._has_renewed:
+            return False
+        self._has_renewed = True
+        log.warning("files.renewed", model=self.model)
+        return await self.context.renew_files(self.turn.tenant_id, context, self.model)
 
     async def _assembled(self) -> AssembledContext:
         """Afresh for each step. Raises the provider's refusal when the last message alone is more than it takes."""
@@ -169,8 +183,8 @@ class Asker:
         said = await say(request)
         return said.of_context(
             context.warnings,
-            # What the context weighs counts its tools: nothing is learned of a request that went without them.
-            estimated=context.gauge.breakdown.total if request.tools == context.tools else 0,
+            # What the context weighs counts its tools and files: nothing is learned of a request without some of them.
+            estimated=context.gauge.breakdown.total if request.tools == context.tools and context.is_complete else 0,
             recalled=recalled,
         )
 
@@ -181,9 +195,10 @@ class Asker:
         self.tell.on_recalled(sorted(self._recalled))
 
     def _halve(self, context: AssembledContext, error: ModelFailedError) -> None:
-        """Half of what was sent after the system prompt."""
+        """Half of what was sent after the system prompt and the files."""
         sent = context.gauge.breakdown
-        self._room, self._refusal, self._halvings = (sent.total - sent.system) // 2, error, self._halvings + 1
+        self._room = (sent.total - sent.system - sent.files) // 2
+        self._refusal, self._halvings = error, self._halvings + 1
         log.warning("context.halved", tokens=sent.total, room=self._room)
 
 

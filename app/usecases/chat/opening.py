@@ -209,13 +209,13 @@ async def _left_open(uow: UnitOfWork, shell: Shell, conversation: Conversation, 
 def _refuse_heavy(resolved: Resolved, given: ChatInput) -> None:
     """What comes with every request of the turn must leave room for messages."""
     brought, budget = resolved.bringing(given.brought), resolved.budgets.budget
-    if brought is resolved or brought.at_evaluation(brought.system_tokens) < budget:
+    if brought is resolved or brought.at_evaluation(brought.fixed_tokens) < budget:
         return
     size = brought.system_tokens - resolved.system_tokens
     raise TooLargeError(
         f"instructions, tools and schema of this request have {size} tokens, and with the system prompt nothing is left"
         f" of a budget of {budget}: send less, or raise policy.context_window",
-        extra={"limit": max(budget - resolved.system_tokens, 0), "size": size},
+        extra={"limit": max(budget - resolved.fixed_tokens, 0), "size": size},
     )
 
 

@@ -29,6 +29,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.media import with_media
 from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
 from app.usecases.context.similarity import By, SimilarityService
+from app.usecases.files.serving import FileServing
 from app.usecases.history.appending import MessageDraft
 from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
 from app.usecases.shared.resolve import Resolved
@@ -63,8 +64,9 @@ class Looked:
 class ContextService:
     """Contexts and their sizes; never compacts."""
 
-    def __init__(self, shell: Shell, similarity: SimilarityService | None = None) -> None:
+    def __init__(self, shell: Shell, files: FileServing, similarity: SimilarityService | None = None) -> None:
         self._shell = shell
+        self._files = files
         self._similarity = similarity
 
     async def assemble(
@@ -134,9 +136,14 @@ class ContextService:
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
-        context = await with_media(self._shell, tenant_id, context)
+        context, left = await self._files.served(tenant_id, context, model=model, in_turn=asked.in_turn)
+        context = await with_media(self._shell, tenant_id, context, room=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return Looked(context=context, recall_ms=took, begins_answer=begins)
+
+    async def renew_files(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
+        """A provider lost its copies of this context's files: whether assembling it again can help."""
+        return await self._files.renewed(tenant_id, context, model)
 
     def _room_for_detail(self, resolved: Resolved, budget: int | None, asked: Asked) -> int | None:
         """What segments may be served of in more detail: what was asked for, or what a turn's larger model has more.
@@ -244,6 +251,7 @@ async def load(
         unloaded_tokens=_unloaded_tokens(resolved, tail, held),
         tools=resolved.tools,
         schema_tokens=resolved.schema_tokens,
+        files=tuple(await uow.files.of(conversation.id)) if conversation.file_bytes else (),
     )
     is_cut = exceeds(material, budget=budget)
     if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:

@@ -17,12 +17,17 @@ LEFT_OUT: Final = "media_left_out"
 """The warning: media of older messages are sent in words, since all together would be too large."""
 
 
-async def with_media(shell: Shell, tenant_id: UUID, context: AssembledContext) -> AssembledContext:
-    """The context with the newest media that its provider takes together, older ones in words."""
+async def with_media(
+    shell: Shell, tenant_id: UUID, context: AssembledContext, *, room: int | None = None
+) -> AssembledContext:
+    """The context with the newest media that its provider takes together, older ones in words.
+
+    ``room``: characters of Base64, where the setting's are not all left.
+    """
     messages = context.messages
     if not any(data_bytes(part) for message in messages for part in message.parts):
         return context
-    kept = within_bytes(messages, shell.media_bytes, context.locale)
+    kept = within_bytes(messages, shell.media_bytes if room is None else room, context.locale)
     if kept != [message.parts for message in messages]:
         context = replace(context, warnings=(*context.warnings, LEFT_OUT))
     wanted = references(part for parts in kept for part in parts)

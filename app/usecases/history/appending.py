@@ -186,7 +186,7 @@ def _floor(resolved: Resolved) -> int:
     """What no compaction takes away: every held message, and the block at its largest with the anchors it serves."""
     total, estimator = resolved.conversation.total, resolved.policy.estimator
     held = tokens_of(total.held_tokens, total.held_bytes, estimator)
-    return resolved.system_tokens + resolved.budgets.state_cap + resolved.breakdown.anchors + held
+    return resolved.fixed_tokens + resolved.budgets.state_cap + resolved.breakdown.anchors + held
 
 
 def _window(resolved: Resolved) -> int:

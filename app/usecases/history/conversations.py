@@ -235,7 +235,8 @@ class ConversationService:
         if window is not None:
             self._shell.resolver.refuse_beyond_model(window)
         (policy, budgets), overrides = resolved.as_set, resolved.conversation.policy
-        errors = contradictions(policy, budgets, resolved.floor_tokens, overrides)
+        files = resolved.conversation.file_tokens
+        errors = contradictions(policy, budgets, resolved.floor_tokens - files, overrides, files=files)
         if POLICY & changes.keys():
             errors += without_triggers(policy, overrides)
         if errors:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Message
+from app.core.model.files import ConversationFile
 from app.core.model.records import Page
 from app.core.model.state import StateVersion
 from app.storage.unit_of_work import UnitOfWork
@@ -66,6 +67,16 @@ class ExportService:
             if anchor.seq > through_seq:
                 return
             yield anchor
+
+    async def files(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[tuple[ConversationFile, bytes]]:
+        """Every file with its bytes, in order; one that is removed meanwhile is left out."""
+        async with self._shell.uow(tenant_id) as uow:
+            files = await uow.files.of(conversation_id)
+        for file in files:
+            async with self._shell.uow(tenant_id) as uow:
+                found = await uow.contents.read([file.sha256])
+            if file.sha256 in found:
+                yield file, found[file.sha256]
 
     async def _all(self, tenant_id: UUID, read: Read[Row]) -> AsyncIterator[Row]:
         """Page after page, each in a short transaction of its own."""

@@ -17,6 +17,7 @@ from app.core.model.errors import DependencyUnavailableError, ForkInProgressErro
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
+from app.usecases.files.attaching import copied_files
 from app.usecases.history.appending import MessageDraft, append
 from app.usecases.ports import JobQueue
 from app.usecases.shared.idempotency import Idem, done_before, record
@@ -127,9 +128,10 @@ class ForkService:
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)
         _, resolved = await append(uow, self._shell, fork, [_copy(message) for message in messages], is_copy=True)
-        if not is_being_copied(resolved.conversation):
-            await self._carry_choices(uow, resolved.conversation, source)
-        return resolved.conversation
+        if is_being_copied(resolved.conversation):
+            return resolved.conversation
+        await self._carry_choices(uow, resolved.conversation, source)
+        return await copied_files(uow, self._shell, resolved.conversation, source)
 
     async def _carry_choices(self, uow: UnitOfWork, fork: Conversation, source: UUID) -> None:
         """Set the anchors of a fork that users set to stay in the other conversation; its first fold serves them."""

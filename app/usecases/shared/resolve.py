@@ -83,6 +83,11 @@ class Resolved:
         """Messages after the boundary, commands and erased ones left out."""
         return self.conversation.total.messages - self.conversation.covered.messages
 
+    @property
+    def fixed_tokens(self) -> int:
+        """What stands before everything that was said: the system prompt with what goes with it, and the files."""
+        return self.system_tokens + self.conversation.file_tokens
+
     def warned(self, warning: str) -> Resolved:
         """With a further warning."""
         return replace(self, warnings=(*self.warnings, warning))
@@ -132,7 +137,7 @@ class Resolved:
     @property
     def floor_tokens(self) -> int:
         """What stands before the state block once the conversation has been compacted."""
-        return self.system_tokens + self.coming_tool_tokens
+        return self.fixed_tokens + self.coming_tool_tokens
 
     def sizes(self, now: datetime) -> Sizes:
         """What ``evaluate`` looks at, at this moment."""

@@ -181,6 +181,53 @@ export class Throughline {
     );
   }
 
+  /** Attach a file: every context has it whole, before all messages. `tokens`: what a sound or a film weighs. */
+  attachFile(
+    id: string,
+    file: { data: string | Uint8Array<ArrayBuffer> | Blob; name: string; media_type: string; tokens?: number },
+    options: Keyed = {},
+  ): Promise<Schemas["File"]> {
+    const { data, name, media_type, tokens } = file;
+    return found(
+      this.api.POST(`${ONE}/files`, {
+        params: { ...at(id), query: { name, tokens } },
+        body: data as never,
+        bodySerializer: (body: unknown) => body as BodyInit,
+        ...sent(options, { "Content-Type": media_type }),
+      }),
+    );
+  }
+
+  /** The files of a conversation, as they were attached. */
+  files(id: string, options: Listed = {}): Each<Schemas["File"]> {
+    return each(
+      (page) => this.api.GET(`${ONE}/files`, { params: { ...at(id), query: page }, ...sent(options) }),
+      options,
+    );
+  }
+
+  /** One file, without its bytes. */
+  file(id: string, fileId: string, options: Asked = {}): Promise<Schemas["File"]> {
+    return found(this.api.GET(`${ONE}/files/{file_id}`, { params: at(id, { file_id: fileId }), ...sent(options) }));
+  }
+
+  /** The bytes of a file. */
+  async fileContent(id: string, fileId: string, options: Asked = {}): Promise<Uint8Array> {
+    const bytes: ArrayBuffer = await found(
+      this.api.GET(`${ONE}/files/{file_id}/content`, {
+        params: at(id, { file_id: fileId }),
+        parseAs: "arrayBuffer",
+        ...sent(options, { Accept: "*/*" }),
+      }),
+    );
+    return new Uint8Array(bytes);
+  }
+
+  /** Remove a file from every context, and what a provider keeps of it. */
+  removeFile(id: string, fileId: string, options: Asked = {}): Promise<void> {
+    return done(this.api.DELETE(`${ONE}/files/{file_id}`, { params: at(id, { file_id: fileId }), ...sent(options) }));
+  }
+
   /** The original messages that fit a query, the best first. */
   search(id: string, q: string, options: Omit<Listed, "order"> = {}): Each<Schemas["SearchHit"]> {
     const load = (page: Paged) =>

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: ef805642d09a1795241fd4bd999f4e7428a1426fe55e3d19165355909c967065
+// sha256 of openapi.json: 37bb657386a188303cdc5bb9f4b7d7303f154bfb06737a8c04832877e1abc791
 
 export interface paths {
     "/conversations": {
@@ -283,6 +283,74 @@ export interface paths {
          * @description Let go of a pin; the message is still protected where the policy's rules say so.
          */
         delete: operations["unpin_message"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Files
+         * @description The files of a conversation in the order of every context: as they were attached.
+         */
+        get: operations["list_files"];
+        put?: never;
+        /**
+         * Attach File
+         * @description Attach a file: every context has it whole, before all messages; 409 `no_room_for_file` where that cannot be.
+         */
+        post: operations["attach_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/files/{file_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get File
+         * @description One file, without its bytes.
+         */
+        get: operations["get_file"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove File
+         * @description Remove a file: no context has it any more, and the copy that a provider may keep is deleted there.
+         */
+        delete: operations["remove_file"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/files/{file_id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get File Content
+         * @description The bytes of a file, to be saved.
+         */
+        get: operations["get_file_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1437,6 +1505,11 @@ export interface components {
         Breakdown: {
             /** System */
             system: number;
+            /**
+             * Files
+             * @description The attached files, which every context has whole.
+             */
+            files: number;
             /** State */
             state: number;
             /** Anchors */
@@ -3024,6 +3097,43 @@ export interface components {
             probes: number;
         };
         /**
+         * File
+         * @description A file that is attached to a conversation.
+         */
+        File: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Conversation Id
+             * Format: uuid
+             */
+            conversation_id: string;
+            /** Name */
+            name: string;
+            /** Media Type */
+            media_type: string;
+            /**
+             * Sha256
+             * @description Of its bytes, in hexadecimal.
+             */
+            sha256: string;
+            /** Bytes */
+            bytes: number;
+            /**
+             * Tokens
+             * @description What it weighs in every context, as estimated.
+             */
+            tokens: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+        };
+        /**
          * FunctionTool
          * @description A tool: functions alone.
          */
@@ -3352,6 +3462,18 @@ export interface components {
         Listing_ConversationSummary_: {
             /** Data */
             data: components["schemas"]["ConversationSummary"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+            /**
+             * Has More
+             * @default false
+             */
+            has_more?: boolean;
+        };
+        /** FileList */
+        Listing_File_: {
+            /** Data */
+            data: components["schemas"]["File"][];
             /** Next Cursor */
             next_cursor?: string | null;
             /**
@@ -5783,6 +5905,180 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Message"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_files: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                after?: string | null;
+                order?: "asc" | "desc";
+            };
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_File_"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    attach_file: {
+        parameters: {
+            query: {
+                /** @description Of the file, as models and people see it. */
+                name: string;
+                /** @description What it weighs, where you know it; sound and film need it, a text has none. */
+                tokens?: number | null;
+            };
+            header?: {
+                /** @description The same key and body give the first response again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The bytes of the file, under its own `Content-Type`: text/* and JSON, XML, YAML, TOML, JavaScript, SQL as application/…, in UTF-8; application/pdf; image/png, jpeg, gif, webp; audio/wav, mpeg, aac, ogg, flac, mp4; video/mp4, webm, quicktime. */
+        requestBody: {
+            content: {
+                "*/*": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["File"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["File"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_file_content: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its bytes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
                 };
             };
             /** @description An RFC 9457 problem; `code` is stable. */

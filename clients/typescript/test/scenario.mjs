@@ -64,4 +64,6 @@ for (const step of JSON.parse(await readFile(file, "utf8"))) {
     if (!step.fails) break;
   }
 }
-console.log(JSON.stringify({ outcomes, values }));
+/** Bytes are told as numbers. */
+const plain = (_, value) => (value instanceof Uint8Array ? [...value] : value);
+console.log(JSON.stringify({ outcomes, values }, plain));

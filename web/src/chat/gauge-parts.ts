@@ -1,7 +1,7 @@
 /** Pure: how a gauge is drawn and said. */
 import type { Gauge } from '@/api/types';
 
-export const PARTS = ['system', 'state', 'anchors', 'digests', 'held', 'tail', 'recalled', 'pending'] as const;
+export const PARTS = ['system', 'files', 'state', 'anchors', 'digests', 'held', 'tail', 'recalled', 'pending'] as const;
 export type Part = (typeof PARTS)[number];
 
 export interface Slice {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.core.model.errors import FieldError
 from app.core.model.policies.adaptive import adaptive_errors
@@ -11,8 +11,20 @@ from app.core.model.policies.policy import Budgets, CompactionPolicy, Trigger
 from app.core.model.policies.short_forms import short_form_of, switched_off
 
 
+class Fixed(NamedTuple):
+    """What stands before the state block, in tokens."""
+
+    system: int
+    files: int
+
+    @property
+    def tokens(self) -> int:
+        """All of it."""
+        return self.system + self.files
+
+
 def contradictions(
-    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str] = ()
+    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str] = (), *, files: int = 0
 ) -> list[FieldError]:
     """Why this policy can never be met; empty when it can.
 
@@ -24,14 +36,16 @@ def contradictions(
         budgets: Its shares in tokens.
         system_tokens: System prompt with awareness block and tools.
         sent: The fields that the client sent: what it wrote in a short form is named by it.
+        files: Tokens of the attached files.
     """
+    fixed = Fixed(system_tokens, files)
     return [
         *_targets_above_triggers(policy, budgets, sent),
         *adaptive_errors(policy, budgets),
-        *_floor_above_target(policy, budgets, system_tokens),
-        *_floors_above_triggers(policy, budgets, system_tokens, sent),
-        *_keeps_above_triggers(policy, budgets, system_tokens, sent),
-        *_shares_above_budget(policy, budgets, system_tokens),
+        *_floor_above_target(policy, budgets, fixed),
+        *_floors_above_triggers(policy, budgets, fixed, sent),
+        *_keeps_above_triggers(policy, budgets, fixed, sent),
+        *_shares_above_budget(policy, budgets, fixed),
     ]
 
 
@@ -64,8 +78,8 @@ def _targets_above_triggers(policy: CompactionPolicy, budgets: Budgets, sent: Co
             yield FieldError(field="policy.target", message=message)
 
 
-def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
-    floor = system_tokens + budgets.state_cap
+def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, fixed: Fixed) -> Iterator[FieldError]:
+    floor = fixed.tokens + budgets.state_cap
     if floor <= budgets.target:
         return
     reserve = budgets.limit - budgets.window
@@ -74,37 +88,37 @@ def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, system_token
     advice = "lower output_reserve or raise context_window" if reserves_most else "raise context_window"
     yield FieldError(
         field="policy.output_reserve" if reserves_most else "policy.context_window",
-        message=f"{_floor(budgets, system_tokens)} = {floor} tokens exceeds {_target(policy, budgets)}, from"
+        message=f"{_floor(budgets, fixed)} = {floor} tokens exceeds {_target(policy, budgets)}, from"
         f" {limit}: {advice}, shorten the system prompt, or lower state_tokens",
     )
 
 
 def _floors_above_triggers(
-    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str]
+    policy: CompactionPolicy, budgets: Budgets, fixed: Fixed, sent: Collection[str]
 ) -> Iterator[FieldError]:
     """A trigger that folds all would fire again right after it; one that folds to the target is above the target."""
-    floor = system_tokens + budgets.state_cap
+    floor = fixed.tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
         first = trigger.at.first_tokens(budgets)
         if trigger.fold == "all" and first is not None and first <= floor:
             yield FieldError(
                 field=_field(policy, sent, "triggers", index, "at"),
                 message=f"the trigger {trigger.name} fires from {first} tokens on, but"
-                f" {_floor(budgets, system_tokens)} = {floor} tokens are always there: raise it",
+                f" {_floor(budgets, fixed)} = {floor} tokens are always there: raise it",
             )
 
 
 def _keeps_above_triggers(
-    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str]
+    policy: CompactionPolicy, budgets: Budgets, fixed: Fixed, sent: Collection[str]
 ) -> Iterator[FieldError]:
     """What a trigger keeps must leave it something to do."""
-    floor = system_tokens + budgets.state_cap
+    floor = fixed.tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
         room, where = _room_of(trigger, policy, budgets)
         if trigger.keep_tokens and floor <= room < floor + trigger.keep_tokens:
             yield FieldError(
                 field=f"policy.triggers.{index}.keep_tokens",
-                message=f"{_floor(budgets, system_tokens)} + keep_tokens {trigger.keep_tokens} ="
+                message=f"{_floor(budgets, fixed)} + keep_tokens {trigger.keep_tokens} ="
                 f" {floor + trigger.keep_tokens} tokens exceeds {where}: at most {room - floor} can be kept",
             )
         if trigger.at.messages is not None and trigger.keep_messages > trigger.at.messages:
@@ -125,16 +139,16 @@ def _room_of(trigger: Trigger, policy: CompactionPolicy, budgets: Budgets) -> tu
     return first - 1, f"{first - 1}, the most at which the trigger {trigger.name} does not fire"
 
 
-def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
+def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, fixed: Fixed) -> Iterator[FieldError]:
     """Every allotment used up, the context must still fit: else pins and anchors are promised room there is not."""
     anchors = budgets.anchor_tokens or 0
-    most = system_tokens + budgets.state_cap + anchors + budgets.pin_tokens
+    most = fixed.tokens + budgets.state_cap + anchors + budgets.pin_tokens
     if most <= budgets.budget:
         return
     larger = "pin_share" if budgets.pin_tokens > anchors else "anchor_share"
     yield FieldError(
         field=f"policy.{larger}",
-        message=f"{_floor(budgets, system_tokens)} + anchors {anchors} (anchor_share {_number(policy.anchor_share)}) +"
+        message=f"{_floor(budgets, fixed)} + anchors {anchors} (anchor_share {_number(policy.anchor_share)}) +"
         f" pins {budgets.pin_tokens} (pin_share {policy.pin_share:g}) = {most} tokens exceeds the budget of"
         f" {budgets.budget}: lower anchor_share, pin_share or state_tokens",
     )
@@ -149,8 +163,9 @@ def _short_form(policy: CompactionPolicy, sent: Collection[str], *path: str | in
     return short_form_of(path, [trigger.name for trigger in policy.triggers], sent)
 
 
-def _floor(budgets: Budgets, system_tokens: int) -> str:
-    return f"system prompt with awareness block {system_tokens} + state cap {budgets.state_cap}"
+def _floor(budgets: Budgets, fixed: Fixed) -> str:
+    files = f" + files {fixed.files}" if fixed.files else ""
+    return f"system prompt with awareness block {fixed.system}{files} + state cap {budgets.state_cap}"
 
 
 def _target(policy: CompactionPolicy, budgets: Budgets) -> str:

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from alembic import op
 
 revision = "202611222030"
-down_revision = "202611221200"
+down_revision = "202611222020"
 branch_labels = None
 depends_on = None
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "202611222040"
-down_revision = "202611222020"
+down_revision = "202611222030"
 branch_labels = None
 depends_on = None
 

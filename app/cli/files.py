@@ -1,0 +1,66 @@
+"""``throughline files``: the files of a conversation, attached, listed, removed."""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.complaints import ComplaintError
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.screen import Screen, one_line
+from app.cli.speaking import spoken, told
+from app.client import File
+
+files = typer.Typer(help="The files of a conversation.", no_args_is_help=True)
+
+FileId = Annotated[str, typer.Argument(help="Of the file, as `list` shows it.", metavar="FILE_ID")]
+
+
+@files.command()
+def add(
+    conversation: Conversation,
+    file: Annotated[Path, typer.Argument(help="What is attached.")],
+    media_type: Annotated[str | None, typer.Option("--type", help="Unset: by the file's ending.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="What a sound or a film weighs.")] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Attach a file: every context has it whole, before all messages."""
+    with connected(url, key) as client:
+        id_ = conversation_id(client, conversation)
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise ComplaintError(told("complaint.cannot_read", file=str(file), why=str(error.strerror))) from None
+        type_ = media_type or mimetypes.guess_type(file.name)[0] or "text/plain"
+        _show([client.attach_file(id_, data, name=file.name, media_type=type_, tokens=tokens)], as_json=as_json)
+
+
+@files.command("list")
+def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
+    """Show the files of a conversation, in the order of its contexts."""
+    with connected(url, key) as client:
+        _show(list(client.files(conversation_id(client, conversation), page_size=100)), as_json=as_json)
+
+
+@files.command()
+def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Key = None) -> None:
+    """Remove a file from every context, and what a provider keeps of it."""
+    with connected(url, key) as client:
+        client.remove_file(conversation_id(client, conversation), file_id)
+        Screen(spoken()).line(told("file_removed", id=file_id))
+
+
+def _show(found: list[File], *, as_json: bool) -> None:
+    screen = Screen(spoken())
+    if as_json:
+        screen.json(found)
+        return
+    for one in found:
+        size = told("file_size", bytes=one.bytes, tokens=one.tokens)
+        screen.line(f"{one.id}  {one.media_type}  {size}  {one_line(one.name)}")

@@ -1,0 +1,104 @@
+"""The files of a conversation as a request carries them: one user message before all history, the same each time.
+
+It stands right after the system prompt, so that a provider's cache can hold both. Each file has a label of its own
+around it: an element of the service, which no message and no file can forge.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Final
+
+from app.core.model.files import ConversationFile, FileForm, RequestFile
+from app.core.model.model_io import ContextMessage
+from app.core.text.escaping import clean
+from app.core.text.file_types import kind_of, text_of
+from app.core.text.localization.catalogue import catalogue_of
+from app.core.text.parts import Part
+from app.core.text.served_text import as_data
+
+FILE_TAG: Final = "attached_file"
+FILE_COPY: Final = "file_copy"
+"""The type of a part that names a provider's copy: of the service alone, no client can give one."""
+_CLOSING: Final = f"</{FILE_TAG}>"
+_ATTRIBUTE: Final = {ord('"'): "'", ord("<"): "(", ord(">"): ")", ord("\n"): " ", ord("\r"): " ", ord("\t"): " "}
+_UNITS: Final = ((1_000_000, "MB"), (1_000, "kB"))
+
+
+def files_message(files: Sequence[RequestFile], locale: str) -> ContextMessage | None:
+    """The message with all files, in their order; ``None`` where there are none."""
+    if not files:
+        return None
+    head: Part = {"type": "text", "text": catalogue_of(locale).text("context.files")}
+    return ContextMessage(role="user", content="", parts=(head, *(part for file in files for part in file.parts)))
+
+
+def with_files(
+    messages: Sequence[ContextMessage], files: Sequence[RequestFile], locale: str
+) -> tuple[ContextMessage, ...]:
+    """The messages of a request with its files after the system prompt that the service wrote, where there is one."""
+    attached = files_message(files, locale)
+    if attached is None:
+        return tuple(messages)
+    first = 1 if messages and messages[0].role == "system" and messages[0].seq is None else 0
+    return (*messages[:first], attached, *messages[first:])
+
+
+def as_text(file: ConversationFile, data: bytes) -> RequestFile:
+    """A file of kind ``text``, as its own text."""
+    return _carried(file, "text", _told(file, as_data(clean(text_of(data) or ""), _CLOSING)))
+
+
+def as_inline(file: ConversationFile, data: bytes) -> RequestFile:
+    """Any other file, with its data."""
+    media = {"type": "media", "media_type": file.media_type, "name": _attribute(file.name)}
+    media["data"] = base64.b64encode(data).decode()
+    return _carried(file, "inline", _around(file, media))
+
+
+def as_copy(file: ConversationFile, uri: str) -> RequestFile:
+    """Any other file, by the address of the provider's copy."""
+    return _carried(file, "copy", _around(file, {"type": FILE_COPY, "media_type": file.media_type, "uri": uri}))
+
+
+def as_words(file: ConversationFile, reason: str, locale: str) -> RequestFile:
+    """A file that is not sent: what it is, and why; ``reason`` is a word of the catalogue's ``context.file``."""
+    say = catalogue_of(locale)
+    text = say.text("context.file.not_sent", why=say.text(f"context.file.{reason}"))
+    return _carried(file, "words", _told(file, text))
+
+
+def is_text(file: ConversationFile) -> bool:
+    """Whether it is sent as its own text."""
+    return kind_of(file.media_type) == "text"
+
+
+def _carried(file: ConversationFile, form: FileForm, parts: tuple[Part, ...]) -> RequestFile:
+    return RequestFile(
+        file_id=file.id,
+        name=file.name,
+        media_type=file.media_type,
+        sha256=file.sha256,
+        bytes=file.bytes,
+        tokens=file.tokens,
+        form=form,
+        parts=parts,
+    )
+
+
+def _told(file: ConversationFile, text: str) -> tuple[Part, ...]:
+    return ({"type": "text", "text": f"{_opening(file)}\n{text}\n{_CLOSING}"},)
+
+
+def _around(file: ConversationFile, part: Part) -> tuple[Part, ...]:
+    return {"type": "text", "text": _opening(file)}, part, {"type": "text", "text": _CLOSING}
+
+
+def _opening(file: ConversationFile) -> str:
+    size = next((f"{file.bytes / unit:.1f} {name}" for unit, name in _UNITS if file.bytes >= unit), f"{file.bytes} B")
+    return f'<{FILE_TAG} name="{_attribute(file.name)}" type="{file.media_type}" size="{size}">'
+
+
+def _attribute(text: str) -> str:
+    return clean(text).translate(_ATTRIBUTE)

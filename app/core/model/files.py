@@ -1,0 +1,89 @@
+"""The files of a conversation: what is stored of them, and what a request to a model carries of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+from uuid import UUID
+
+from app.core.text.parts import Part
+
+FILE_BYTES: Final = 20_000_000
+"""Of one file."""
+FILES_BYTES: Final = 100_000_000
+"""Of all files of a conversation together."""
+MOST_FILES: Final = 100
+"""Of a conversation: each context reads and names them all."""
+
+FILE_LOST: Final = "file_not_found"
+"""The reason word of a provider that does not have a copy any more which a request names."""
+FILE_FAILED: Final = "file_failed"
+"""Of one that cannot make a file usable."""
+FILE_PROCESSING: Final = "file_processing"
+"""Of one that has not made it usable yet."""
+
+FileForm = Literal["text", "inline", "copy", "words"]
+"""How a file is sent: as its own text, with its data, by the address of the provider's copy, or told of in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFile:
+    """A file that is attached to a conversation; files have the order in which they were attached."""
+
+    id: UUID
+    tenant_id: UUID
+    conversation_id: UUID
+    name: str
+    media_type: str
+    sha256: str
+    """Of its bytes, 64 hexadecimal digits: the name under which they are stored."""
+    bytes: int
+    tokens: int
+    """What it weighs in a context, as estimated."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFile:
+    """A file as a request to a model carries it; ``parts`` are the same bytes as long as its form is the same."""
+
+    file_id: UUID
+    name: str
+    media_type: str
+    sha256: str
+    bytes: int
+    tokens: int
+    form: FileForm
+    parts: tuple[Part, ...]
+    """Its label and its content; of a provider's copy a part of type ``file_copy`` with ``uri``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFile:
+    """A copy of a file that a provider keeps."""
+
+    name: str
+    """The provider's name of it."""
+    uri: str
+    """What a request names it by."""
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderFile:
+    """A copy of a content at a provider, used for all conversations of a tenant."""
+
+    tenant_id: UUID
+    account: str
+    """Whose copy it is: a mark of the provider's address and the key, from which neither can be told."""
+    name: str
+    sha256: str
+    uri: str
+    model: str
+    """A model of that provider, by the name under which it is asked."""
+    made_at: datetime
+    expires_at: datetime
+    delete_after: datetime | None = None
+    """From when on it is to be deleted there; ``None`` = it is in use."""
+    tries: int = 0

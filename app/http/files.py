@@ -1,0 +1,124 @@
+"""Files of a conversation: attached, listed, read, removed. A file comes and goes as its bytes alone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from app.core.model.errors import FieldError
+from app.core.text.file_types import TAKEN, media_type_of
+from app.http import schemas
+from app.http.dependencies import IdempotencyHeader, PagingFromStart, Services, Tenant, bearer_key
+from app.http.fields import FileName
+from app.http.idempotency import fingerprint, kept_key
+from app.http.present import present_file, present_list
+from app.http.refusals import UnsupportedMediaTypeError, invalid_input
+from app.http.routing import TenantRoute
+from app.usecases.files.attaching import NewFile
+from app.usecases.shared.idempotency import Idem
+
+MAX_TOKENS: Final = 10_000_000
+SIMPLE: Final = "text/plain"
+"""The one type of ours that a page may send to another site without asking it first."""
+BODY: Final[dict[str, Any]] = {
+    "required": True,
+    "description": f"The bytes of the file, under its own `Content-Type`: {TAKEN}.",
+    "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+}
+HEADERS: Final = {
+    # Whatever the file says that it is, no browser shows it as a page of this site.
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, no-store",
+}
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/files",
+    route_class=TenantRoute,
+    tags=["files"],
+    dependencies=[Depends(bearer_key)],
+)
+
+Name = Annotated[FileName, Query(description="Of the file, as models and people see it.")]
+Tokens = Annotated[
+    int | None,
+    Query(
+        ge=1, le=MAX_TOKENS, description="What it weighs, where you know it; sound and film need it, a text has none."
+    ),
+]
+
+
+@router.post("", status_code=201, openapi_extra={"requestBody": BODY})
+async def attach_file(
+    conversation_id: UUID,
+    request: Request,
+    response: Response,
+    services: Services,
+    tenant: Tenant,
+    name: Name,
+    tokens: Tokens = None,
+    key: IdempotencyHeader = None,
+) -> schemas.File:
+    """Attach a file: every context has it whole, before all messages; 409 `no_room_for_file` where that cannot be."""
+    sent_as = request.headers.get("content-type", "")
+    media_type = media_type_of(sent_as)
+    if not media_type:
+        raise UnsupportedMediaTypeError(f"Send the file under a Content-Type that can be attached: {TAKEN}.")
+    if media_type == SIMPLE and key is None:
+        message = "is needed with text/plain: choose any value, and send it again where you repeat the request"
+        raise invalid_input([FieldError(field="Idempotency-Key", message=message)])
+    body = await request.body()
+    target = f"{request.url.path}?{request.url.query} {media_type}"
+    idem = None
+    if key is not None:
+        mark = await asyncio.to_thread(fingerprint, "POST", target, body)  # the hash of megabytes takes its time
+        idem = Idem(key=kept_key(key), fingerprint=mark)
+    given = NewFile(name=name, media_type=media_type, data=body, tokens=tokens)
+    file = await services.files.add(tenant, conversation_id, given, idem=idem)
+    response.headers["Location"] = f"/conversations/{conversation_id}/files/{file.id}"
+    return present_file(file)
+
+
+@router.get("")
+async def list_files(
+    conversation_id: UUID, services: Services, tenant: Tenant, page: PagingFromStart
+) -> schemas.Listing[schemas.File]:
+    """The files of a conversation in the order of every context: as they were attached."""
+    return present_list(await services.files.page(tenant, conversation_id, page), present_file)
+
+
+@router.get("/{file_id}")
+async def get_file(conversation_id: UUID, file_id: UUID, services: Services, tenant: Tenant) -> schemas.File:
+    """One file, without its bytes."""
+    return present_file(await services.files.get(tenant, conversation_id, file_id))
+
+
+@router.get(
+    "/{file_id}/content",
+    response_class=Response,
+    responses={
+        200: {"description": "Its bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
+    },
+)
+async def get_file_content(conversation_id: UUID, file_id: UUID, services: Services, tenant: Tenant) -> Response:
+    """The bytes of a file, to be saved."""
+    file, data = await services.files.content(tenant, conversation_id, file_id)
+    await services.limits.hold("open_streams")  # its client may be slow
+    disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
+    headers = {**HEADERS, "Content-Disposition": disposition}
+    return Response(data, media_type=_unquestioned(file.media_type), headers=headers)
+
+
+@router.delete("/{file_id}", status_code=204)
+async def remove_file(conversation_id: UUID, file_id: UUID, services: Services, tenant: Tenant) -> None:
+    """Remove a file: no context has it any more, and the copy that a provider may keep is deleted there."""
+    await services.files.remove(tenant, conversation_id, file_id)
+
+
+def _unquestioned(media_type: str) -> str:
+    """With the charset that all texts here have, or the framework would add it to some of them."""
+    return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type

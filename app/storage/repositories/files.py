@@ -1,0 +1,165 @@
+"""Rows of ``files`` and ``provider_files``: what is attached to conversations, and what providers keep of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Text, and_, any_, delete, exists, func, insert, literal, select, text, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlmodel import col
+
+from app.core.model.errors import NotFoundError
+from app.core.model.files import ConversationFile, ProviderFile
+from app.core.model.records import Page
+from app.storage.repositories.base import Repository
+from app.storage.repositories.cursor import BY_ID, cut, paged
+from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import columns, value
+from app.storage.tables import IN_USE, WANTED, ContentRow, FileRow, ProviderFileRow
+
+_file = FileRow
+_copy = ProviderFileRow
+_UNWANTED = col(_copy.delete_after).is_(None)
+
+
+class FileRepository(Repository):
+    """Rows of ``files``; their bytes are contents, which whoever adds one counts up."""
+
+    async def add(self, file: ConversationFile) -> None:
+        """Insert, in a *locked* conversation."""
+        self._check_tenant(file.tenant_id)
+        await self._session.execute(insert(_file).values(**columns(file)))
+
+    async def get(self, conversation_id: UUID, file_id: UUID) -> ConversationFile:
+        """One. Raises ``NotFoundError``."""
+        row = await self._session.first(select(_file).where(_is(conversation_id, file_id)))
+        if row is None:
+            raise NotFoundError("No such file.")
+        return value(ConversationFile, row)
+
+    async def of(self, conversation_id: UUID) -> list[ConversationFile]:
+        """All of a conversation, in the order in which they were attached."""
+        statement = select(_file).where(col(_file.conversation_id) == conversation_id).order_by(col(_file.id))
+        return [value(ConversationFile, row) for row in await self._session.all(statement)]
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[ConversationFile], str | None]:
+        """The same in pages; and the next cursor."""
+        statement = select(_file).where(col(_file.conversation_id) == conversation_id)
+        rows = await self._session.all(paged(statement, page, (col(_file.id),), BY_ID))
+        return cut([value(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))
+
+    async def sums(self, conversation_id: UUID) -> tuple[int, int, int]:
+        """How many there are, their bytes and their tokens."""
+        sums = (
+            func.count(),
+            func.coalesce(func.sum(col(_file.bytes)), 0),
+            func.coalesce(func.sum(col(_file.tokens)), 0),
+        )
+        found = await self._session.rows(select(*sums).where(col(_file.conversation_id) == conversation_id))
+        count, size, tokens = found[0]
+        return int(count), int(size), int(tokens)
+
+    async def remove(self, conversation_id: UUID, file_id: UUID) -> bool:
+        """Delete; ``False`` where there is none."""
+        gone = delete(_file).where(_is(conversation_id, file_id)).returning(col(_file.id))
+        return await self._session.first(gone) is not None
+
+    async def remove_all(self, conversation_id: UUID) -> int:
+        """Delete all of a conversation; how many."""
+        gone = delete(_file).where(col(_file.conversation_id) == conversation_id).returning(col(_file.id))
+        return len(await self._session.all(gone))
+
+
+class ProviderFileRepository(Repository):
+    """Rows of ``provider_files``. The database itself wants those deleted whose last file goes (``release_file``)."""
+
+    async def in_use(self, account: str, sha256s: Sequence[str], *, lasting: timedelta) -> dict[str, ProviderFile]:
+        """The copies of these contents that last so much longer, by hash."""
+        wanted = col(_copy.sha256) == any_(literal(list(sha256s), ARRAY(Text)))
+        lasts = col(_copy.expires_at) > now() + lasting
+        statement = select(_copy).where(col(_copy.account) == account, wanted, _UNWANTED, lasts)
+        return {row.sha256: value(ProviderFile, row) for row in await self._session.all(statement)}
+
+    async def note(self, copy: ProviderFile, *, lasting: timedelta) -> ProviderFile:
+        """A provider keeps this copy; the one that is to be used from now on, which may be another process's.
+
+        One that is over gives way. Where no file has the content any more, and where there is another already, this
+        one is to be deleted.
+        """
+        self._check_tenant(copy.tenant_id)
+        content = select(col(ContentRow.sha256)).where(col(ContentRow.sha256) == copy.sha256)
+        await self._session.first(content.with_for_update(read=True))  # whoever deletes the last file waits
+        same = and_(col(_copy.account) == copy.account, col(_copy.sha256) == copy.sha256, _UNWANTED)
+        over = col(_copy.expires_at) <= now() + lasting
+        await self._session.execute(update(_copy).where(same, over).values(delete_after=now()))
+        statement = (
+            upsert(_copy)
+            .values(**columns(copy))
+            .on_conflict_do_nothing(index_elements=["tenant_id", "account", "sha256"], index_where=text(IN_USE))
+        )
+        await self._session.execute(statement)
+        used = value(ProviderFile, await self._session.first(select(_copy).where(same)))
+        is_needed = exists().where(col(_file.tenant_id) == col(_copy.tenant_id), col(_file.sha256) == copy.sha256)
+        if used.name != copy.name:
+            await self._session.execute(insert(_copy).values(**columns(copy, delete_after=now())))
+        await self._session.execute(update(_copy).where(same, ~is_needed).values(delete_after=now()))
+        return used
+
+    async def want_deleted(self, account: str, names: Sequence[str]) -> int:
+        """Have these copies deleted, if they are there; how many."""
+        named = col(_copy.name) == any_(literal(list(names), ARRAY(Text)))
+        which = and_(col(_copy.account) == account, named, _UNWANTED)
+        gone = update(_copy).where(which).values(delete_after=now()).returning(col(_copy.name))
+        return len(await self._session.all(gone))
+
+    async def forget_expired(self, *, limit: int) -> int:
+        """Forget what providers have deleted themselves, over all tenants; how many."""
+        row = _copy
+        places = (
+            select(col(row.tenant_id), col(row.account), col(row.name))
+            .where(col(row.expires_at) <= now())
+            .limit(limit)
+            .cte("places")
+        )
+        at = and_(
+            col(row.tenant_id) == places.c.tenant_id,
+            col(row.account) == places.c.account,
+            col(row.name) == places.c.name,
+        )
+        return len(await self._session.all(delete(row).where(at).returning(col(row.name))))
+
+    async def due(self, *, limit: int) -> list[ProviderFile]:
+        """What is to be deleted now, over all tenants, by the partial index; the longest wanted first."""
+        statement = select(_copy).where(text(f"provider_files.{WANTED}"), col(_copy.delete_after) <= now())
+        found = await self._session.all(statement.order_by(col(_copy.delete_after)).limit(limit))
+        return [value(ProviderFile, one) for one in found]
+
+    async def take(self, account: str, name: str, *, pause: timedelta) -> ProviderFile | None:
+        """One that is to be deleted now, with one try more, kept from others for so long; else ``None``."""
+        statement = (
+            update(_copy)
+            .where(_at(account, name), col(_copy.delete_after) <= now())
+            .values(tries=col(_copy.tries) + 1, delete_after=now() + pause)
+            .returning(_copy)
+        )
+        found = await self._session.first(statement)
+        return None if found is None else value(ProviderFile, found)
+
+    async def forget(self, account: str, name: str) -> None:
+        """It is deleted there, or given up."""
+        await self._session.execute(delete(_copy).where(_at(account, name)))
+
+    async def count(self) -> int:
+        """How many copies providers keep."""
+        return int(await self._session.first(select(func.count()).select_from(_copy)) or 0)
+
+
+def _is(conversation_id: UUID, file_id: UUID) -> Any:
+    return and_(col(_file.conversation_id) == conversation_id, col(_file.id) == file_id)
+
+
+def _at(account: str, name: str) -> Any:
+    return and_(col(_copy.account) == account, col(_copy.name) == name)

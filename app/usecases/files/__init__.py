@@ -1,0 +1,1 @@
+"""The files of conversations: attached, shown, sent to models, copied to providers."""

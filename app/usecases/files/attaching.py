@@ -1,0 +1,246 @@
+"""Attaching files to a conversation, reading them, removing them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from app.core.model.conversation import Conversation
+from app.core.model.errors import FieldError, InvalidInputError, NoRoomForFileError, NotFoundError
+from app.core.model.files import FILES_BYTES, MOST_FILES, ConversationFile
+from app.core.model.policies.contradictions import contradictions
+from app.core.model.records import Page
+from app.core.text.contents import Content
+from app.core.text.file_types import file_tokens, is_what_it_says, kind_of
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.due import claim_at_rest
+from app.usecases.shared.asking import audit
+from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+ON_LOOP: Final = 10_000
+"""Bytes; larger files are looked at off the event loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file as a client gives it."""
+
+    name: str
+    media_type: str
+    """One that can be attached (``file_types.kind_of``)."""
+    data: bytes
+    tokens: int | None = None
+    """What it weighs, where that cannot be told of its bytes: of sounds and films."""
+
+
+class FileService:
+    """The files of conversations, as clients ask for them."""
+
+    def __init__(self, shell: Shell, *, files_bytes: int = FILES_BYTES) -> None:
+        """``files_bytes``: of all files of a conversation together."""
+        self._shell = shell
+        self._files_bytes = files_bytes
+
+    async def add(
+        self, tenant_id: UUID, conversation_id: UUID, given: NewFile, *, idem: Idem | None = None
+    ) -> ConversationFile:
+        """Attach a file: from now on it is in every context, before all messages.
+
+        Raises:
+            NotFoundError: There is no such conversation; or under the key a file was attached that is gone.
+            InvalidInputError: The bytes are not what the type says, or nobody can tell what they weigh.
+            NoRoomForFileError: The conversation would have too many files, or too little room beside them.
+        """
+        shell = self._shell
+        sha256, tokens = await _looked_at(given)
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, shell.clock.now())
+            if before is not None:
+                await uow.conversations.get(conversation_id)
+                return await uow.files.get(conversation_id, UUID(before["file_id"]))
+            conversation = await uow.conversations.lock(conversation_id)
+            file = ConversationFile(
+                id=shell.new_id(),
+                tenant_id=tenant_id,
+                conversation_id=conversation_id,
+                name=given.name,
+                media_type=given.media_type,
+                sha256=sha256,
+                bytes=len(given.data),
+                tokens=tokens,
+                created_at=shell.clock.now(),
+            )
+            await self._refuse_too_many(uow, conversation, file)
+            resolved = shell.resolver(_having(conversation, file.tokens, file.bytes))
+            _refuse_without_room(shell.resolver(conversation), resolved, file)
+            content = Content(sha256=sha256, data=given.data, media_type=given.media_type)
+            await uow.contents.count_up({sha256: content}, [[sha256]])
+            await uow.files.add(file)
+            job = await self._settle(uow, resolved)
+            numbers = {"conversation_id": str(conversation_id), "bytes": file.bytes, "tokens": file.tokens}
+            await audit(uow, shell, tenant_id, "file.attached", file.id, **numbers)
+            await record(uow, idem, {"file_id": str(file.id)})
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+        return file
+
+    async def page(
+        self, tenant_id: UUID, conversation_id: UUID, page: Page
+    ) -> tuple[list[ConversationFile], str | None]:
+        """The files of a conversation, as they were attached. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return await uow.files.page(conversation_id, page)
+
+    async def get(self, tenant_id: UUID, conversation_id: UUID, file_id: UUID) -> ConversationFile:
+        """One file, without its bytes. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return await uow.files.get(conversation_id, file_id)
+
+    async def content(self, tenant_id: UUID, conversation_id: UUID, file_id: UUID) -> tuple[ConversationFile, bytes]:
+        """One file with its bytes. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            file = await uow.files.get(conversation_id, file_id)
+            found = await uow.contents.read([file.sha256])
+        if file.sha256 not in found:
+            raise NotFoundError("No such file.")
+        return file, found[file.sha256]
+
+    async def remove(self, tenant_id: UUID, conversation_id: UUID, file_id: UUID) -> None:
+        """Remove a file: no context has it any more, and what providers keep of it is deleted there.
+
+        Raises:
+            NotFoundError: There is no such conversation or file.
+        """
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.lock(conversation_id)
+            file = await uow.files.get(conversation_id, file_id)
+            await uow.files.remove(conversation_id, file_id)
+            # A stateful model's provider was told of it with earlier responses.
+            await uow.copies.want_deleted(conversation_id)
+            without = _having(conversation, -file.tokens, -file.bytes)
+            without = replace(without, content_epoch=conversation.content_epoch + 1)
+            job = await self._settle(uow, shell.resolver(without))
+            await audit(uow, shell, tenant_id, "file.removed", file_id, conversation_id=str(conversation_id))
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+
+    async def _refuse_too_many(self, uow: UnitOfWork, conversation: Conversation, file: ConversationFile) -> None:
+        count, size, _ = await uow.files.sums(conversation.id)
+        if count >= MOST_FILES:
+            raise NoRoomForFileError(
+                f"the conversation has {count} files, at most {MOST_FILES} are taken: remove one first",
+                extra={"files": count, "limit": MOST_FILES},
+            )
+        if size + file.bytes > self._files_bytes:
+            raise NoRoomForFileError(
+                f"the file has {file.bytes} bytes and the files of the conversation have {size}: together more than the"
+                f" {self._files_bytes} that are taken; remove one first",
+                extra={"size": file.bytes, "files_bytes": size, "limit": self._files_bytes},
+            )
+
+    async def _settle(self, uow: UnitOfWork, resolved: Resolved) -> UUID | None:
+        """Sizes and triggers, after what every context has changed; a stateful model is told the whole anew."""
+        conversation = resolved.conversation
+        changes = {
+            "file_tokens": conversation.file_tokens,
+            "file_bytes": conversation.file_bytes,
+            "content_epoch": conversation.content_epoch,
+            "live": None,
+        }
+        stored = await refresh_sizes(uow, resolved, **changes)
+        return await claim_at_rest(uow, self._shell, self._shell.resolver(stored))
+
+
+async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source: UUID) -> Conversation:
+    """The fork with the files of the other conversation, which share its contents. Raises ``ConflictError``."""
+    files = await uow.files.of(source)
+    if not files:
+        return fork
+    await uow.contents.count_up({}, [[file.sha256] for file in files])
+    for file in files:
+        await uow.files.add(replace(file, id=shell.new_id(), conversation_id=fork.id))
+    having = _having(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))
+    sizes = {"file_tokens": having.file_tokens, "file_bytes": having.file_bytes}
+    return await refresh_sizes(uow, shell.resolver(having), **sizes)
+
+
+def _having(conversation: Conversation, tokens: int, size: int) -> Conversation:
+    """With so much more of files."""
+    return replace(
+        conversation,
+        file_tokens=max(conversation.file_tokens + tokens, 0),
+        file_bytes=max(conversation.file_bytes + size, 0),
+    )
+
+
+async def _looked_at(given: NewFile) -> tuple[str, int]:
+    """The hash of its bytes, and what it weighs. Raises ``InvalidInputError``."""
+    if len(given.data) <= ON_LOOP:
+        return _read(given)
+    return await asyncio.to_thread(_read, given)
+
+
+def _read(given: NewFile) -> tuple[str, int]:
+    if not given.data:
+        raise _wrong("body", "a file has at least one byte: send its bytes as the body")
+    if not is_what_it_says(given.data, given.media_type):
+        said = "is no text in UTF-8" if kind_of(given.media_type) == "text" else f"is no {given.media_type}"
+        raise _wrong("Content-Type", f"the file {said}: name the type that its bytes have")
+    return hashlib.sha256(given.data).hexdigest(), _weight(given)
+
+
+def _weight(given: NewFile) -> int:
+    if given.tokens is not None:
+        if kind_of(given.media_type) == "text":
+            raise _wrong("tokens", "what a text weighs is counted: leave tokens out")
+        return given.tokens
+    tokens = file_tokens(given.data, given.media_type, given.name)
+    if tokens is None:
+        raise _wrong(
+            "tokens",
+            "nobody can tell of its bytes how long it lasts: say what it weighs (Gemini takes 32 tokens for a second of"
+            " sound, and about 290 for one of film with sound)",
+        )
+    return tokens
+
+
+def _wrong(field: str, message: str) -> InvalidInputError:
+    return InvalidInputError(f"{field}: {message}", errors=[FieldError(field=field, message=message)])
+
+
+def _refuse_without_room(before: Resolved, after: Resolved, file: ConversationFile) -> None:
+    """Refuse what would leave a compaction no room: files are never folded, and never left out."""
+    files = after.conversation.file_tokens
+    found = _of(after)
+    known = _of(before)  # what has nothing to do with files reads the same
+    errors = [error for error in found if error not in known]
+    if not errors:
+        return
+    present = files - file.tokens
+    raise NoRoomForFileError(
+        f"the file weighs {file.tokens} tokens beside {present} of other files, and files are in every context whole:"
+        f" {errors[0].message}; or remove files",
+        extra={
+            "size": file.tokens,
+            "files_tokens": present,
+            "system_tokens": after.system_tokens,
+            "budget": after.budgets.budget,
+            "target": after.budgets.target,
+            "breakdown": asdict(before.breakdown),
+        },
+    )
+
+
+def _of(resolved: Resolved) -> list[FieldError]:
+    files = resolved.conversation.file_tokens
+    return contradictions(resolved.policy, resolved.budgets, resolved.floor_tokens - files, files=files)

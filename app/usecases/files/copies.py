@@ -1,0 +1,242 @@
+"""What providers keep of files: copied there when a turn needs it, again once it is over, deleted when it is to go.
+
+A copy is of a content, for all conversations of a tenant. Which of them are to be deleted is decided by the database,
+with the last file of the content; here they are made, found, and deleted there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+import structlog
+
+from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
+from app.core.model.files import FILE_FAILED, FILE_LOST, KeptFile, ProviderFile
+from app.usecases.shared.asking import audit_own
+from app.usecases.shared.shell import Shell
+
+LASTING: Final = timedelta(minutes=10)
+"""A copy that ends sooner is made again: the turn that begins with it may take as long."""
+AT_ONCE: Final = 20
+"""Copies that are deleted in one sweep."""
+EXPIRED: Final = 500
+"""Copies that are forgotten in one sweep, which their providers deleted themselves."""
+TRIES: Final = 12
+FIRST_PAUSE: Final = timedelta(minutes=1)
+LONGEST_PAUSE: Final = timedelta(days=1)
+REMEMBERED: Final = 4_096
+"""Copies that are known to be usable, and contents that were refused, in one process."""
+REFUSED_SECONDS: Final = 60.0
+"""How long a content is not offered again that could not be copied; it goes without until then."""
+FAILED_SECONDS: Final = 3_600.0
+"""The same of one that the provider could not process."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A content that a request is to name by the provider's copy."""
+
+    sha256: str
+    media_type: str
+    bytes: int
+
+
+@dataclass(slots=True)
+class _Refused:
+    reason: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Whose copies are asked for."""
+
+    tenant_id: UUID
+    model: str
+    account: str
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What this process knows of copies: small, and none of it needed."""
+
+    usable: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
+    refused: OrderedDict[tuple[str, str], _Refused] = field(default_factory=OrderedDict)
+
+    def note_usable(self, account: str, name: str) -> None:
+        self.usable[account, name] = None
+        while len(self.usable) > REMEMBERED:
+            self.usable.popitem(last=False)
+
+    def note_refused(self, account: str, sha256: str, refused: _Refused) -> None:
+        self.refused[account, sha256] = refused
+        while len(self.refused) > REMEMBERED:
+            self.refused.popitem(last=False)
+
+    def reason(self, account: str, sha256: str, now: float) -> str | None:
+        refused = self.refused.get((account, sha256))
+        return refused.reason if refused is not None and refused.until > now else None
+
+
+class FileCopyService:
+    """Makes, finds and deletes the copies of files at providers."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._memory = _Memory()
+        self._copying: WeakValueDictionary[tuple[UUID, str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def addresses(self, keeper: Keeper, wanted: Sequence[Wanted]) -> tuple[dict[str, str], dict[str, str]]:
+        """Where requests find the copies of these contents, made now where there is none.
+
+        Returns:
+            By hash the address of a copy that can be used; and of those without one the reason word.
+        """
+        by_hash = {one.sha256: one for one in wanted}
+        done = await asyncio.gather(*(self._address(keeper, one) for one in by_hash.values()))
+        answers = dict(zip(by_hash, done, strict=True))
+        addresses = {sha256: uri for sha256, (uri, _) in answers.items() if uri}
+        return addresses, {sha256: why for sha256, (uri, why) in answers.items() if not uri}
+
+    async def lost(self, keeper: Keeper, sha256s: Sequence[str]) -> bool:
+        """The provider does not have one of these copies any more: all are made again; whether there were any."""
+        async with self._shell.uow(keeper.tenant_id) as uow:
+            copies = await uow.file_copies.in_use(keeper.account, sha256s, lasting=timedelta())
+            gone = await uow.file_copies.want_deleted(keeper.account, [copy.name for copy in copies.values()])
+            await uow.commit()
+        for copy in copies.values():
+            self._memory.usable.pop((keeper.account, copy.name), None)
+        return gone > 0
+
+    async def work(self) -> bool:
+        """Ask for some of what is due to be deleted; whether more may be due."""
+        async with self._shell.uow(None) as uow:
+            expired = await uow.file_copies.forget_expired(limit=EXPIRED)
+            due = await uow.file_copies.due(limit=AT_ONCE)
+            await uow.commit()
+        for copy in due:
+            await self._delete(copy)
+        return len(due) == AT_ONCE or expired == EXPIRED
+
+    async def _address(self, keeper: Keeper, wanted: Wanted) -> tuple[str, str]:
+        """(the address, or "", and why there is none)."""
+        key = (keeper.tenant_id, keeper.account, wanted.sha256)
+        lock = self._copying.setdefault(key, asyncio.Lock())
+        async with lock:  # one upload of a content at a time: the others use its copy
+            reason = self._memory.reason(keeper.account, wanted.sha256, self._shell.clock.monotonic())
+            if reason is not None:
+                return "", reason
+            try:
+                return await self._usable(keeper, wanted), ""
+            except ModelUnavailableError as error:
+                self._note_refused(keeper, wanted, error.reason)
+                return "", error.reason
+            except (InvalidInputError, ModelNotAllowedError):
+                return "", "model_not_built"
+
+    def _note_refused(self, keeper: Keeper, wanted: Wanted, reason: str) -> None:
+        seconds = FAILED_SECONDS if reason == FILE_FAILED else REFUSED_SECONDS
+        until = self._shell.clock.monotonic() + seconds
+        _log.warning("file.not_copied", reason=reason, model=keeper.model, bytes=wanted.bytes)
+        self._memory.note_refused(keeper.account, wanted.sha256, _Refused(reason, until))
+
+    async def _usable(self, keeper: Keeper, wanted: Wanted) -> str:
+        """The address of a copy that can be used. Raises ``ModelUnavailableError``."""
+        copy = await self._present(keeper, wanted)
+        if copy is not None:
+            try:
+                return await self._ready(keeper, copy)
+            except ModelUnavailableError as error:
+                if error.reason != FILE_LOST:
+                    raise
+        return await self._ready(keeper, await self._made(keeper, wanted))
+
+    async def _present(self, keeper: Keeper, wanted: Wanted) -> ProviderFile | None:
+        async with self._shell.uow(keeper.tenant_id) as uow:
+            found: Mapping[str, ProviderFile] = await uow.file_copies.in_use(
+                keeper.account, [wanted.sha256], lasting=LASTING
+            )
+        return found.get(wanted.sha256)
+
+    async def _made(self, keeper: Keeper, wanted: Wanted) -> ProviderFile:
+        async with self._shell.uow(keeper.tenant_id) as uow:
+            contents = await uow.contents.read([wanted.sha256])
+        if wanted.sha256 not in contents:  # the file was removed meanwhile
+            raise ModelUnavailableError("gone", retryable=False)
+        kept: KeptFile = await self._shell.models.keep_file(keeper.model, contents[wanted.sha256], wanted.media_type)
+        copy = ProviderFile(
+            tenant_id=keeper.tenant_id,
+            account=keeper.account,
+            name=kept.name,
+            sha256=wanted.sha256,
+            uri=kept.uri,
+            model=keeper.model,
+            made_at=self._shell.clock.now(),
+            expires_at=kept.expires_at,
+        )
+        async with self._shell.uow(keeper.tenant_id) as uow:
+            used = await uow.file_copies.note(copy, lasting=LASTING)
+            await uow.commit()
+        return used
+
+    async def _ready(self, keeper: Keeper, copy: ProviderFile) -> str:
+        """Its address, once the provider has made it usable; one that never will be is to be deleted."""
+        if (keeper.account, copy.name) in self._memory.usable:
+            return copy.uri
+        try:
+            await self._shell.models.await_file(keeper.model, copy.name)
+        except ModelUnavailableError as error:
+            if error.reason in {FILE_LOST, FILE_FAILED}:
+                async with self._shell.uow(keeper.tenant_id) as uow:
+                    await uow.file_copies.want_deleted(keeper.account, [copy.name])
+                    await uow.commit()
+            raise
+        self._memory.note_usable(keeper.account, copy.name)
+        return copy.uri
+
+    async def _delete(self, found: ProviderFile) -> None:
+        pause = min(FIRST_PAUSE * 2 ** min(found.tries, TRIES), LONGEST_PAUSE)
+        async with self._shell.uow(found.tenant_id) as uow:
+            copy = await uow.file_copies.take(found.account, found.name, pause=pause)
+            await uow.commit()
+        if copy is None:  # another process is at it
+            return
+        self._memory.usable.pop((copy.account, copy.name), None)
+        reason = await self._asked(copy)
+        if reason is None:
+            await self._end(copy)
+        elif copy.tries >= TRIES:
+            _log.error("file_copy.given_up", reason=reason, model=copy.model, name=copy.name)
+            await self._end(copy, given_up=reason)
+        else:
+            _log.warning("file_copy.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
+
+    async def _asked(self, copy: ProviderFile) -> str | None:
+        """``None`` when the provider keeps it no more, else why not."""
+        try:
+            account = self._shell.models.chat(copy.model).profile.file_account
+            if account != copy.account:
+                return "another_account"
+            await self._shell.models.forget_file(copy.model, copy.name)
+        except ModelUnavailableError as error:
+            return None if error.reason == FILE_LOST else error.reason
+        except (InvalidInputError, ModelNotAllowedError):  # its key is gone, or its name is not allowed any more
+            return "model_not_built"
+        return None
+
+    async def _end(self, copy: ProviderFile, given_up: str | None = None) -> None:
+        async with self._shell.uow(copy.tenant_id) as uow:
+            await uow.file_copies.forget(copy.account, copy.name)
+            if given_up is not None:
+                said = {"tries": copy.tries, "reason": given_up}
+                await audit_own(uow, self._shell, copy.tenant_id, "file_copy.given_up", copy.name, **said)
+            await uow.commit()

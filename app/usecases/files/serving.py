@@ -1,0 +1,126 @@
+"""The files of a context as a request carries them: each whole, or in words that say why not; never left out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from uuid import UUID
+
+from app.core.context.assembly import AssembledContext
+from app.core.context.files import as_copy, as_inline, as_text, as_words, is_text
+from app.core.model.files import ConversationFile, RequestFile
+from app.core.model.model_io import ModelProfile
+from app.core.text.contents import encoded_bytes
+from app.usecases.files.copies import FileCopyService, Keeper, Wanted
+from app.usecases.shared.shell import Shell
+
+NOT_SENT: Final = "file_not_sent"
+"""The warning, with the file's id: the model is told of it in words."""
+INLINE_BYTES: Final = 500_000
+"""A file up to this goes with each request, also where the provider would keep it: a copy costs a request as well."""
+
+_WORDS: Final[Mapping[str, str]] = {"file_failed": "failed", "gone": "gone"}
+"""The catalogue's words for reason words; of every other, the provider is not available."""
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What becomes of each file."""
+
+    room: int
+    """Characters of Base64 that are left for files and media."""
+    texts: list[ConversationFile] = field(default_factory=list)
+    inline: list[ConversationFile] = field(default_factory=list)
+    copies: list[ConversationFile] = field(default_factory=list)
+    words: dict[UUID, str] = field(default_factory=dict)
+
+    def put_inline(self, file: ConversationFile, otherwise: str) -> None:
+        size = encoded_bytes(file.bytes)
+        if size > self.room:
+            self.words[file.id] = otherwise
+            return
+        self.room -= size
+        self.inline.append(file)
+
+
+class FileServing:
+    """Puts files into contexts."""
+
+    def __init__(self, shell: Shell, copies: FileCopyService) -> None:
+        self._shell = shell
+        self._copies = copies
+
+    async def served(
+        self, tenant_id: UUID, context: AssembledContext, *, model: str | None, in_turn: bool
+    ) -> tuple[AssembledContext, int]:
+        """The context with its files for that model, or for whoever asked for it; and the room that media have left.
+
+        A turn's model is sent what it reads: small files with the request, large ones by the copy of its provider,
+        where it keeps any. A client gets the data, as far as a request has room.
+        """
+        room = self._shell.media_bytes
+        if not context.attached:
+            return context, room
+        profile = self._shell.models.chat(model).profile if in_turn else None
+        plan = _planned(context.attached, profile, room)
+        addresses = await self._addresses(tenant_id, plan, profile)
+        wanted = sorted({file.sha256 for file in (*plan.texts, *plan.inline)})
+        async with self._shell.uow(tenant_id) as uow:
+            contents = await uow.contents.read(wanted) if wanted else {}
+        files = await asyncio.to_thread(_files, context, plan, addresses, contents)
+        warnings = tuple(f"{NOT_SENT}:{file.file_id}" for file in files if file.form == "words")
+        return replace(context, files=files, warnings=(*context.warnings, *warnings)), plan.room
+
+    async def renewed(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
+        """The provider does not have a copy any more that this context names; whether asking again can help."""
+        account = self._shell.models.chat(model).profile.file_account
+        named = [file.sha256 for file in context.files if file.form == "copy"]
+        if account is None or not named:
+            return False
+        return await self._copies.lost(self._keeper(tenant_id, model, account), named)
+
+    async def _addresses(self, tenant_id: UUID, plan: _Plan, profile: ModelProfile | None) -> dict[str, str]:
+        """Of the copies; a file without one goes with the request where it can, else in words."""
+        if profile is None or profile.file_account is None or not plan.copies:
+            return {}
+        keeper = Keeper(tenant_id, profile.name, profile.file_account)
+        wanted = [Wanted(file.sha256, file.media_type, file.bytes) for file in plan.copies]
+        addresses, refused = await self._copies.addresses(keeper, wanted)
+        for file in plan.copies:
+            if file.sha256 not in addresses:
+                plan.put_inline(file, _WORDS.get(refused[file.sha256], "unavailable"))
+        return addresses
+
+    def _keeper(self, tenant_id: UUID, model: str | None, account: str) -> Keeper:
+        return Keeper(tenant_id, self._shell.models.chat(model).profile.name, account)
+
+
+def _planned(files: Sequence[ConversationFile], profile: ModelProfile | None, room: int) -> _Plan:
+    plan = _Plan(room)
+    for file in files:
+        if is_text(file):
+            plan.texts.append(file)
+        elif profile is not None and not profile.reads_media(file.media_type):
+            plan.words[file.id] = "unreadable"
+        elif profile is not None and profile.file_account is not None and file.bytes > INLINE_BYTES:
+            plan.copies.append(file)
+        else:
+            plan.put_inline(file, "too_large")
+    return plan
+
+
+def _files(
+    context: AssembledContext, plan: _Plan, addresses: Mapping[str, str], contents: Mapping[str, bytes]
+) -> tuple[RequestFile, ...]:
+    def carried(file: ConversationFile) -> RequestFile:
+        if file.id in plan.words:
+            return as_words(file, plan.words[file.id], context.locale)
+        if file.sha256 in addresses:
+            return as_copy(file, addresses[file.sha256])
+        if file.sha256 not in contents:  # it was removed since the context was read
+            return as_words(file, "gone", context.locale)
+        return (as_text if is_text(file) else as_inline)(file, contents[file.sha256])
+
+    return tuple(carried(file) for file in context.attached)
