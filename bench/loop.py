@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 import tempfile
 import threading
@@ -19,6 +18,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import httpx
 import uvicorn
@@ -61,7 +61,8 @@ class Visit:
     def send(self, label: str | None, method: str, path: str, **given: Any) -> httpx.Response:
         """Send it, and note what the loop computed meanwhile."""
         request = self._http.build_request(method, path, **given)
-        return self._noted(label, lambda: self._http.send(request), lambda answer: answer.status_code)
+        answer: httpx.Response = self._noted(label, lambda: self._http.send(request), lambda answer: answer.status_code)
+        return answer
 
     def compacted(self, id_: str) -> None:
         """Compact as the worker does, with a container of its own on the same loop."""
@@ -72,9 +73,9 @@ class Visit:
         container = await build_container(self._settings, "worker:bench")
         try:
             async with container.parts.uow(None) as uow:
-                found = await uow.compactions.active_of(id_) if hasattr(uow.compactions, "active_of") else None
+                found = await uow.compactions.in_flight(UUID(id_))
             if found is not None:
-                await container.verification.after(await container.compaction.execute(found, ran_in="worker"))
+                await container.verification.after(await container.compaction.execute(found.id, ran_in="worker"))
         finally:
             await container.close()
 
@@ -95,7 +96,10 @@ class Visit:
         if before is None or before.milliseconds < row.milliseconds:
             self.rows[label] = row
         mark = "!" if longest.seconds > LIMIT_SECONDS else " "
-        print(f"{mark}{row.milliseconds:8.1f} ms {row.seconds:7.2f} s  {row.status} {label}  {row.where if over else ''}", flush=True)
+        print(
+            f"{mark}{row.milliseconds:8.1f} ms {row.seconds:7.2f} s  {row.status} {label}  {row.where if over else ''}",
+            flush=True,
+        )
         return answer
 
     def _quiet(self) -> None:
@@ -153,8 +157,7 @@ async def _serving(settings: Settings, sizes: Sizes) -> list[Row]:
 
     loop = asyncio.get_running_loop()
     serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.05)
+    await asyncio.to_thread(_wait_for, f"http://127.0.0.1:{port}/healthz")
     with probe.watching():
         thread = threading.Thread(target=go, name="visitor")
         thread.start()
@@ -165,6 +168,16 @@ async def _serving(settings: Settings, sizes: Sizes) -> list[Row]:
     if failed:
         raise failed[0]
     return list(visit.rows.values())
+
+
+def _wait_for(url: str) -> None:
+    while True:
+        try:
+            httpx.get(url).raise_for_status()
+        except httpx.HTTPError:
+            time.sleep(0.1)
+        else:
+            return
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class LoopProbe:
             self._began = None
             self._note(time.thread_time() - began, handle)
 
-        asyncio.Handle._run = measured  # type: ignore[method-assign]  # noqa: SLF001 - put back below
+        asyncio.Handle._run = measured  # type: ignore[method-assign,assignment]  # noqa: SLF001 - put back below
         sampler.start()
         try:
             yield self

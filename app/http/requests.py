@@ -44,8 +44,8 @@ from app.usecases.chat.chat_input import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context.recalling import Asked, Wanted
 from app.usecases.context.requests import Compact, ContextAsk
-from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
+from app.usecases.history.drafts import MessageDraft
 
 
 def _unchanged(placeholder: Any) -> Any:

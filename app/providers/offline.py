@@ -32,6 +32,7 @@ from app.core.retrieval.answers import respond
 from app.core.summarizer.offline.extractive import compress, digest
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text, weigh
+from app.off_loop import off_loop
 from app.providers.profiles import offline_profile
 
 NAME: Final = "offline"
@@ -65,7 +66,7 @@ class OfflineChat:
             yield StepFinish(reason="tool_call", usage=usage, model=self.profile.name)
             return
         # In a thread: the ranking is CPU work, and the loop serves everybody else.
-        reply = await asyncio.to_thread(respond, request.messages, request.locale)
+        reply = await off_loop(respond, request.messages, request.locale)
         reply, reason = ended(reply, request.settings)
         for piece in pieces(reply):
             yield TextDelta(text=piece)
@@ -81,14 +82,14 @@ class OfflineSummarizer:
 
     async def propose(self, request: SummaryRequest) -> Proposal:
         """One candidate, in the same JSON that a provider's model is asked for."""
-        text = await asyncio.to_thread(compress, request)
+        text = await off_loop(compress, request)
         read = sum(message.token_count for message in request.messages)
         read += sum(estimate_text(entry.text) for entry in request.previous)
         return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
 
     async def detail(self, request: DetailRequest) -> Proposal:
         """The stretch's most telling sentences, in order."""
-        text = await asyncio.to_thread(digest, request.messages, request.target_tokens, request.locale)
+        text = await off_loop(digest, request.messages, request.target_tokens, request.locale)
         read = sum(message.token_count for message in request.messages)
         return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
 

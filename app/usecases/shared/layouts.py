@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from app.core.state.digesting import Digestible
 from app.core.state.layout import layout_of, with_digests
 from app.core.state.outdated_digests import without_outdated
 from app.core.text.token_counts import tokens_of
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 
@@ -30,7 +30,6 @@ MOST_SEGMENTS: Final = 200
 """Segments, the newest, likewise; weighing their digests takes about a millisecond each."""
 MOST_DETAILED: Final = 400
 """Segments, the newest, that a larger budget serves more of."""
-ON_LOOP: Final = 48
 """Segments: more than this are looked at off the event loop."""
 MOST_OUTDATED: Final = 200
 """Superseded anchors, the newest, that digests must not repeat."""
@@ -96,7 +95,7 @@ async def lay_out(
     told = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, said=[*told, *(anchor.content for anchor in anchors.shown)])
     work = partial(with_digests, layout, source, room=room, kept=kept, served_as=policy.served_as)
-    return work() if len(source.segments) <= ON_LOOP else await asyncio.to_thread(work)
+    return await off_loop(work, size=AN_ITEM * len(source.segments))
 
 
 def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
@@ -135,7 +134,7 @@ async def _present(uow: UnitOfWork, resolved: Resolved, segments: Sequence[Segme
     page = Page(limit=MOST_OUTDATED, order="desc")
     outdated, _ = await uow.anchors.page(resolved.conversation.id, page, status="superseded")
     work = partial(without_outdated, segments, [one.content for one in outdated])
-    return work() if len(segments) <= ON_LOOP else await asyncio.to_thread(work)
+    return await off_loop(work, size=AN_ITEM * len(segments))
 
 
 def _kept_room(layout: Layout | None) -> int | None:
