@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Final, Literal
@@ -15,6 +16,7 @@ from app.core.model.export import markdown_head, markdown_message
 from app.http.dependencies import Services, Tenant, bearer_key
 from app.http.present import present_anchor, present_conversation, present_message, present_state
 from app.http.routing import TenantRoute
+from app.off_loop import off_loop
 from app.usecases.history.conversations import ConversationView
 from app.usecases.history.export import ExportService
 
@@ -71,12 +73,13 @@ async def _markdown(export: ExportService, tenant: UUID, view: ConversationView)
     async for message in export.messages(tenant, row.id, through_seq=row.last_seq, with_data=False):
         if text := markdown_message(message, row.locale):
             yield text
+            await asyncio.sleep(0)
 
 
 async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
     """One object, its lists written as they are read."""
     row = view.conversation
-    about = present_conversation(view).model_dump(mode="json")
+    about = await off_loop(lambda: present_conversation(view).model_dump(mode="json"))
     head = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "conversation": about}
     yield json.dumps(head, ensure_ascii=False)[:-1]
     messages = export.messages(tenant, row.id, through_seq=row.last_seq)
@@ -92,6 +95,7 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
         between = "\n"
         async for item in rows:
             yield between + present(item).model_dump_json()
+            await asyncio.sleep(0)  # a client that takes it at once would keep the loop from everybody else
             between = ",\n"
         yield "]"
     yield "}\n"

@@ -119,6 +119,7 @@ class ConversationService:
             created_at=now,
             updated_at=now,
         )
+        await self._shell.resolver.weighed(conversation)
         resolved = self._shell.resolver(conversation)
         self._refuse_unmeetable(resolved, {"policy": given.policy})
         await check_models(self._shell.models, given.policy)
@@ -183,6 +184,7 @@ class ConversationService:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
             values = _changed(present, changes)
+            await self._shell.resolver.weighed(replace(present, **values))
             before, after = self._shell.resolver(present), self._shell.resolver(replace(present, **values))
             if before.policy.estimator != after.policy.estimator:
                 values["token_factor"] = 1.0  # learned of the other estimator's numbers
@@ -215,7 +217,9 @@ class ConversationService:
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)
             check_version(present, if_match)
-            after = self._shell.resolver(replace(present, **_changed(present, changes)))
+            changed = replace(present, **_changed(present, changes))
+            await self._shell.resolver.weighed(changed)
+            after = self._shell.resolver(changed)
             asks = asks_for_goals(self._shell.resolver(present), after)
             return await goals_stated(uow, after) if asks else NO_GOALS
 

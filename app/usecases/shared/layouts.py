@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.anchors.serving import serve
+from app.core.anchors.serving import Served, serve
 from app.core.context.drafts import Detail
 from app.core.model.conversation import Layout, Message
 from app.core.model.policies.allotments import digest_room
@@ -69,23 +69,29 @@ async def lay_out(
     held = await held_messages(uow, conversation.id, through_seq=boundary_seq)
     active = await uow.anchors.servable(conversation.id, through_seq=boundary_seq, limit=MOST_ANCHORS)
     seqs = [message.seq for message in held]
-    anchors = serve(
-        active,
-        through_seq=boundary_seq,
-        held=frozenset(seqs),
-        room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
-        estimator=policy.estimator,
-    )
-    layout = layout_of(
-        schema,
-        state,
-        served_as=policy.served_as,
-        estimator=policy.estimator,
-        held=held,
-        anchors=anchors,
-        locale=conversation.locale,
-        markers=bool(policy.levels),
-    )
+
+    def served() -> tuple[Served, Layout]:
+        anchors = serve(
+            active,
+            through_seq=boundary_seq,
+            held=frozenset(seqs),
+            room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
+            estimator=policy.estimator,
+        )
+        layout = layout_of(
+            schema,
+            state,
+            served_as=policy.served_as,
+            estimator=policy.estimator,
+            held=held,
+            anchors=anchors,
+            locale=conversation.locale,
+            markers=bool(policy.levels),
+        )
+        return anchors, layout
+
+    size = AN_ITEM * (len(active) + len(held) + sum(map(len, state.values())))
+    anchors, layout = await off_loop(served, size=size)
     kept = room_for_digests(layout) if room_for_digests else _kept_room(conversation.layout)
     beside = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
     # Where anchors and pins leave no room for digests, the marker that leads to them all is served nevertheless.
@@ -95,7 +101,7 @@ async def lay_out(
     told = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, said=[*told, *(anchor.content for anchor in anchors.shown)])
     work = partial(with_digests, layout, source, room=room, kept=kept, served_as=policy.served_as)
-    return await off_loop(work, size=AN_ITEM * len(source.segments))
+    return await off_loop(work, size=size + AN_ITEM * len(source.segments))
 
 
 def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
