@@ -94,6 +94,9 @@ class Sizes:
 FULL: Final = Sizes()
 SMALL: Final = Sizes(batch=100, characters=2_000, long=200_000, conversations=6, prompt=100_000)
 
+TINY: Final = Sizes(batch=60, characters=800, long=60_000, conversations=4, prompt=30_000)
+"""As ``SMALL``, for a test."""
+
 
 class Sender(Protocol):
     """Sends a request and notes what the loop computed for it."""
