@@ -13,12 +13,12 @@ from uuid import UUID
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.errors import ConversationMovedOnError, FieldError, InvalidInputError, TooLargeError
 from app.core.model.gauge import GaugeStatus
-from app.core.text.token_counts import byte_length, tokens_of
+from app.core.text.token_counts import tokens_of
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.anchoring import anchor_messages
-from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.history.holding import (
     decide_protection,
     hold_tool_partners,
@@ -33,7 +33,6 @@ from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-MESSAGE_BYTES = 4_000_000  # of a message's own texts: about a million tokens
 SAID: frozenset[str] = frozenset({"complete", "interrupted"})
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
 
@@ -112,7 +111,7 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
         TooLargeError: What is always served and this message together exceed the window, or its texts are too long.
     """
     for draft in drafts:
-        _refuse_long(draft)
+        refuse_long(draft)
     if resolved.policy.oversized == "elide":
         return
     window = _window(resolved)
@@ -127,17 +126,6 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
                 " or set policy.oversized to elide",
                 extra={"limit": limit, "size": size},
             )
-
-
-def _refuse_long(draft: MessageDraft) -> None:
-    """Whatever the window: every look at a message takes memory and time by its length."""
-    texts = (part["text"] for part in draft.parts if part.get("type") == "text")
-    size = byte_length(draft.content) + sum(map(byte_length, texts))
-    if size > MESSAGE_BYTES:
-        raise TooLargeError(
-            f"the texts of the message have {size} bytes, at most {MESSAGE_BYTES} are taken: split it",
-            extra={"limit": MESSAGE_BYTES, "size": size},
-        )
 
 
 def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:

@@ -14,7 +14,7 @@ from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.core.text.token_counts import Weight
 from app.off_loop import AN_ITEM, ON_LOOP
 from app.usecases.history.anchoring import MOST_ACTIVE, Read, heard, settled
-from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.ports import NewId
 from app.usecases.shared.shell import Shell
 
@@ -85,7 +85,7 @@ async def prepared(
 
     Raises:
         NotFoundError: There is no such conversation.
-        TooLargeError: It took too long and was ended.
+        TooLargeError: A message has too much text, or reading it took too long and was ended.
     """
     if size_of(drafts) <= ON_LOOP:
         return Prepared(tuple(drafts))
@@ -93,6 +93,8 @@ async def prepared(
     async with shell.uow(tenant_id) as uow:
         conversation = await uow.conversations.get(conversation_id)
         before = await uow.anchors.active(conversation_id, limit=MOST_ACTIVE) if conversation.last_seq else []
+    for draft in named:
+        refuse_long(draft)
     first = conversation.last_seq + 1 + after
     texts = _Texts(
         drafts=tuple(map(_without_data, named)),
