@@ -28,6 +28,7 @@ from app.devserver import EmbeddedServers, Endpoints
 from app.main import create_app
 from app.settings import Settings
 from app.storage.migrations import run_migrations
+from bench.loop_locks import LockProbe
 from bench.loop_probe import LIMIT_SECONDS, LoopProbe
 from bench.loop_requests import FULL, SMALL, Sizes, Visitor
 from bench.measurements import write
@@ -53,15 +54,20 @@ class Row:
     over: int
     where: str
     seconds: float
+    locked: float
+    """Milliseconds of CPU while a conversation was locked: the longest transaction."""
 
 
 class Visit:
     """Sends requests from a thread of its own, and keeps the longest stretch of each name."""
 
-    def __init__(self, url: str, probe: LoopProbe, loop: asyncio.AbstractEventLoop, settings: Settings) -> None:
+    def __init__(
+        self, url: str, probe: LoopProbe, locks: LockProbe, loop: asyncio.AbstractEventLoop, settings: Settings
+    ) -> None:
         self.rows: dict[str, Row] = {}
         self._http = httpx.Client(base_url=url, timeout=_PATIENCE)
         self._probe = probe
+        self._locks = locks
         self._loop = loop
         self._settings = settings
 
@@ -96,10 +102,13 @@ class Visit:
         took = time.monotonic() - began
         self._quiet()
         longest, over = self._probe.taken()
+        locked = self._locks.taken() * 1_000
         if label is None:
             return answer
-        row = Row(label, status(answer), longest.seconds * 1_000, over, longest.where, took)
+        row = Row(label, status(answer), longest.seconds * 1_000, over, longest.where, took, locked)
         before = self.rows.get(label)
+        if before is not None:
+            before.locked = row.locked = max(before.locked, row.locked)
         if before is None or before.milliseconds < row.milliseconds:
             self.rows[label] = row
         mark = "!" if longest.seconds > LIMIT_SECONDS else " "
@@ -145,6 +154,15 @@ def _table(rows: Sequence[Row]) -> str:
         "|---|---|---|",
         *(f"| {row.label} | {row.milliseconds:.0f} | {_where(row)} |" for row in slow),
     ]
+    locked = sorted(rows, key=lambda row: -row.locked)[: SHOWN // 2]
+    lines += [
+        "",
+        "What the process computes in all, database statements too, while a transaction holds the conversation's row:",
+        "",
+        "| request | ms of CPU |",
+        "|---|---|",
+        *(f"| {row.label} | {row.locked:.0f} |" for row in locked),
+    ]
     return "\n".join(lines)
 
 
@@ -172,8 +190,8 @@ def measured(servers: Endpoints, openai_url: str, sizes: Sizes) -> list[Row]:
 async def _serving(settings: Settings, sizes: Sizes) -> list[Row]:
     port = unused_port()
     server = uvicorn.Server(uvicorn.Config(create_app(settings), port=port, log_level="error", loop="asyncio"))
-    probe = LoopProbe()
-    visit = Visit(f"http://127.0.0.1:{port}", probe, asyncio.get_running_loop(), settings)
+    probe, locks = LoopProbe(), LockProbe()
+    visit = Visit(f"http://127.0.0.1:{port}", probe, locks, asyncio.get_running_loop(), settings)
     done = asyncio.Event()
     failed: list[BaseException] = []
 
@@ -188,7 +206,7 @@ async def _serving(settings: Settings, sizes: Sizes) -> list[Row]:
     loop = asyncio.get_running_loop()
     serving = asyncio.create_task(server.serve())
     await asyncio.to_thread(_wait_for, f"http://127.0.0.1:{port}/healthz")
-    with probe.watching():
+    with probe.watching(), locks.watching():
         thread = threading.Thread(target=go, name="visitor")
         thread.start()
         await done.wait()
