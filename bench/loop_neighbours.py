@@ -117,7 +117,7 @@ def _visit(http: httpx.Client, id_: str) -> float:
 
 
 def _send(url: str, number: int, going: threading.Event, ended: threading.Event, sent: list[int]) -> None:
-    body = batch(talk(40, 2_000, seed=number))
+    body = batch(talk(20, 1_000, seed=number))
     with httpx.Client(base_url=url, timeout=_PATIENCE) as http:
         while going.wait() and not ended.is_set():
             id_ = http.post("/conversations", json={}).json()["id"]

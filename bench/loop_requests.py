@@ -92,7 +92,7 @@ class Sizes:
 
 
 FULL: Final = Sizes()
-SMALL: Final = Sizes(batch=100, characters=2_000, long=200_000, conversations=6, prompt=100_000)
+SMALL: Final = Sizes(batch=60, characters=1_000, long=150_000, conversations=6, prompt=60_000)
 
 TINY: Final = Sizes(batch=60, characters=800, long=60_000, conversations=4, prompt=30_000)
 """As ``SMALL``, for a test."""
