@@ -24,6 +24,8 @@ ON_LOOP: Final = 2_000
 """Bytes of text: the slowest of our patterns takes 9 µs for one (``python -m bench.loop``)."""
 AN_ITEM: Final = 200
 """Bytes that an object counts for beside its text."""
+A_POLICY: Final = 500
+"""Bytes that resolving a conversation's policy counts for: about a millisecond."""
 SLICE: Final = 50
 """Rows or objects that are made at a stretch; each takes 20 to 100 µs."""
 THREADS: Final = min(32, (os.cpu_count() or 1) + 4)

@@ -43,9 +43,9 @@ class LockProbe:
             probe._note(session)
             await close(session)
 
-        ConversationRepository.lock = locking  # type: ignore[method-assign]
-        TenantSession.commit = committing  # type: ignore[method-assign]
-        TenantSession.close = closing  # type: ignore[method-assign]
+        ConversationRepository.lock = locking  # type: ignore[method-assign,assignment]
+        TenantSession.commit = committing  # type: ignore[method-assign,assignment]
+        TenantSession.close = closing  # type: ignore[method-assign,assignment]
         try:
             yield self
         finally:

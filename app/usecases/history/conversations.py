@@ -23,6 +23,7 @@ from app.core.model.policies.designs import Preset
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import PRESETS
 from app.core.model.records import Page
+from app.off_loop import A_POLICY, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
@@ -156,7 +157,7 @@ class ConversationService:
         """Conversations, the last active first by default."""
         async with self._shell.uow(tenant_id) as uow:
             rows, cursor = await uow.conversations.page(page, user_id=user_id)
-        return [self.view(row) for row in rows], cursor
+        return await off_loop(lambda: [self.view(row) for row in rows], size=A_POLICY * len(rows)), cursor
 
     async def usage(self, tenant_id: UUID, conversation_id: UUID) -> Gauge:
         """How full the context is."""
