@@ -8,7 +8,7 @@ tried without a provider.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
     CallSettings,
     ChatRequest,
+    ContextMessage,
     DetailRequest,
     FinishReason,
     ModelProfile,
@@ -58,7 +59,7 @@ class OfflineChat:
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Yield the reply in pieces of a few words, as a provider would; or a call, where one is wanted."""
-        asked = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
+        asked = await off_loop(_weight, request.messages)
         if request.must_call:
             call = forced_call(request)
             yield call
@@ -140,6 +141,10 @@ def pieces(reply: str) -> list[str]:
         return [reply] if reply else []
     words[0] = reply[: len(reply) - len(reply.lstrip())] + words[0]
     return ["".join(words[start : start + _WORDS_PER_DELTA]) for start in range(0, len(words), _WORDS_PER_DELTA)]
+
+
+def _weight(messages: Sequence[ContextMessage]) -> int:
+    return sum(weigh(message.role, message.content, message.parts).tokens for message in messages)
 
 
 def _usage(input_tokens: int, output: str) -> Usage:
