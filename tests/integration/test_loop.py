@@ -51,9 +51,9 @@ async def test_no_request_keeps_the_loop_for_longer_than_its_limit(
 ) -> None:
     parts = [{"type": "text", "text": "and more"}] * 60
     sent: dict[str, Any] = {
-        "/messages": {"role": "user", "content": prose(30_000)},
-        "/messages#quotes": {"role": "user", "content": "„" * 8_000},
-        "/messages/batch": {"messages": talk(60, 300)},
+        "/messages": {"role": "user", "content": prose(12_000)},
+        "/messages#quotes": {"role": "user", "content": "„" * 4_000},
+        "/messages/batch": {"messages": talk(40, 200)},
         "/messages/batch#parts": {"messages": [{"role": "user", "content": "so", "parts": parts}] * 20},
     }
     bodies = {route: json.dumps(body).encode() for route, body in sent.items()}
