@@ -7,7 +7,7 @@ import os
 import random
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import uuid4
 
@@ -21,8 +21,10 @@ from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.ids import new_id
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.infrastructure.metrics import ProcessMeter
+from app.infrastructure.processes import ProcessPool
 from app.infrastructure.sealing import AesSealer
 from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
+from app.off_loop import WorkShares
 from app.providers.callables import load_tools
 from app.providers.registry import ModelRegistry
 from app.settings import OFFLINE_MODEL, Settings
@@ -68,11 +70,11 @@ from app.usecases.history.retaining import RetentionService
 from app.usecases.history.states import StateService
 from app.usecases.openai.forking import ForkService
 from app.usecases.openai.services import OpenAIServices, openai_services
-from app.usecases.ports import Clock, Counters, EventBus, JobQueue, Models, TurnStreams
+from app.usecases.ports import Clock, Counters, EventBus, InThreads, JobQueue, Models, Processes, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService
 from app.usecases.shared.outbox import Outbox
-from app.usecases.shared.resolve import Resolver
+from app.usecases.shared.resolve import Resolver, weighing
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.working import WorkBook
 from app.usecases.ui.asking import AskingService
@@ -93,6 +95,7 @@ class Parts:
     clock: Clock
     streams: TurnStreams = field(default_factory=LocalTurnStreams)
     counters: Counters = field(default_factory=LocalCounters)
+    processes: Processes = field(default_factory=InThreads)
     database_ok: Callable[[], Awaitable[bool]]
     row_security: Callable[[], Awaitable[bool]]
     """Whether the database itself keeps tenants apart."""
@@ -136,6 +139,8 @@ class Container:
     sweeper: Sweeper
     outbox: Outbox
     work: WorkBook
+    shares: WorkShares
+    """What each tenant may have computed at once."""
     release: ReleaseService
     examination: ExaminationService
     stats: StatsService
@@ -187,35 +192,43 @@ def import_models(settings: Settings) -> None:
         import app.providers.shelf  # noqa: F401, PLC0415 - a process that runs offline needs none of it
 
 
-async def build_container(settings: Settings, owner: str | None = None) -> Container:
+async def build_container(settings: Settings, owner: str | None = None, *, processes: bool = False) -> Container:
     """Build the container of this process.
 
     Args:
         settings: The settings of the process.
         owner: The name under which it holds leases; ``None`` = made from host and process id.
+        processes: Whether texts are read in processes of their own: where many requests share the loop.
 
     Raises:
         DependencyUnavailableError: ``DATABASE_URL`` or ``REDIS_URL`` is not set.
     """
-    return compose(settings, _parts(settings), owner or f"process:{socket.gethostname()}:{os.getpid()}")
+    parts = _parts(settings)
+    if processes and settings.work_processes:
+        pool = ProcessPool(settings.work_processes, settings.work_seconds)
+        await pool.start()
+        parts = replace(parts, processes=pool, closing=(pool.close, *parts.closing))
+    return compose(settings, parts, owner or f"process:{socket.gethostname()}:{os.getpid()}")
 
 
 def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     """Wire the services over their ports. Raises ``ToolSettingError`` for a tool that cannot be used."""
     further, timings = load_tools(settings.tools), settings.timings
+    resolver = Resolver(
+        parts.models, [tool.spec for tool in further], settings.operator_numbers, settings.default_preset
+    )
     shell = Shell(
-        uow=parts.uow,
+        uow=weighing(parts.uow, resolver),
         models=parts.models,
         bus=parts.bus,
         clock=parts.clock,
         new_id=new_id,
         owner=owner,
-        resolver=Resolver(
-            parts.models, [tool.spec for tool in further], settings.operator_numbers, settings.default_preset
-        ),
+        resolver=resolver,
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
         work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
         streams=parts.streams,
+        processes=parts.processes,
         timings=timings,
         versions_kept=settings.state_versions_kept,
         verifies=settings.verify != "off",
@@ -289,6 +302,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         ),
         outbox=shell.outbox,
         work=shell.work,
+        shares=WorkShares(),
         release=ReleaseService(shell, conversations),
         examination=ExaminationService(shell),
         stats=StatsService(shell),

@@ -32,7 +32,7 @@ def create_app(settings: Settings | None = None, container: Container | None = N
 def _lifespan(settings: Settings, given: Container | None) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        container = given or await build_container(settings)
+        container = given or await build_container(settings, processes=True)
         app.state.container = container
         try:
             async with living(container, app.state.stopping):

@@ -218,6 +218,10 @@ class Settings(BaseSettings):
     """Of all files of a conversation together."""
     request_timeout_seconds: float = Field(default=120.0, gt=0)
     worker_concurrency: int = Field(default=2, ge=1, le=64)
+    work_processes: int = Field(default=2, ge=0, le=64)
+    """Processes of an API process that read long texts; 0 = threads, which slow it and cannot be ended."""
+    work_seconds: float = Field(default=90.0, gt=0, le=3_600)
+    """For how long one of them may read; then it is killed."""
     lease_seconds: Seconds = DEFAULT_TIMINGS.lease_seconds
     """These are for tests and special cases: see ``app.core.model.timings``."""
     heartbeat_seconds: Seconds = DEFAULT_TIMINGS.heartbeat_seconds

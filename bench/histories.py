@@ -31,8 +31,8 @@ from app.devserver.preflight import migrate as run_migrations
 from app.settings import Settings
 from app.storage.database import make_patient_engine
 from app.storage.tables import TenantScoped
-from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.removing import SHORT
 from bench.report import print_table, write_json
 

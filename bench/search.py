@@ -47,8 +47,8 @@ from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.context.recalling import CANDIDATES as RECALLED_FROM
 from app.usecases.context.search import CANDIDATES
-from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
+from app.usecases.history.drafts import MessageDraft
 from bench.report import print_table, write_json
 from tests.servers import as_owner
 

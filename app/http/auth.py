@@ -9,6 +9,7 @@ from app.bootstrap import Container
 from app.core.model.errors import UnauthenticatedError
 from app.core.model.records import Scope
 from app.http.browser.own_page import session_of
+from app.off_loop import act_for
 from app.usecases.admin.keys import PREFIX
 from app.usecases.shared.asking import Asking, Principal
 
@@ -41,6 +42,7 @@ async def begin(connection: HTTPConnection, container: Container, principal: Pri
     connection.state.principal = principal
     connection.state.asking = Asking(principal)
     connection.state.asking.begin()
+    act_for(container.shares, principal.tenant_id)
     connection.state.standing = await container.limits.admit(principal)
 
 

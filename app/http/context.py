@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from app.http.fields import Query as Question
 from app.http.present import present_context
 from app.http.requests import ContextRequest
 from app.http.routing import TenantRoute
+from app.off_loop import off_loop
 from app.usecases.context.recalling import Asked
 from app.usecases.context.requests import ContextAsk
 
@@ -39,7 +39,7 @@ async def get_context(
     """The context, within the policy's budget or the given one; with a query, with what is recalled for it."""
     ask = ContextAsk(budget=budget, asked=Asked(query=query))
     found = await services.context_requests.answer(tenant, conversation_id, ask)
-    return await asyncio.to_thread(present_context, found, format)  # work that grows with the context
+    return await off_loop(present_context, found, format)  # work that grows with the context
 
 
 @router.post("")
@@ -52,4 +52,4 @@ async def assemble_context(
 ) -> schemas.AssembledContext:
     """The same, asked with a body: with passages of its own, of chosen sections, compacted first where that is due."""
     found = await services.context_requests.answer(tenant, conversation_id, body.ask(), idem=idem)
-    return await asyncio.to_thread(present_context, found, body.format)
+    return await off_loop(present_context, found, body.format)

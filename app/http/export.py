@@ -22,6 +22,7 @@ from app.http.present import (
     present_state,
 )
 from app.http.routing import TenantRoute
+from app.off_loop import off_loop
 from app.usecases.history.conversations import ConversationView
 from app.usecases.history.export import ExportService
 
@@ -78,6 +79,7 @@ async def _markdown(export: ExportService, tenant: UUID, view: ConversationView)
     async for message in export.messages(tenant, row.id, through_seq=row.last_seq, with_data=False):
         if text := markdown_message(message, row.locale):
             yield text
+            await asyncio.sleep(0)
 
 
 async def _rendered(present: Callable[[Any], BaseModel], item: Any, *, is_large: bool) -> str:
@@ -86,13 +88,13 @@ async def _rendered(present: Callable[[Any], BaseModel], item: Any, *, is_large:
     def render() -> str:
         return present(item).model_dump_json()
 
-    return await asyncio.to_thread(render) if is_large else render()
+    return await off_loop(render) if is_large else render()
 
 
 async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
     """One object, its lists written as they are read."""
     row = view.conversation
-    about = present_conversation(view).model_dump(mode="json")
+    about = await off_loop(lambda: present_conversation(view).model_dump(mode="json"))
     head = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "conversation": about}
     yield json.dumps(head, ensure_ascii=False)[:-1]
     messages = export.messages(tenant, row.id, through_seq=row.last_seq)
@@ -109,6 +111,7 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
         between = "\n"
         async for item in rows:
             yield between + await _rendered(present, item, is_large=name == "files")
+            await asyncio.sleep(0)  # a client that takes it at once would keep the loop from everybody else
             between = ",\n"
         yield "]"
     yield "}\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 from uuid import UUID
@@ -18,6 +17,7 @@ from app.http.idempotency import fingerprint, kept_key
 from app.http.present import present_file, present_list
 from app.http.refusals import UnsupportedMediaTypeError, invalid_input
 from app.http.routing import TenantRoute
+from app.off_loop import off_loop
 from app.usecases.files.attaching import NewFile
 from app.usecases.shared.idempotency import Idem
 
@@ -75,7 +75,7 @@ async def attach_file(
     target = f"{request.url.path}?{request.url.query} {media_type}"
     idem = None
     if key is not None:
-        mark = await asyncio.to_thread(fingerprint, "POST", target, body)  # the hash of megabytes takes its time
+        mark = await off_loop(fingerprint, "POST", target, body)  # the hash of megabytes takes its time
         idem = Idem(key=kept_key(key), fingerprint=mark)
     given = NewFile(name=name, media_type=media_type, data=body, tokens=tokens)
     file = await services.files.add(tenant, conversation_id, given, idem=idem)

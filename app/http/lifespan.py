@@ -13,7 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.bootstrap import Container, anonymous_allowed, import_models
 from app.core.model.errors import DomainError, InvalidInputError
 from app.http.shutdown import Stopping, overhear_signals
+from app.infrastructure.garbage import settle
 from app.infrastructure.watchdog import watching
+from app.off_loop import off_loop
+from app.usecases.shared.warming import warm_up
 
 log = structlog.get_logger("throughline.api")
 
@@ -60,6 +63,8 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
     await prepare_models(container)
     await container.keys.ready()
     await refuse_to_be_open(container)
+    await off_loop(warm_up)
+    settle()
     sweeping = asyncio.create_task(container.sweeper.run(), name="sweeper")
     sweeping.add_done_callback(_report)
     measuring = asyncio.create_task(container.measuring.run(), name="measuring")

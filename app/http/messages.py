@@ -12,10 +12,11 @@ from app.http import schemas
 from app.http.dependencies import IdempotencyKey, PagingFromStart, Services, Tenant, bearer_key
 from app.http.errors import wish_of
 from app.http.present import present_list, present_message
-from app.http.requests import MessageAppend, MessageBatch
+from app.http.requests import MessageAppend, MessageBatch, drafts_of
 from app.http.routing import TenantRoute
 from app.http.telling import Teller
 from app.http.ui.history import present_thread
+from app.off_loop import in_slices, off_loop
 
 Format = Annotated[
     Literal["plain", "ui"],
@@ -36,7 +37,11 @@ async def append_message(
 ) -> schemas.Message:
     """Append a message without asking a model for a reply."""
     appended = await services.messages.append(
-        tenant, conversation_id, [body.draft()], expected_last_message_id=body.expected_last_message_id, idem=idem
+        tenant,
+        conversation_id,
+        await drafts_of([body]),
+        expected_last_message_id=body.expected_last_message_id,
+        idem=idem,
     )
     return present_message(appended[0])
 
@@ -46,11 +51,11 @@ async def append_messages(
     conversation_id: UUID, body: MessageBatch, services: Services, tenant: Tenant, idem: IdempotencyKey
 ) -> schemas.MessageBatchResult:
     """Append up to 1 000 messages, all or none."""
-    drafts = [message.draft() for message in body.messages]
+    drafts = await drafts_of(body.messages)
     appended = await services.messages.append(
         tenant, conversation_id, drafts, expected_last_message_id=body.expected_last_message_id, idem=idem
     )
-    return schemas.MessageBatchResult(data=[present_message(message) for message in appended])
+    return schemas.MessageBatchResult(data=await in_slices(present_message, appended))
 
 
 @router.get("", response_model=schemas.Listing[schemas.Message])
@@ -66,5 +71,6 @@ async def list_messages(
     if format == "ui":
         thread = await services.ui.threads.page(tenant, conversation_id, page)
         teller = Teller(services, tenant, conversation_id, wish_of(request))
-        return Response(to_json(await present_thread(thread, teller)), media_type="application/json")
+        told = await present_thread(thread, teller)
+        return Response(await off_loop(to_json, told), media_type="application/json")
     return present_list(await services.messages.page(tenant, conversation_id, page), present_message)

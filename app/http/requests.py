@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from uuid import UUID
 
 from pydantic import Field, Strict, ValidationInfo, field_validator, model_validator
@@ -40,12 +41,16 @@ from app.http.fields import (
     Version,
 )
 from app.http.parts import Part
+from app.off_loop import off_loop
 from app.usecases.chat.chat_input import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context.recalling import Asked, Wanted
 from app.usecases.context.requests import Compact, ContextAsk
-from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
+from app.usecases.history.drafts import MessageDraft
+
+_A_DRAFT: Final = 10
+"""Bytes that each part counts for: nothing looks at its text."""
 
 
 def _unchanged(placeholder: Any) -> Any:
@@ -141,6 +146,12 @@ class MessageInput(Input):
             model=self.model,
             usage=self.usage,
         )
+
+
+async def drafts_of(messages: Sequence[MessageInput]) -> list[MessageDraft]:
+    """The services' values of messages, many parts off the event loop."""
+    size = sum(1 + len(message.parts) for message in messages)
+    return await off_loop(lambda: [message.draft() for message in messages], size=_A_DRAFT * size)
 
 
 class MessageAppend(MessageInput):

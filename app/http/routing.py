@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from app.core.model.errors import FieldError
 from app.core.model.records import Scope
+from app.http.answers import written_off_loop
 from app.http.auth import authorize
 from app.http.refusals import invalid_input
 from app.http.strict_json import JsonRequest
@@ -25,7 +26,14 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class StrictRoute(APIRoute):
-    """A route that refuses a query parameter it does not know: a misspelt name is never silently ignored."""
+    """A route that refuses a query parameter it does not know: a misspelt name is never silently ignored.
+
+    Large bodies are checked, and large answers written, off the event loop.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **further: Any) -> None:
+        answering = written_off_loop(endpoint, lambda: self.status_code)
+        super().__init__(path, answering, **further)
 
     def get_route_handler(self) -> Handler:
         """Put the checks before the framework's handler."""
@@ -38,6 +46,7 @@ class StrictRoute(APIRoute):
             self.check_query(strict, known)
             if self.body_field is not None:
                 await strict.read()
+                await strict.checked(self.body_field)
             return await handle(strict)
 
         return checked

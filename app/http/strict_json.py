@@ -6,7 +6,6 @@ numbers beyond 64 bits, thousands of nested arrays.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
@@ -14,18 +13,19 @@ from email.message import Message
 from typing import Any, Final, NoReturn
 
 from fastapi import Request
+from fastapi._compat import ModelField
+from fastapi.exceptions import RequestValidationError
 
 from app.core.model.errors import FieldError
 from app.core.text.patterns import compiled
 from app.http.errors import MAX_ERRORS
 from app.http.refusals import BodyTooLargeError, UnreadableError, UnsupportedMediaTypeError, invalid_input
+from app.off_loop import ON_LOOP, off_loop
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 200_000
 """Keys and values of one body, counted before they are made: each takes some hundred bytes of memory."""
 MAX_INTEGER: Final = 2**63 - 1
-LARGE_BODY: Final = 64_000
-"""Bytes above which a body is parsed off the event loop."""
 ASKED_FIRST: Final = ("x-stainless-lang",)
 """Headers of clients that leave the type out where there is no body: no page sends them to another site unasked."""
 SHOWN_KEY: Final = 64
@@ -40,6 +40,8 @@ class JsonRequest(Request):
     """A request whose body is read strictly, before the framework looks at it."""
 
     _document: Any = None
+    size: int = 0
+    """Bytes of the body."""
 
     async def read(self) -> None:
         """Read and check the body.
@@ -62,11 +64,26 @@ class JsonRequest(Request):
             )
         if not body:
             return
-        self._document = await asyncio.to_thread(parse, body) if len(body) > LARGE_BODY else parse(body)
+        self.size = len(body)
+        self._document = await off_loop(parse, body, size=self.size)
 
     async def json(self) -> Any:
-        """The document that ``read`` found."""
+        """The document that ``read`` found, or what was made of it since."""
         return self._document
+
+    async def checked(self, field: ModelField) -> None:
+        """Check a large body's fields off the event loop; the framework then finds the finished value.
+
+        Raises:
+            RequestValidationError: As the framework would, which checks the small ones itself.
+        """
+        if self.size <= ON_LOOP or self._document is None:
+            return
+        given = self._document
+        value, faults = await off_loop(lambda: field.validate(given, {}, loc=("body",)))
+        if faults:
+            raise RequestValidationError(faults, body=given)
+        self._document = value
 
 
 def is_json(content_type: str) -> bool:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends
 
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, Services, Tenant, bearer_key
-from app.http.requests import TokenCountRequest
+from app.http.requests import TokenCountRequest, drafts_of
 from app.http.routing import TenantRoute
 
 router = APIRouter(prefix="/tokens", route_class=TenantRoute, tags=["tokens"], dependencies=[Depends(bearer_key)])
@@ -17,5 +17,5 @@ async def count_tokens(
     body: TokenCountRequest, services: Services, _tenant: Tenant, _idem: IdempotencyKey
 ) -> schemas.TokenCount:
     """Count by the estimator that weighs messages; nothing is stored."""
-    drafts = None if body.messages is None else [message.draft() for message in body.messages]
+    drafts = None if body.messages is None else await drafts_of(body.messages)
     return schemas.TokenCount(tokens=await services.context.count_tokens(body.text, drafts))

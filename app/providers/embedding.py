@@ -18,6 +18,7 @@ from app.core.model.conversation import Usage
 from app.core.model.embedding import Embedded, InputKind, packed
 from app.core.model.errors import ModelUnavailableError
 from app.core.text.token_counts import estimate_text
+from app.off_loop import off_loop
 from app.providers.circuit import Circuit
 from app.providers.failures import unavailable
 from app.providers.guarded import guarded
@@ -69,8 +70,8 @@ class LanguageEmbedder:
             with _translated():
                 async with asyncio.timeout(self.timeouts[kind]):
                     result = await self.model.embed(list(texts), input_type=kind, settings=self._settings())
-            vectors = await asyncio.to_thread(self._vectors, result, len(texts))
-            return Embedded(vectors=vectors, usage=await asyncio.to_thread(_usage, result, texts))
+            vectors = await off_loop(self._vectors, result, len(texts))
+            return Embedded(vectors=vectors, usage=await off_loop(_usage, result, texts))
 
     def _settings(self) -> EmbeddingSettings | None:
         return None if self.dimensions is None else EmbeddingSettings(dimensions=self.dimensions)

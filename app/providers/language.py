@@ -33,6 +33,7 @@ from app.core.summarizer.details import render_detail
 from app.core.summarizer.prompts import WORDS, PromptWords, SummaryPrompt, render_summary
 from app.core.text.escaping import clean
 from app.core.validation.verifier_prompts import render_verification
+from app.off_loop import AN_ITEM, off_loop
 from app.providers import responses
 from app.providers.failures import is_block, unavailable
 from app.providers.messages import TakesMedia, to_provider
@@ -85,12 +86,13 @@ class LanguageChat:
 
     async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
         model = self.language.model
-        settings, parameters, thread = self._prepared(request)
+        size = sum(AN_ITEM + len(message.content) for message in request.messages)
+        settings, parameters, thread = await off_loop(self._prepared, request, size=size)
         by_call, thoughts = answers_by_call(model, request), Thoughts()
         try:
             # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
             # like one.
-            thread = model.prepare_messages(thread, parameters)
+            thread = await off_loop(model.prepare_messages, thread, parameters, size=size)
             async with model_request_stream(
                 model, thread, model_settings=settings, model_request_parameters=parameters
             ) as stream:
@@ -155,17 +157,18 @@ class LanguageSummarizer:
 
         The text comes back as it is: reading and judging it is the gate's work.
         """
-        return await self._structured_answer(render_summary(request, self.words), request.max_output_tokens)
+        prompt = await off_loop(render_summary, request, self.words)
+        return await self._structured_answer(prompt, request.max_output_tokens)
 
     async def detail(self, request: DetailRequest) -> Proposal:
         """Ask for one segment's L1, as plain text. Raises ``ModelUnavailableError``."""
-        prompt = render_detail(request)
+        prompt = await off_loop(render_detail, request)
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
         return await self._answered(asked, request.max_output_tokens, ModelRequestParameters())
 
     async def verify(self, request: VerificationRequest) -> Proposal:
         """Ask for verdicts on claims, constrained like a candidate. Raises ``ModelUnavailableError``."""
-        return await self._structured_answer(render_verification(request), request.max_output_tokens)
+        return await self._structured_answer(await off_loop(render_verification, request), request.max_output_tokens)
 
     async def _structured_answer(self, prompt: SummaryPrompt, room: int) -> Proposal:
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])

@@ -8,7 +8,7 @@ tried without a provider.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
     CallSettings,
     ChatRequest,
+    ContextMessage,
     DetailRequest,
     FinishReason,
     ModelProfile,
@@ -33,6 +34,7 @@ from app.core.retrieval.answers import respond
 from app.core.summarizer.offline.extractive import compress, digest
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text, weigh
+from app.off_loop import off_loop
 from app.providers.profiles import offline_profile
 
 NAME: Final = "offline"
@@ -59,7 +61,7 @@ class OfflineChat:
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Yield the reply in pieces of a few words, as a provider would; or a call, where one is wanted."""
         told = with_files(request.messages, request.files, request.locale)
-        asked = sum(weigh(message.role, message.content, message.parts).tokens for message in told)
+        asked = await off_loop(_weight, told)
         if request.must_call:
             call = forced_call(request)
             yield call
@@ -67,7 +69,7 @@ class OfflineChat:
             yield StepFinish(reason="tool_call", usage=usage, model=self.profile.name)
             return
         # In a thread: the ranking is CPU work, and the loop serves everybody else.
-        reply = await asyncio.to_thread(respond, told, request.locale)
+        reply = await off_loop(respond, told, request.locale)
         reply, reason = ended(reply, request.settings)
         for piece in pieces(reply):
             yield TextDelta(text=piece)
@@ -83,14 +85,14 @@ class OfflineSummarizer:
 
     async def propose(self, request: SummaryRequest) -> Proposal:
         """One candidate, in the same JSON that a provider's model is asked for."""
-        text = await asyncio.to_thread(compress, request)
+        text = await off_loop(compress, request)
         read = sum(message.token_count for message in request.messages)
         read += sum(estimate_text(entry.text) for entry in request.previous)
         return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
 
     async def detail(self, request: DetailRequest) -> Proposal:
         """The stretch's most telling sentences, in order."""
-        text = await asyncio.to_thread(digest, request.messages, request.target_tokens, request.locale)
+        text = await off_loop(digest, request.messages, request.target_tokens, request.locale)
         read = sum(message.token_count for message in request.messages)
         return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
 
@@ -141,6 +143,10 @@ def pieces(reply: str) -> list[str]:
         return [reply] if reply else []
     words[0] = reply[: len(reply) - len(reply.lstrip())] + words[0]
     return ["".join(words[start : start + _WORDS_PER_DELTA]) for start in range(0, len(words), _WORDS_PER_DELTA)]
+
+
+def _weight(messages: Sequence[ContextMessage]) -> int:
+    return sum(weigh(message.role, message.content, message.parts).tokens for message in messages)
 
 
 def _usage(input_tokens: int, output: str) -> Usage:

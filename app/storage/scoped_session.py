@@ -9,10 +9,11 @@ from contextvars import ContextVar
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Connection, Executable, Result, event
+from sqlalchemy import Connection, Executable, Result, ScalarResult, event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 
+from app.off_loop import SLICE
 from app.storage import connections
 from app.storage.database_errors import DATABASE_ERRORS, translated
 from app.storage.row_security import SYSTEM
@@ -28,6 +29,17 @@ def _act_for_tenant(session: Session, _transaction: object, connection: Connecti
     """Tell the connection for whom Postgres is to look, before it begins."""
     tenant_id = session.info.get(TENANT, connections.NOBODY)
     connections.act_for(connection, SYSTEM if tenant_id is None else tenant_id)
+
+
+async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
+    """Every row; they are made of what was read, and between slices the loop does what else there is to do."""
+    rows: list[Any] = []
+    while part := found.fetchmany(SLICE):
+        rows.extend(part)
+        if len(part) < SLICE:
+            break
+        await asyncio.sleep(0)
+    return rows
 
 
 class TenantSession:
@@ -48,10 +60,12 @@ class TenantSession:
         )
 
     async def execute(self, statement: Executable, rows: Sequence[dict[str, Any]] | None = None) -> Result[Any]:
-        """Run it; with ``rows``, once for each of them in one round trip."""
+        """Run it; with ``rows``, once for each of them, a slice in one round trip."""
         await self._take_share()
         with translated():
-            found = await self._session.execute(statement, rows)
+            found = await self._session.execute(statement, rows if rows is None else rows[:SLICE])
+            for first in range(SLICE, len(rows or ()), SLICE):
+                found = await self._session.execute(statement, (rows or ())[first : first + SLICE])
         if self._each_commits:
             await self.commit()
         return found
@@ -62,11 +76,11 @@ class TenantSession:
 
     async def all(self, statement: Executable) -> list[Any]:
         """The first column of every row."""
-        return list((await self.execute(statement)).scalars().all())
+        return await _in_parts((await self.execute(statement)).scalars())
 
     async def rows(self, statement: Executable) -> list[Any]:
         """Every row, its columns by name and in order."""
-        return list((await self.execute(statement)).all())
+        return await _in_parts(await self.execute(statement))
 
     async def one_moment(self) -> None:
         """Begin the transaction so that every statement of it sees the same moment."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from app.core.model.allowances import SlidingCount
@@ -25,6 +25,10 @@ from app.core.model.model_io import (
 from app.core.model.records import (
     Event,
 )
+from app.off_loop import off_loop
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,26 @@ class Place:
 
     id: UUID
     names: tuple[str, ...]
+
+
+class Processes(Protocol):
+    """Where texts are read that take seconds."""
+
+    async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:
+        """What a function of a module makes of a value.
+
+        Raises:
+            TooLargeError: It took too long and was ended.
+            DependencyUnavailableError: Its process ended.
+        """
+
+
+class InThreads:
+    """The same in threads of this process, where nobody else waits for its loop."""
+
+    async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:  # noqa: ARG002
+        """What the function makes of it; it cannot be ended."""
+        return await off_loop(work, given)
 
 
 class Counters(Protocol):

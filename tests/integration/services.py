@@ -17,8 +17,8 @@ from app.infrastructure.clock import SystemClock
 from app.infrastructure.turn_streams import LocalTurnStreams
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Embedder, TurnStreams
 from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
 from tests.fakes import ScriptedSummarizer as Summarizer

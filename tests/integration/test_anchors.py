@@ -22,7 +22,7 @@ from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import anchoring, appending
 from app.usecases.history.anchoring import add_proposed
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import anchor, make_tenant
 from tests.integration.services import WORDS, Gate, Service, honest, proposal
 

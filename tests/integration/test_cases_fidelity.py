@@ -30,7 +30,7 @@ from app.storage.repositories.messages import MessageRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, SummaryEntry
 from tests.integration.services import WORDS, Service, honest
 from tests.unit.talk import answer, fact

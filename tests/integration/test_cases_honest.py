@@ -20,7 +20,7 @@ from app.core.summarizer.candidate import candidate_json_schema, parse_candidate
 from app.core.text.relative import undated
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.integration.services import Service
 from tests.unit.talk import answer, fact
 

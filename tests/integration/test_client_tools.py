@@ -28,7 +28,7 @@ from app.usecases.chat import toolbox
 from app.usecases.chat.chat import ChatInput, ToolResultInput
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_server import Gemini, running_gemini

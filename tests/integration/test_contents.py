@@ -21,7 +21,7 @@ from app.core.text.parts import Part
 from app.settings import Settings
 from app.storage.repositories import messages as message_rows
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.moving import move_step
 from app.usecases.openai.forking import Place
 from app.usecases.shared.idempotency import Idem

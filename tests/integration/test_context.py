@@ -17,7 +17,7 @@ from app.storage.repositories.messages import MessageRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as module
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.integration.services import Service
 
 TOLD = 73

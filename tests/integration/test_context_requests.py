@@ -16,7 +16,7 @@ from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import requests as context_requests
 from app.usecases.context.recalling import Asked, Wanted
 from app.usecases.context.requests import ContextAsk, ContextView
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem, done_before
 from tests.fakes import ScriptedChatModel
 from tests.integration.services import Service

@@ -19,7 +19,7 @@ from app.storage.repositories.segments import SegmentRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared import layouts
 from tests.integration.services import Service
 

@@ -25,7 +25,7 @@ from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import Reply, ScriptedChatModel
 from tests.integration.services import Gate, Service, honest

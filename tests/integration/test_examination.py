@@ -15,7 +15,7 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.state import StateVersion
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.verification.examining import Examination
 from tests.integration.services import Gate, Service, honest
 

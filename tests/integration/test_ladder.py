@@ -35,7 +35,7 @@ from app.usecases.compaction.attempts import Asking
 from app.usecases.compaction.chunk import Chunk, check_models
 from app.usecases.compaction.job import Job, Limits
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Models
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer
 from tests.gemini_faults import Behaviour

@@ -24,7 +24,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.chat.continuing import REBUILT
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.fakes import ScriptedChatModel
 from tests.integration import tool_samples
 from tests.integration.services import Service

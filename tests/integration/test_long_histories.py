@@ -28,8 +28,8 @@ from app.storage.repositories import narrowing
 from app.storage.row_security import DEFAULT_ROLE, SETTING
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history import provider_copies, removing
-from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.provider_copies import ProviderCopyService
 from app.usecases.history.retaining import RetentionService
 from app.usecases.verification import pending

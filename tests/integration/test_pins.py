@@ -34,7 +34,7 @@ from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import holding
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import make_tenant, running
 from tests.integration.services import WORDS, Gate, Service, together
 

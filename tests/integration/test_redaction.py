@@ -16,7 +16,7 @@ from app.core.text.plain_view import PlainView
 from app.providers.offline import OfflineSummarizer
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service
 

@@ -31,7 +31,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import attempts as ladder
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service, proposal
 

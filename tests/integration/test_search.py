@@ -13,7 +13,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import search as search_module
 from app.usecases.context.search import Place, SearchHit
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service
 

@@ -35,7 +35,7 @@ from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction import segmenting
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.segments import expansion
 from app.usecases.segments.expansion import Expanded
 from app.usecases.shared.idempotency import Idem

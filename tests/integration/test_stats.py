@@ -30,7 +30,7 @@ from app.usecases.admin import measuring
 from app.usecases.admin.measuring import Measuring
 from app.usecases.admin.stats import StatsService, mark_used
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import compaction, expansion, make_tenant, message, moment, stored, talk, turn
 from tests.integration.services import Service
 from tests.servers import unused_port

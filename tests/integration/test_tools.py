@@ -26,7 +26,7 @@ from app.usecases.chat import lookups, toolbox
 from app.usecases.chat.reply import Answer
 from app.usecases.chat.turn_handle import ChatEvent
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_faults import Behaviour

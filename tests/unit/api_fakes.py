@@ -25,6 +25,7 @@ from app.core.model.records import Attempt, Compaction, EntryCounts, Event, Scop
 from app.http.shutdown import Stopping
 from app.infrastructure.counters import LocalCounters
 from app.main import create_app
+from app.off_loop import WorkShares
 from app.settings import Settings
 from app.usecases.admin.keys import Principal
 from app.usecases.admin.limiting import LimitService
@@ -244,6 +245,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         id=REPLY, tenant_id=TENANT, conversation_id=CONVERSATION, message_id=MESSAGE, lease_until=AT, started_at=AT
     )
     fake = SimpleNamespace(
+        shares=WorkShares(),
         settings=settings,
         keys=keys,
         feed=feed,

@@ -98,7 +98,7 @@ async def test_a_server_with_keys_starts_anywhere() -> None:
 
 
 async def test_a_database_that_is_away_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def away(_settings: Settings) -> Any:
+    async def away(_settings: Settings, **_further: object) -> Any:
         raise DependencyUnavailableError("DATABASE_URL is not set")
 
     monkeypatch.setattr("app.main.build_container", away)
@@ -109,7 +109,7 @@ async def test_a_database_that_is_away_is_one_line(monkeypatch: pytest.MonkeyPat
 async def test_a_built_container_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls()
 
-    async def build(settings: Settings) -> Any:
+    async def build(settings: Settings, **_further: object) -> Any:
         return fake_container(calls, Keys(), Feed(), settings)
 
     monkeypatch.setattr("app.main.build_container", build)
@@ -120,7 +120,7 @@ async def test_a_built_container_is_closed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_an_unexpected_failure_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(_settings: Settings) -> Any:
+    async def broken(_settings: Settings, **_further: object) -> Any:
         raise ZeroDivisionError
 
     monkeypatch.setattr("app.main.build_container", broken)

@@ -20,7 +20,7 @@ from app.http.openai.errors import is_openai_path, openai_error, openai_status
 from app.http.openai.items import InputItem, draft_of, items_of
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, listing, response_object
 from app.http.openai.response_events import ResponseEvents
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
 RESPONSE: Final = frozenset(

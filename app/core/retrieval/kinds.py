@@ -76,3 +76,10 @@ def _related(given: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:
         for word in words:
             found.setdefault(word, set()).update(others)
     return {word: frozenset(others - {word}) for word, others in found.items()}
+
+
+def tables_ready() -> None:
+    """Build every table now, so that nobody waits for it later."""
+    for wide in (False, True):
+        for build in (_of_kind, _akin, _forms):
+            build(wide)

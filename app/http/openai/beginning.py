@@ -15,7 +15,7 @@ from app.http.openai.inputs import conversation_of, drafts_of, name_of
 from app.http.openai.models import DEFAULT, chosen_model
 from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.waiting import patience
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.following import Begun
 from app.usecases.openai.keys import Attempt

@@ -24,7 +24,7 @@ from app.http.openai.settings import (
     refuse_unsupported,
     settings_of,
 )
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 
 MAX_MESSAGES: Final = 10_000
 INSTRUCTING: Final = frozenset({"system", "developer"})

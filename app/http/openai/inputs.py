@@ -15,7 +15,7 @@ from app.core.text.parts import Part
 from app.http.dependencies import IdempotencyKey
 from app.http.openai.ids import is_reasoning, item_of, uuid_of
 from app.http.openai.items import CompactionItem, ReasoningItem, ReferenceItem, draft_of
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.keys import Attempt
 from app.usecases.openai.naming import Name
 from app.usecases.shared.idempotency import Idem

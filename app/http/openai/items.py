@@ -24,7 +24,7 @@ from app.http.openai.content import (
     stored_content,
 )
 from app.http.openai.ids import call_item_id, message_id, result_item_id
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 
 MAX_TOKEN: Final = 4_000_000
 """Characters of compacted input."""

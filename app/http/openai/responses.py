@@ -30,7 +30,7 @@ from app.http.openai.waiting import patience
 from app.http.refusals import RequestTimeoutError
 from app.usecases.compaction.commands import FOCUS_MAX
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.sealed import Compacted
 

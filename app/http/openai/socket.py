@@ -36,7 +36,7 @@ from app.http.openai.response_requests import ResponseRequest
 from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected
 from app.http.shutdown import Stopping
 from app.http.strict_json import parse
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.asking import Asking, Principal
 
 LIFE: Final = 3_600.0

@@ -14,6 +14,7 @@ from sqlmodel import col
 from app.core.model.anchors import Anchor, AnchorStatus, AnchorType, FoundAnchor, Ranking, Transition
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
+from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
 from app.storage.repositories.mapping import columns, value, without
@@ -29,7 +30,8 @@ def _column(name: str) -> Any:
 
 _FIELDS = tuple(item.name for item in fields(Anchor))
 _COLUMNS = tuple(map(_column, _FIELDS))
-_SERVED = tuple(_column(item.name) for item in fields(FoundAnchor))
+_SERVED_FIELDS = tuple(item.name for item in fields(FoundAnchor))
+_SERVED = tuple(map(_column, _SERVED_FIELDS))
 _PLACE_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
 MOST_CHOSEN = 1_000
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
@@ -41,9 +43,8 @@ class AnchorRepository(Repository):
     async def add(self, anchors: Sequence[Anchor]) -> None:
         """Insert; one that stands at the same place with the same type already is left as it is."""
         if anchors:
-            await self._session.execute(
-                insert(AnchorRow).on_conflict_do_nothing(), [without(columns(anchor), _SAID_AT) for anchor in anchors]
-            )
+            rows = await in_slices(lambda anchor: without(columns(anchor), _SAID_AT), anchors)
+            await self._session.execute(insert(AnchorRow).on_conflict_do_nothing(), rows)
 
     async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
         """One. Raises ``NotFoundError``."""
@@ -60,41 +61,14 @@ class AnchorRepository(Repository):
         Read by columns, which costs a third of objects.
         """
         rows = await self._session.rows(_newest_active(_COLUMNS, conversation_id, through_seq, limit))
-        return [Anchor(**dict(zip(_FIELDS, row, strict=True))) for row in reversed(rows)]
+        return await in_slices(_anchor, rows[::-1])
 
     async def servable(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
     ) -> list[FoundAnchor]:
         """The same, without what only changing them needs, in half the time: thousands are read for one context."""
         rows = await self._session.rows(_newest_active(_SERVED, conversation_id, through_seq, limit))
-        return [
-            FoundAnchor(
-                type=type_,
-                content=content,
-                seq=seq,
-                offset=offset,
-                importance=importance,
-                token_count=tokens,
-                proposed_by=proposer,
-                speaker=speaker,
-                pasted=pasted,
-                passed_over=passed_over,
-                said_at=said_at,
-            )
-            for (
-                type_,
-                content,
-                seq,
-                offset,
-                importance,
-                tokens,
-                proposer,
-                speaker,
-                pasted,
-                passed_over,
-                said_at,
-            ) in reversed(rows)
-        ]
+        return await in_slices(_served, rows[::-1])
 
     async def page(
         self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None
@@ -114,7 +88,7 @@ class AnchorRepository(Repository):
         is_claimed = col(AnchorRow.claimed_status).is_not(None)
         statement = _newest_active(_COLUMNS, conversation_id, through_seq, limit).where(is_claimed)
         rows = await self._session.rows(statement)
-        return [Anchor(**dict(zip(_FIELDS, row, strict=True))) for row in reversed(rows)]
+        return await in_slices(_anchor, rows[::-1])
 
     async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
         """Write down what a language model said of anchors; those that a user set are left as they are."""
@@ -144,7 +118,7 @@ class AnchorRepository(Repository):
         """The active ones up to that ``seq`` that a user set to stay, in order of position."""
         statement = _newest_active(_COLUMNS, conversation_id, through_seq, MOST_CHOSEN)
         rows = await self._session.rows(statement.where(col(AnchorRow.proposed_by) == "user"))
-        return [Anchor(**dict(zip(_FIELDS, row, strict=True))) for row in reversed(rows)]
+        return await in_slices(_anchor, rows[::-1])
 
     async def choose(self, anchors: Sequence[Anchor]) -> None:
         """Store these as a user's choice; one that stands at the same place with the same type becomes it."""
@@ -206,6 +180,14 @@ class AnchorRepository(Repository):
                 update(AnchorRow).where(here, col(AnchorRow.superseded_by).in_(gone)).values(superseded_by=None)
             )
         return len(gone)
+
+
+def _anchor(row: Any) -> Anchor:
+    return Anchor(**dict(zip(_FIELDS, row, strict=True)))
+
+
+def _served(row: Any) -> FoundAnchor:
+    return FoundAnchor(**dict(zip(_SERVED_FIELDS, row, strict=True)))
 
 
 def _of(conversation_id: UUID) -> Any:

@@ -6,11 +6,9 @@ The database itself counts down when a message is erased or deleted, and takes a
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 from uuid import UUID
 
 from sqlalchemy import ARRAY, BigInteger, Text, and_, any_, cast, func, literal, select, true, tuple_, update
@@ -20,11 +18,10 @@ from sqlmodel import col
 from app.core.model.conversation import Message
 from app.core.model.errors import ConflictError
 from app.core.text.contents import Content, data_bytes, put_together, references, taken_apart
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.tables import ContentRow, MessageRow
 
-ON_LOOP: Final = 100_000
-"""Characters of data; more are written as Base64 off the event loop."""
 _row = ContentRow
 _message = MessageRow
 Place = tuple[UUID, UUID]
@@ -67,8 +64,8 @@ class ContentRepository(Repository):
         def fill() -> list[Message]:
             return [replace(message, parts=put_together(message.parts, found)) for message in messages]
 
-        size = sum(data_bytes(part) for message in messages for part in message.parts)
-        return fill() if size <= ON_LOOP else await asyncio.to_thread(fill)
+        size = sum(AN_ITEM + data_bytes(part) for message in messages for part in message.parts)
+        return await off_loop(fill, size=size)
 
     async def filled_one(self, message: Message) -> Message:
         """The same of one message."""
@@ -103,7 +100,7 @@ class ContentRepository(Repository):
         """Store the data within a message apart, in a *locked* conversation; ``False`` where it has none."""
         of = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
         parts = await self._session.first(select(col(_message.parts)).where(*of))
-        apart, contents = await asyncio.to_thread(taken_apart, parts or [])
+        apart, contents = await off_loop(taken_apart, parts or [])
         if not contents:
             return False
         hashes, stored = list(references(apart)), [dict(part) for part in apart]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import fields
 from typing import Any
 from uuid import UUID
@@ -37,6 +37,15 @@ _LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(Conversatio
 class ConversationRepository(Repository):
     """Rows of ``conversations`` of one tenant. One that is deleted is found by nobody, while its rows are removed."""
 
+    weighed: Callable[[Conversation], Awaitable[None]] | None = None
+    """Awaited with what was read, before anybody works with it: large system prompts are weighed off the event loop."""
+
+    async def _read(self, row: ConversationRow | None) -> Conversation:
+        conversation = _conversation(row)
+        if self.weighed is not None:
+            await self.weighed(conversation)
+        return conversation
+
     async def add(self, conversation: Conversation) -> None:
         """Insert. Raises ``NotFoundError`` when there is no such tenant."""
         self._check_tenant(conversation.tenant_id)
@@ -44,7 +53,7 @@ class ConversationRepository(Repository):
 
     async def get(self, conversation_id: UUID) -> Conversation:
         """Read without a lock. Raises ``NotFoundError``."""
-        return _conversation(await self._session.first(select(ConversationRow).where(_is(conversation_id))))
+        return await self._read(await self._session.first(select(ConversationRow).where(_is(conversation_id))))
 
     async def lock(self, conversation_id: UUID) -> Conversation:
         """Read with a lock that other writers wait for: every writer begins with this. Raises ``NotFoundError``.
@@ -54,13 +63,13 @@ class ConversationRepository(Repository):
         deadlock with a claim that waits for us by its foreign key while we wait for it by the unique index.
         """
         statement = select(ConversationRow).where(_is(conversation_id)).with_for_update(key_share=True)
-        return _conversation(await self._session.first(statement))
+        return await self._read(await self._session.first(statement))
 
     async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
         """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
         values = {"updated_at": now()} | _columns(changes)
         statement = update(ConversationRow).where(_is(conversation_id)).values(**values).returning(ConversationRow)
-        return _conversation(await self._session.first(statement))
+        return await self._read(await self._session.first(statement))
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
         """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor."""
@@ -68,7 +77,7 @@ class ConversationRepository(Repository):
         if user_id is not None:
             statement = statement.where(col(ConversationRow.user_id) == user_id)
         statement = paged(statement, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID)
-        found = [_conversation(row) for row in await self._session.all(statement)]
+        found = [await self._read(row) for row in await self._session.all(statement)]
         return cut(found, page.limit, lambda item: (item.last_message_at or item.created_at, item.id))
 
     async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:

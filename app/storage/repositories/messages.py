@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,8 +40,8 @@ from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.contents import Content, data_bytes, references, taken_apart
 from app.core.text.token_counts import Estimator, tokens_of
+from app.off_loop import AN_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
-from app.storage.repositories.contents import ON_LOOP as DATA_ON_LOOP
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.living import living
@@ -54,7 +53,7 @@ from app.storage.repositories.term_keys import keys_of
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
 
 SUMMED_AT_ONCE = 2_000  # messages: rewriting their running sums takes a tenth of a second
-ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds
+KEYED = 10  # times as fast as our slowest pattern: taking words apart
 _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
 _SPOKEN = and_(~col(MessageRow.is_command), col(MessageRow.status) != "superseded")
@@ -92,10 +91,9 @@ class MessageRepository(Repository):
         """
         keys = await _keys(messages)
         stored, contents = await _taken_apart(messages)
-        rows = [
-            _columns(message, through) | {"term_keys": of_message}
-            for message, through, of_message in zip(stored, sums, keys, strict=True)
-        ]
+        rows = await in_slices(
+            lambda one: _columns(one[0], one[1]) | {"term_keys": one[2]}, list(zip(stored, sums, keys, strict=True))
+        )
         if rows:
             await self._session.execute(insert(MessageRow), rows)
             await ContentRepository(self._session).count_up(contents, [row["contents"] for row in rows])
@@ -573,7 +571,7 @@ class MessageRepository(Repository):
         return await Narrowing(self._session, conversation_id).holding(texts, stems=stems, limit=limit)
 
     async def _messages(self, statement: Any) -> list[Message]:
-        return [_message(row) for row in await self._session.all(statement)]
+        return await in_slices(_message, await self._session.all(statement))
 
     async def _resum(self, conversation_id: UUID, first: int, last: int, through: Sums) -> None:
         """Running sums of a range from the weights; rows whose sums stay as they are, are not written.
@@ -669,15 +667,13 @@ async def _taken_apart(messages: Sequence[Message]) -> tuple[list[Message], dict
             stored.append(replace(message, parts=parts) if found else message)
         return stored
 
-    size = sum(data_bytes(part) for message in messages for part in message.parts)
-    return (take() if size <= DATA_ON_LOOP else await asyncio.to_thread(take)), contents
+    size = sum(AN_ITEM + data_bytes(part) for message in messages for part in message.parts)
+    return await off_loop(take, size=size), contents
 
 
 async def _keys(messages: Sequence[Message]) -> list[list[int]]:
     """The keys of the word index; those of much text are made off the event loop."""
-    if sum(message.byte_length for message in messages) <= ON_LOOP:
-        return keys_of(messages)
-    return await asyncio.to_thread(keys_of, messages)
+    return await off_loop(keys_of, messages, size=sum(AN_ITEM + one.byte_length for one in messages) // KEYED)
 
 
 def _not_found() -> NotFoundError:

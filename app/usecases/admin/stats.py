@@ -13,6 +13,7 @@ from app.core.model.records import Compaction, Page
 from app.core.model.statistics import CostPerQuery, LevelMeasure, Measured
 from app.core.retrieval.used import draws_on
 from app.core.text.token_counts import tokens_of
+from app.off_loop import A_POLICY, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -95,7 +96,7 @@ class StatsService:
             measured = await uow.statistics.measured(since=since)
             active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])
-        resolved = [self._shell.resolver(row) for row in active]
+        resolved = await off_loop(lambda: [self._shell.resolver(row) for row in active], size=A_POLICY * len(active))
         return ServiceMeasures(measured=measured, active=resolved, levels=levels, since=since)
 
 

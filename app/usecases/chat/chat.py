@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -15,7 +16,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.mirroring import Mirrors
-from app.usecases.chat.opening import opening_of
+from app.usecases.chat.opening import opening_of, prepared_opening
 from app.usecases.chat.regenerating import SUPERSEDED
 from app.usecases.chat.relaying import Seal, relay
 from app.usecases.chat.replaying import replayed
@@ -25,6 +26,7 @@ from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, 
 from app.usecases.compaction.due import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
+from app.usecases.history.preparing import Prepared
 from app.usecases.ports import Place
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.shell import Shell
@@ -59,7 +61,10 @@ class ChatService:
         shell = self._shell
         place: Place | None = None
         try:
-            async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(shell.work.on_record(tenant_id, conversation_id, "append"))
+                ready = await prepared_opening(shell, tenant_id, conversation_id, given)
+                uow = await stack.enter_async_context(shell.uow(tenant_id))
                 before = await done_before(uow, idem, self._shell.clock.now())
                 if before is not None:
                     first = await self._first(uow, before)
@@ -69,7 +74,7 @@ class ChatService:
                 if shell.models.chat(given.model).profile.metered:
                     await self._limits.check_chat(uow)
                 conversation = await uow.conversations.lock(conversation_id)
-                started = await self._begin(uow, conversation, given, before)
+                started = await self._begin(uow, conversation, given, before, ready)
                 await record(uow, idem, ref_of(started.turn))
                 await uow.commit()
             created = [event for event in uow.committed_events if event.type == "message.created"]
@@ -125,7 +130,12 @@ class ChatService:
             await asyncio.wait(late, timeout=LAST_WORDS)
 
     async def _begin(
-        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
+        self,
+        uow: UnitOfWork,
+        conversation: Conversation,
+        given: ChatInput,
+        before: Mapping[str, Any] | None,
+        ready: Prepared | None,
     ) -> Started:
         """Everything of the first transaction but its commit."""
         if await uow.turns.running(conversation.id) is not None:
@@ -135,7 +145,7 @@ class ChatService:
             await tell_failed(uow, dead, self._shell.clock.now())
         if given.history and before is None:
             conversation, given = await self._with_history(uow, conversation, given)
-        opening = await opening_of(uow, self._shell, conversation, given, before)
+        opening = await opening_of(uow, self._shell, conversation, given, before, ready)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
             Turn(

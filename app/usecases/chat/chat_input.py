@@ -12,7 +12,7 @@ from app.core.model.model_io import NO_SETTINGS, CallSettings, ToolSpec
 from app.core.retrieval.serving import Passage
 from app.core.text.parts import Part
 from app.usecases.context.recalling import Asked
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

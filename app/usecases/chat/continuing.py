@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.model.model_io import Continuation
 from app.core.model.records import ProviderCopy, Turn
 from app.core.retrieval.serving import Passage
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
 from app.usecases.context.media import with_media
@@ -26,7 +26,6 @@ REBUILT = "live_context_rebuilt"
 """The warning: the provider was sent the whole context anew, though it should have had one."""
 REFUSALS = frozenset({"previous_response_not_found", "model_not_found", "context_too_long", "bad_request"})
 """Why a provider refuses to go on; asked anew with the whole, it may not. Whatever it is, no turn fails by it."""
-ON_LOOP = 48  # messages: more than this are put together off the event loop
 
 log = structlog.get_logger(__name__)
 
@@ -153,10 +152,8 @@ def _beginning_after(conversation: Conversation, live: LiveContext) -> Conversat
 async def _resumed(
     live: LiveContext, last: Message, material: Material, passages: tuple[Passage, ...]
 ) -> Resumed | None:
-    if len(material.tail) <= ON_LOOP:
-        context = told_since(material, passages)
-    else:
-        context = await asyncio.to_thread(told_since, material, passages)
+    size = sum(AN_ITEM + one.byte_length for one in material.tail)
+    context = await off_loop(told_since, material, passages, size=size)
     calls = calls_in(last)
     if context is None or (len(context.messages) == 1 and not calls):  # nothing but the system prompt
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,17 +17,14 @@ from app.core.model.errors import (
     ToolsPendingError,
 )
 from app.core.text.parts import Part
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.regenerating import supersede_reply
 from app.usecases.compaction.commands import compact_command
-from app.usecases.history.appending import (
-    MessageDraft,
-    append,
-    check_expected_last,
-    refuse_too_large,
-    refuse_without_room,
-)
+from app.usecases.history.appending import append, check_expected_last, refuse_too_large, refuse_without_room
+from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.preparing import Prepared, prepared
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import Exchange, exchange_of
@@ -46,7 +42,12 @@ class Opening:
 
 
 async def opening_of(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
+    uow: UnitOfWork,
+    shell: Shell,
+    conversation: Conversation,
+    given: ChatInput,
+    before: Mapping[str, Any] | None,
+    ready: Prepared | None = None,
 ) -> Opening:
     """Store what is new of a turn's beginning, in a *locked* conversation.
 
@@ -55,6 +56,7 @@ async def opening_of(
         shell: The ports.
         conversation: Without a running turn.
         given: By the client.
+        ready: The user's message, reckoned before.
         before: What the same request did earlier, whose turn died: it is taken up.
 
     Raises:
@@ -63,12 +65,17 @@ async def opening_of(
         ConversationMovedOnError: Other messages came meanwhile.
         TooLargeError: What is new can never fit.
     """
-    opening = await _opening_of(uow, shell, conversation, given, before)
+    opening = await _opening_of(uow, shell, conversation, given, before, ready)
     return replace(opening, message=await uow.contents.filled_one(opening.message))
 
 
 async def _opening_of(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
+    uow: UnitOfWork,
+    shell: Shell,
+    conversation: Conversation,
+    given: ChatInput,
+    before: Mapping[str, Any] | None,
+    ready: Prepared | None,
 ) -> Opening:
     resolved = shell.resolver(conversation, model=given.model)
     await _refuse_unfit(shell, given)
@@ -82,7 +89,7 @@ async def _opening_of(
             message=answered, question=answered, resolved=shell.resolver(await uow.conversations.get(conversation.id))
         )
     if given.results or given.has_message:
-        return await _appended(uow, shell, resolved, given)
+        return await _appended(uow, shell, resolved, given, ready)
     return await _unanswered(uow, shell, conversation)
 
 
@@ -90,12 +97,15 @@ async def _refuse_unfit(shell: Shell, given: ChatInput) -> None:
     """Off the event loop: schemas may be large, and are tried as the provider would be sent them."""
     brought, profile = given.brought, shell.models.chat(given.model).profile
     if brought != NOTHING_BROUGHT:
-        await asyncio.to_thread(refuse_unfit, brought, profile, taken=shell.resolver.own_tools)
+        await off_loop(lambda: refuse_unfit(brought, profile, taken=shell.resolver.own_tools))
 
 
-async def _appended(uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput) -> Opening:
+async def _appended(
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, ready: Prepared | None
+) -> Opening:
     """The user's new message, results, or both."""
-    conversation, drafts = resolved.conversation, [_user_draft(given)] if given.has_message else []
+    conversation, said = resolved.conversation, ready.drafts if ready else ()
+    drafts = [*said] if said else [_user_draft(given)] if given.has_message else []
     exchange = Exchange()
     if given.results:
         exchange = await exchange_of(uow, conversation.id)
@@ -104,9 +114,17 @@ async def _appended(uow: UnitOfWork, shell: Shell, resolved: Resolved, given: Ch
     refuse_too_large(brought, drafts, together=True)
     if not drafts[-1].is_command:
         refuse_without_room(brought, drafts)
-    messages, resolved = await append(uow, shell, conversation, drafts)
+    messages, resolved = await append(uow, shell, conversation, drafts, prepared=ready)
     asked = messages[-1] if given.has_message else exchange.question
     return Opening(message=messages[-1], question=asked or messages[-1], resolved=resolved)
+
+
+async def prepared_opening(shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput) -> Prepared | None:
+    """A user's message, reckoned before the transaction; ``None`` where other messages come with it."""
+    if given.history or not given.has_message:
+        return None
+    draft = _user_draft(given)
+    return await prepared(shell, tenant_id, conversation_id, [draft], after=len(given.results))
 
 
 def _user_draft(given: ChatInput) -> MessageDraft:

@@ -34,7 +34,9 @@ from app.usecases.compaction.due import claim_in_turn, due_between_calls
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
-from app.usecases.history.appending import MessageDraft, append
+from app.usecases.history.appending import append
+from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.preparing import prepared_anyhow
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -177,10 +179,12 @@ class ToolLoop:
         draft = MessageDraft(
             role="assistant", content=step.text, parts=parts_of(calls), model=step.model, reasoning=step.reasoning
         )
-        async with self._shell.uow(scope.turn.tenant_id) as uow:
-            conversation = await uow.conversations.lock(scope.turn.conversation_id)
-            await _still_running(uow, scope.turn)
-            (stored,), _ = await append(uow, self._shell, conversation, [draft])
+        turn = scope.turn
+        ready = await prepared_anyhow(self._shell, turn.tenant_id, turn.conversation_id, [draft])
+        async with self._shell.uow(turn.tenant_id) as uow:
+            conversation = await uow.conversations.lock(turn.conversation_id)
+            await _still_running(uow, turn)
+            (stored,), _ = await append(uow, self._shell, conversation, ready.drafts, prepared=ready)
             if len(calls) == len(step.calls):
                 await keep_live(uow, conversation.id, step, stored)
             await uow.commit()

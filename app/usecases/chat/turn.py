@@ -15,6 +15,7 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.records import Compaction, Turn, TurnStatus
 from app.core.retrieval.used import draws_on
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.stats import mark_used
 from app.usecases.chat.asking import Telling
@@ -30,7 +31,9 @@ from app.usecases.compaction.commands import CommandRunner
 from app.usecases.compaction.due import claim_after_reply, claim_in_turn, end_quiet_of_turn
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.recalling import NOTHING, Asked
-from app.usecases.history.appending import MessageDraft, append
+from app.usecases.history.appending import append
+from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.preparing import Prepared, prepared_anyhow
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -162,6 +165,8 @@ class TurnRunner:
         status: TurnStatus = "interrupted" if said.interrupted else "completed"
         warnings = (*outcome.warnings, *said.warnings)
         looked_up = await _drawn(said, started.question.content)
+        drafts = () if said.stored else (_reply(started, said),)
+        ready = await prepared_anyhow(shell, turn.tenant_id, turn.conversation_id, drafts)
         async with shell.uow(turn.tenant_id) as uow:
             locked = await uow.conversations.lock(turn.conversation_id)
             ended = await uow.turns.end(
@@ -177,7 +182,7 @@ class TurnRunner:
                 return await self._stored_before(started, outcome, said)
             awake = await end_quiet_of_turn(uow, locked, started.message)
             conversation = await calibrated(uow, shell, awake, started.resolved, said)
-            reply, resolved = await self._reply(uow, conversation, started, said)
+            reply, resolved = await self._reply(uow, conversation, said, ready)
             if said.open_calls:
                 job = await claim_in_turn(uow, shell, resolved)
             else:
@@ -204,14 +209,14 @@ class TurnRunner:
         return _Ended(status=status, result=result, number=event.number)
 
     async def _reply(
-        self, uow: UnitOfWork, conversation: Conversation, started: Started, said: Answer
+        self, uow: UnitOfWork, conversation: Conversation, said: Answer, ready: Prepared
     ) -> tuple[Message, Resolved]:
         """Store the reply; of one that is there already, since results followed it, what the turn used."""
         if said.stored is not None:
             reply = await uow.messages.note_usage(conversation.id, said.stored.id, said.usage.as_dict())
             reply = replace(reply, reasoning=said.stored.reasoning)
             return reply, self._shell.resolver(conversation)
-        (reply,), resolved = await append(uow, self._shell, conversation, [_reply(started, said)])
+        (reply,), resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready)
         await keep_live(uow, conversation.id, said, reply)
         return reply, resolved
 
@@ -290,7 +295,7 @@ async def _drawn(said: Answer, question: str) -> list[tuple[UUID, bool]]:
     def compare() -> list[tuple[UUID, bool]]:
         return [(record, draws_on(said.text, [text], question=question)) for record, text in said.found]
 
-    return await asyncio.to_thread(compare) if said.found else []
+    return await off_loop(compare) if said.found else []
 
 
 def ref_of(turn: Turn) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from app.core.state.apply import Applied
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.asking import MOST_LOST, doubts_of
 from app.core.validation.gate import GateReport, judge, judge_again
+from app.off_loop import off_loop
 from app.usecases.ports import Clock, Summarizer
 
 PAUSE: Final = 0.5  # seconds before asking a provider again that just failed and named no time itself
@@ -250,7 +251,7 @@ async def _asked(summarizer: Summarizer, request: SummaryRequest, apply: Apply) 
         attempt = _attempt(summarizer, "error", error.reason)
         return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
     # The gate, then the merge: pure work over a whole chunk, off the event loop.
-    report, applied = await asyncio.to_thread(_judged, lambda: judge(proposal, request), apply)
+    report, applied = await off_loop(_judged, lambda: judge(proposal, request), apply)
     if isinstance(applied, str):
         attempt = _attempt(summarizer, "refused", applied, proposal)
         return _Answer(attempt=attempt, is_silent=not proposal.text.strip(), report=report)
@@ -283,7 +284,7 @@ async def _asked_again(summarizer: Summarizer, request: SummaryRequest, report: 
     except ModelUnavailableError as error:
         attempt = _attempt(summarizer, "error", error.reason)
         return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
-    again, applied = await asyncio.to_thread(_judged, lambda: judge_again(report, proposal, request), apply)
+    again, applied = await off_loop(_judged, lambda: judge_again(report, proposal, request), apply)
     if isinstance(applied, str):
         return _Answer(attempt=_attempt(summarizer, "refused", applied, proposal), report=again)
     return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=again)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +28,7 @@ from app.core.state.apply import ApplyContext, served
 from app.core.state.schema_change import from_anchors, in_schema, next_after, requested_state_tokens
 from app.core.summarizer.stretches import output_room
 from app.core.summarizer.system_context import system_context
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, TOO_LONG
 from app.usecases.compaction.segmenting import cut_span
@@ -44,7 +44,6 @@ DESCRIBED = frozenset[Level]({"L2", "L3"})
 OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, provenance and reasoning
 MINIMUM_OUTPUT = 4_096
 SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
-ON_LOOP = 48  # messages: more than this are redacted off the event loop
 SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
 SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
 """Reasons of a failure after which the next job begins with less."""
@@ -212,8 +211,8 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         plan=planned,
         span=shown,
         later=later,
-        segments=await asyncio.to_thread(
-            cut_span, shown, resolved.policy.segment_by, from_seq=planned.from_seq, to_seq=planned.to_seq
+        segments=await off_loop(
+            lambda: cut_span(shown, resolved.policy.segment_by, from_seq=planned.from_seq, to_seq=planned.to_seq)
         ),
         version=version,
         anchors=anchors,
@@ -251,7 +250,7 @@ async def _anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) 
 
 
 async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:
-    return redact_messages(span) if len(span) <= ON_LOOP else await asyncio.to_thread(redact_messages, span)
+    return await off_loop(redact_messages, span, size=sum(AN_ITEM + one.byte_length for one in span))
 
 
 async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +9,7 @@ from app.core.continuity.comparing import Comparison, Exam
 from app.core.model.continuity import Continuity
 from app.core.model.records import Compaction, RanIn
 from app.core.state.apply import Applied
+from app.off_loop import off_loop
 from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls
 from app.usecases.compaction.chunk import Chunk
 
@@ -22,12 +22,12 @@ _UNATTENDED: Final[frozenset[RanIn]] = frozenset({"worker", "sweeper"})
 async def exam_of(chunk: Chunk) -> Exam:
     """The probes of a chunk."""
     layout = chunk.resolved.conversation.layout
-    return await asyncio.to_thread(Exam, chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors)
+    return await off_loop(lambda: Exam(chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors))
 
 
 async def score(exam: Exam, applied: Applied) -> Comparison:
     """How the state that an answer led to answers them."""
-    return await asyncio.to_thread(exam.compare, applied.state, applied.layout)
+    return await off_loop(exam.compare, applied.state, applied.layout)
 
 
 async def added_score(row: Compaction, exam: Exam, applied: Applied) -> Continuity | None:

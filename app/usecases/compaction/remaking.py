@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -18,6 +17,7 @@ from app.core.state.apply import Applied, repairs_on_record
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.validation.gate import GateReport
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of
@@ -84,7 +84,7 @@ async def _read(shell: Shell, lease: Lease) -> Chunk | None:
         row=row,
         resolved=replace(resolved, schema=schema),
         plan=_plan(resolved, messages),
-        span=await asyncio.to_thread(redact_messages, messages),
+        span=await off_loop(redact_messages, messages),
         version=replace(version, entries=tuple(entry for entry in version.entries if entry.role != "narrative")),
         anchors=tuple(anchors),
         most_tokens=most,

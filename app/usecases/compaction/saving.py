@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ from app.core.model.records import Compaction
 from app.core.model.state import Verified
 from app.core.state.apply import Applied, ApplyContext, version_of
 from app.core.validation.fidelity import exact_values, fidelity
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, summarizer_of
@@ -39,7 +39,7 @@ async def save_chunk(
     Raises:
         LeaseLostError: The row is no longer this process's; nothing is written.
     """
-    values = await asyncio.to_thread(exact_values, chunk.span)
+    values = await off_loop(exact_values, chunk.span)
     exam = attempted.exam or await exam_of(chunk)
     told = await _told(shell, chunk, attempted, applied)
     async with shell.uow(lease.tenant_id) as uow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from app.core.segments.segmentation import split_into_segments
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.text.escaping import clean
 from app.core.text.token_counts import estimate_text
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 
 CODE_VERSION: Final = "extractive-2"
@@ -87,7 +87,7 @@ async def told_segments(
             for number, one in enumerate(cuts, start=1)
         )
 
-    return await asyncio.to_thread(work)
+    return await off_loop(work)
 
 
 async def store_segments(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,19 +23,20 @@ from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
 from app.core.summarizer.offline.extractive import digest as extractive_digest
-from app.core.text.token_counts import estimate_text, tokens_of, weigh
+from app.core.text.token_counts import estimate_text, tokens_of
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.media import with_media
 from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
 from app.usecases.context.similarity import By, SimilarityService
 from app.usecases.files.serving import FileServing
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.preparing import size_of
 from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest tells of
-ON_LOOP = 48  # messages and segments: more than this is put together off the event loop
 TOLD_TIMES = 40  # a digest is made of at most so many times its own size, the newest of what is left out …
 TOLD_TOKENS = 64_000  # … and of no more than this, about two seconds of CPU: a turn waits for it
 TOLD_PART = 4  # and that a digest is at most this part of
@@ -179,16 +179,16 @@ class ContextService:
         by: By | None = None
         if self._similarity is not None:
             gathered, by = await self._similarity.compared(tenant_id, material.conversation.id, gathered)
-        asking = await asyncio.to_thread(with_gathered, material, gathered)
+        asking = await off_loop(with_gathered, material, gathered)
         originals = await self._with_originals(tenant_id, asking, budget)
-        context = await asyncio.to_thread(_assembled, originals, budget)
+        context = await off_loop(_assembled, originals, budget)
         return context if by is None else replace(context, recalled_by=by)
 
     async def _with_originals(self, tenant_id: UUID, material: Material, budget: int | None) -> Material:
         """With the messages of the segments that there is room for."""
         if not material.detail.segments:
             return material
-        places = await asyncio.to_thread(places_to_read, material, room_of(material, budget))
+        places = await off_loop(places_to_read, material, room_of(material, budget))
         if not places:
             return material
         async with self._shell.uow(tenant_id) as uow:
@@ -197,15 +197,18 @@ class ContextService:
     async def _put_together(self, tenant_id: UUID, material: Material, budget: int | None) -> AssembledContext:
         if material.detail.segments:
             material = await self._with_originals(tenant_id, material, budget)
-            return await asyncio.to_thread(_assembled, material, budget)
-        if len(material.tail) + len(material.held) + len(material.segments) <= ON_LOOP:
-            return _assembled(material, budget)
-        return await asyncio.to_thread(_assembled, material, budget)
+            return await off_loop(_assembled, material, budget)
+        return await off_loop(_assembled, material, budget, size=_size(material))
 
     async def count_tokens(self, text: str | None, drafts: Sequence[MessageDraft] | None) -> int:
         """What a text, or messages, would weigh."""
-        weights = [weigh(draft.role, draft.content, draft.parts).tokens for draft in drafts or ()]
-        return sum(weights) + (await asyncio.to_thread(estimate_text, text) if text else 0)
+        weights = await off_loop(lambda: [draft.weighed().tokens for draft in drafts or ()], size=size_of(drafts or ()))
+        return sum(weights) + (await off_loop(estimate_text, text, size=len(text)) if text else 0)
+
+
+def _size(material: Material) -> int:
+    messages = sum(AN_ITEM + one.byte_length for one in (*material.tail, *material.held))
+    return messages + AN_ITEM * (len(material.segments) + len(material.anchors))
 
 
 def _with_question_held(material: Material) -> Material:

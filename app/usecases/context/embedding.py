@@ -6,7 +6,6 @@ everything that is made of messages. A text that the model refuses alone is pass
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -26,6 +25,7 @@ from app.core.model.errors import (
 from app.core.model.overlap import message_text
 from app.core.model.records import Attempt, DetailCall
 from app.core.model.redaction import redact_messages
+from app.off_loop import off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
@@ -150,7 +150,7 @@ class EmbeddingService:
             if wait is not None:
                 return "not_now"
             to_seq, messages = await _next_messages(uow, conversation_id, through, boundary)
-        texts = await asyncio.to_thread(_texts, messages, through)
+        texts = await off_loop(_texts, messages, through)
         async with self._shell.uow(tenant_id) as uow:
             known = await uow.embeddings.known(embedder.name, {one.sha256 for one in texts}) if texts else {}
         return _Claim(

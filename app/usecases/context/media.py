@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -11,6 +10,7 @@ from app.core.context.assembly import AssembledContext
 from app.core.context.media import within_bytes
 from app.core.model.model_io import ContextMessage
 from app.core.text.contents import data_bytes, put_together, references
+from app.off_loop import off_loop
 from app.usecases.shared.shell import Shell
 
 LEFT_OUT: Final = "media_left_out"
@@ -38,4 +38,4 @@ async def with_media(
         pairs = zip(messages, kept, strict=True)
         return tuple(replace(message, parts=put_together(parts, contents)) for message, parts in pairs)
 
-    return replace(context, messages=await asyncio.to_thread(fill))
+    return replace(context, messages=await off_loop(fill))

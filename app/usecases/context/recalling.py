@@ -5,7 +5,6 @@ Also what is left out of it on request, and the record of what was brought back.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,6 +25,7 @@ from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
 from app.core.retrieval.tags import by_seq, tagged
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.text.parts import own_parts
+from app.off_loop import off_loop
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWork
 
@@ -140,7 +140,7 @@ async def _with_tagged(
     segments = await uow.segments.tagged(conversation_id, sorted(wanted), limit=TAGGED)
     if not segments:
         return narrowed, {}
-    found = await asyncio.to_thread(tagged, segments, wanted, narrowed.sources, known=narrowed.documents)
+    found = await off_loop(lambda: tagged(segments, wanted, narrowed.sources, known=narrowed.documents))
     tags = by_seq(found)
     known = {source.seq for source in narrowed.sources}
     if len(known) < narrowed.total and (missing := sorted(tags.keys() - known)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,6 +12,7 @@ from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source, words_of
 from app.core.retrieval.search import Query, Ranked, query_of, rank, says, snippet
+from app.off_loop import off_loop
 from app.storage.repositories.narrowing import Narrowed
 from app.usecases.context.recalling import segment_of
 from app.usecases.shared.shell import Shell
@@ -99,14 +99,14 @@ class SearchService:
                 narrowed = await uow.messages.sources(
                     conversation_id, stems=query.stems, limit=CANDIDATES, neighbours=False
                 )
-            if ranked := await asyncio.to_thread(_by_words, query, narrowed, through_seq):
+            if ranked := await off_loop(_by_words, query, narrowed, through_seq):
                 return ranked
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             held = await uow.messages.holding(
                 conversation_id, query.literal, stems=query.literal_stems, limit=CANDIDATES
             )
-        return await asyncio.to_thread(_as_it_stands, query, held)
+        return await off_loop(_as_it_stands, query, held)
 
     async def _hits(self, tenant_id: UUID, conversation_id: UUID, query: Query, shown: list[Ranked]) -> list[SearchHit]:
         """What is erased by now is no hit any more."""
@@ -130,7 +130,7 @@ class SearchService:
                 if (message := by_seq.get(item.source.seq))
             ]
 
-        return await asyncio.to_thread(show)
+        return await off_loop(show)
 
 
 def _by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +18,7 @@ from app.core.retrieval.choose import Ranking
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.similarity import cosines, most_vectors
+from app.off_loop import off_loop
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.context.embedding import attempt_of, call_of, embedder_of
 from app.usecases.context.recalling import Gathered
@@ -66,7 +66,7 @@ class SimilarityService:
             return gathered, BY_WORDS
         if asked is None:
             return gathered, BY_WORDS
-        found = await asyncio.to_thread(cosines, asked, vectors)
+        found = await off_loop(cosines, asked, vectors)
         return (replace(gathered, cosines=found), BY_BOTH) if found else (gathered, BY_WORDS)
 
     async def _vectors(
@@ -79,14 +79,14 @@ class SimilarityService:
             return {}
         seqs: Collection[int] = [source.seq for source in gathered.narrowed.sources] if gathered.narrowed else []
         if len(seqs) > (most := most_vectors(dimensions)):
-            seqs = await asyncio.to_thread(_best, gathered, most)
+            seqs = await off_loop(_best, gathered, most)
         async with self._shell.uow(tenant_id) as uow:
             return await uow.embeddings.of(conversation_id, seqs, embedder.name)
 
     async def _question(
         self, tenant_id: UUID, conversation_id: UUID, question: str, embedder: Embedder
     ) -> bytes | None:
-        text = await asyncio.to_thread(lambda: embeddable(redact(question)))
+        text = await off_loop(lambda: embeddable(redact(question)))
         if not text:
             return None
         key = (tenant_id, embedder.name, hash_of(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from dataclasses import asdict, dataclass, replace
 from typing import Final
@@ -15,6 +14,7 @@ from app.core.model.policies.contradictions import contradictions
 from app.core.model.records import Page
 from app.core.text.contents import Content
 from app.core.text.file_types import file_tokens, is_what_it_says, kind_of
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
@@ -187,7 +187,7 @@ async def _looked_at(given: NewFile) -> tuple[str, int]:
     """The hash of its bytes, and what it weighs. Raises ``InvalidInputError``."""
     if len(given.data) <= ON_LOOP:
         return _read(given)
-    return await asyncio.to_thread(_read, given)
+    return await off_loop(_read, given)
 
 
 def _read(given: NewFile) -> tuple[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -13,6 +12,7 @@ from app.core.context.files import as_copy, as_inline, as_text, as_words, is_tex
 from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.model_io import ModelProfile
 from app.core.text.contents import encoded_bytes
+from app.off_loop import off_loop
 from app.usecases.files.copies import FileCopyService, Keeper, Wanted
 from app.usecases.shared.shell import Shell
 
@@ -69,7 +69,7 @@ class FileServing:
         wanted = sorted({file.sha256 for file in (*plan.texts, *plan.inline)})
         async with self._shell.uow(tenant_id) as uow:
             contents = await uow.contents.read(wanted) if wanted else {}
-        files = await asyncio.to_thread(_files, context, plan, addresses, contents)
+        files = await off_loop(_files, context, plan, addresses, contents)
         warnings = tuple(f"{NOT_SENT}:{file.file_id}" for file in files if file.form == "words")
         return replace(context, files=files, warnings=(*context.warnings, *warnings)), plan.room
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -14,13 +13,11 @@ from app.core.anchors.statements import Statement, statements
 from app.core.anchors.transitions import CHANGING, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
-
-ON_LOOP: Final = 8
-"""Messages: more than this are read off the event loop."""
 
 MOST_ACTIVE: Final = 1_000
 """Active anchors, the newest, that an append can change: bounds its work whatever the history."""
@@ -40,7 +37,7 @@ class Read:
 
 
 async def anchor_messages(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, messages: Sequence[Message]
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, messages: Sequence[Message], *, read: Read | None = None
 ) -> bool:
     """Store the anchors of messages just appended, and what they did to the active ones.
 
@@ -49,6 +46,7 @@ async def anchor_messages(
         shell: For ids and the time.
         conversation: As it stood before these messages.
         messages: In order.
+        read: What they say, where that was found before.
 
     Returns:
         Whether an anchor changed that the stored layout serves or counts.
@@ -56,19 +54,28 @@ async def anchor_messages(
     spoken = [message for message in messages if not message.is_command and message.content.strip()]
     if not spoken:
         return False
-    many, now = len(spoken) > ON_LOOP, shell.clock.now()
-
-    def hear() -> Heard:
-        return heard(spoken, new_id=shell.new_id, now=now)
-
-    what = await asyncio.to_thread(hear) if many else hear()
-    looks_back = conversation.last_seq and what.may_change_others
-    before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE) if looks_back else []
-    read = await asyncio.to_thread(settled, what, before) if many else settled(what, before)
+    before: Sequence[Anchor] = ()
+    if read is None:
+        read, before = await _read_here(uow, shell, conversation, spoken)
+    elif read.changed:
+        before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
+        still = {anchor.id for anchor in before}
+        read = replace(read, changed=tuple(change for change in read.changed if change.anchor_id in still))
     # Rows of one shape go in one round trip: those that have a successor come last.
     await uow.anchors.add(sorted(read.made, key=lambda anchor: anchor.superseded_by is not None))
     await uow.anchors.change(conversation.id, read.changed)
     return _touches_layout(conversation, before, read.changed)
+
+
+async def _read_here(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]
+) -> tuple[Read, Sequence[Anchor]]:
+    """What messages say, and the anchors that were active before."""
+    now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
+    what = await off_loop(lambda: heard(spoken, new_id=shell.new_id, now=now), size=size)
+    looks_back = conversation.last_seq and what.may_change_others
+    before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE) if looks_back else []
+    return await off_loop(settled, what, before, size=size + AN_ITEM * len(before)), before
 
 
 async def add_proposed(
@@ -91,7 +98,7 @@ async def add_proposed(
     proposed = [_anchor(one, sources[one.seq], shell.new_id(), now) for one in inside]
     known = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
     tail = await uow.messages.newest(conversation.id, after_seq=span[-1].seq, max_tokens=resolved.budgets.budget)
-    changes = await asyncio.to_thread(_replayed, proposed, known, [*span, *tail])
+    changes = await off_loop(_replayed, proposed, known, [*span, *tail])
     made, changed = _settled(proposed, changes)
     mine = {anchor.id for anchor in proposed}
     await uow.anchors.add(made)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from app.core.model.conversation import Conversation, Message, MessageStatus, Role, Sums
+from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.errors import ConversationMovedOnError, FieldError, InvalidInputError, TooLargeError
 from app.core.model.gauge import GaugeStatus
-from app.core.text.parts import Part
-from app.core.text.token_counts import byte_length, tokens_of, weigh
+from app.core.text.token_counts import tokens_of
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.pacing import ends_turn, measured_pace
 from app.usecases.history.anchoring import anchor_messages
+from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.history.holding import (
     decide_protection,
     hold_tool_partners,
@@ -28,36 +28,14 @@ from app.usecases.history.holding import (
     tell_over_allotment,
     threshold_event_data,
 )
+from app.usecases.history.preparing import Prepared
+from app.usecases.history.preparing import size_of as size_of_drafts
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-MESSAGE_BYTES = 4_000_000  # of a message's own texts: about a million tokens
-ON_LOOP = 48  # messages: more than this are weighed off the event loop
 SAID: frozenset[str] = frozenset({"complete", "interrupted"})
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageDraft:
-    """A message to be: what a client gives of it."""
-
-    id: UUID | None = None
-    """Where it was decided before; else it gets one."""
-    role: Role
-    content: str
-    parts: tuple[Part, ...] = ()
-    event_type: str = "casual"
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    created_at: datetime | None = None
-    model: str | None = None
-    usage: Mapping[str, Any] | None = None
-    reasoning: str = ""
-    """What its model showed of its thoughts."""
-    status: MessageStatus = "complete"
-    is_command: bool = False
-    is_pinned: bool = False
-    """Held word for word from the beginning: the copy of a message that is pinned."""
 
 
 async def append(
@@ -67,10 +45,12 @@ async def append(
     drafts: Sequence[MessageDraft],
     *,
     is_copy: bool = False,
+    prepared: Prepared | None = None,
 ) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
-    ``is_copy``: of messages that were accepted before; no policy refuses them.
+    ``is_copy``: of messages that were accepted before; no policy refuses them. ``prepared``: the last of them, with
+    what was reckoned of them before the transaction; where that holds no more, it is reckoned here.
 
     Returns:
         The messages, and the conversation as it stands with them.
@@ -79,7 +59,7 @@ async def append(
         InvalidInputError: A tool result answers a call that was never made.
         PinBudgetExceededError: The policy holds a message, has no room for it, and lets none of those go.
     """
-    now = shell.clock.now()
+    now, at_first = shell.clock.now(), conversation
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = shell.resolver(conversation)
     written = await _written(before, drafts, new_id=shell.new_id, now=now)
@@ -90,7 +70,9 @@ async def append(
     conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
     await uow.messages.append(messages, sums)
-    moves_layout = await anchor_messages(uow, shell, conversation, messages)
+    reckoned = prepared.reckoned if prepared else None
+    read = reckoned.read if reckoned is not None and reckoned.holds(at_first, messages) else None
+    moves_layout = await anchor_messages(uow, shell, conversation, messages, read=read)
     moves_layout |= any(half.seq <= conversation.boundary_seq for half in halves)
     grown: dict[str, Any] = {
         "last_seq": messages[-1].seq,
@@ -133,7 +115,7 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
         TooLargeError: What is always served and this message together exceed the window, or its texts are too long.
     """
     for draft in drafts:
-        _refuse_long(draft)
+        refuse_long(draft)
     if resolved.policy.oversized == "elide":
         return
     window = _window(resolved)
@@ -148,17 +130,6 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
                 " or set policy.oversized to elide",
                 extra={"limit": limit, "size": size},
             )
-
-
-def _refuse_long(draft: MessageDraft) -> None:
-    """Whatever the window: every look at a message takes memory and time by its length."""
-    texts = (part["text"] for part in draft.parts if part.get("type") == "text")
-    size = byte_length(draft.content) + sum(map(byte_length, texts))
-    if size > MESSAGE_BYTES:
-        raise TooLargeError(
-            f"the texts of the message have {size} bytes, at most {MESSAGE_BYTES} are taken: split it",
-            extra={"limit": MESSAGE_BYTES, "size": size},
-        )
 
 
 def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
@@ -195,7 +166,7 @@ def _window(resolved: Resolved) -> int:
 
 
 def _size(resolved: Resolved, draft: MessageDraft) -> int:
-    weight = weigh(draft.role, draft.content, draft.parts)
+    weight = draft.weighed()
     return tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)
 
 
@@ -239,11 +210,12 @@ async def _written(
             _message(resolved, draft, seq=seq, new_id=new_id, now=now) for seq, draft in enumerate(drafts, start=first)
         ]
 
-    return write() if len(drafts) <= ON_LOOP else await asyncio.to_thread(write)
+    weighed = all(draft.weight for draft in drafts)
+    return await off_loop(write, size=len(drafts) if weighed else size_of_drafts(drafts))
 
 
 def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:
-    weight = weigh(draft.role, draft.content, draft.parts)
+    weight = draft.weighed()
     return Message(
         id=draft.id or new_id(),
         conversation_id=resolved.conversation.id,

@@ -23,6 +23,7 @@ from app.core.model.policies.designs import Preset
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import PRESETS
 from app.core.model.records import Page
+from app.off_loop import A_POLICY, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
@@ -119,6 +120,7 @@ class ConversationService:
             created_at=now,
             updated_at=now,
         )
+        await self._shell.resolver.weighed(conversation)
         resolved = self._shell.resolver(conversation)
         self._refuse_unmeetable(resolved, {"policy": given.policy})
         await check_models(self._shell.models, given.policy)
@@ -155,7 +157,7 @@ class ConversationService:
         """Conversations, the last active first by default."""
         async with self._shell.uow(tenant_id) as uow:
             rows, cursor = await uow.conversations.page(page, user_id=user_id)
-        return [self.view(row) for row in rows], cursor
+        return await off_loop(lambda: [self.view(row) for row in rows], size=A_POLICY * len(rows)), cursor
 
     async def usage(self, tenant_id: UUID, conversation_id: UUID) -> Gauge:
         """How full the context is."""
@@ -183,6 +185,7 @@ class ConversationService:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
             values = _changed(present, changes)
+            await self._shell.resolver.weighed(replace(present, **values))
             before, after = self._shell.resolver(present), self._shell.resolver(replace(present, **values))
             if before.policy.estimator != after.policy.estimator:
                 values["token_factor"] = 1.0  # learned of the other estimator's numbers
@@ -215,7 +218,9 @@ class ConversationService:
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)
             check_version(present, if_match)
-            after = self._shell.resolver(replace(present, **_changed(present, changes)))
+            changed = replace(present, **_changed(present, changes))
+            await self._shell.resolver.weighed(changed)
+            after = self._shell.resolver(changed)
             asks = asks_for_goals(self._shell.resolver(present), after)
             return await goals_stated(uow, after) if asks else NO_GOALS
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -30,6 +29,7 @@ from app.core.state.layout import layout_of
 from app.core.state.pruning import state_of
 from app.core.summarizer.offline.extractive import digest
 from app.core.text.token_counts import estimate_text, weigh
+from app.off_loop import off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
@@ -126,7 +126,7 @@ class ErasureService:
         """Rewrite every version that covered the message; the current one, if it is among them."""
         current = None
         for version in versions:
-            entries = await asyncio.to_thread(entries_without, version.entries, gone.erased, remaining)
+            entries = await off_loop(entries_without, version.entries, gone.erased, remaining)
             is_current = version.version == conversation.state_version
             if is_current:
                 entries = await self._with_digest(uow, conversation, version, entries)
@@ -160,7 +160,7 @@ class ErasureService:
             return tuple(entries)
         originals = await uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
         room = min(max(estimate_text(told.text), DIGEST), self._room(conversation, version, entries))
-        text = await asyncio.to_thread(_digest, originals, room, conversation.locale)
+        text = await off_loop(_digest, originals, room, conversation.locale)
         return (*entries, replace(told, text=text, superseded=(), from_seqs=())) if text else tuple(entries)
 
     def _room(self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]) -> int:
@@ -245,7 +245,7 @@ async def _remaining(
 ) -> Remaining:
     """What the conversation still says, as far as it matters to the entries of these versions and to these others."""
     entries = [entry for version in versions for entry in version.entries]
-    doubtful = await asyncio.to_thread(suspicious, entries, erased)
+    doubtful = await off_loop(suspicious, entries, erased)
     if not doubtful and not others:
         return Remaining({})
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
@@ -253,7 +253,7 @@ async def _remaining(
     first = near[0].seq if near else last + 1
     sources = {seq for entry in doubtful for seq in entry.from_seqs}
     far = [await uow.messages.at_seq(conversation.id, seq) for seq in sorted(sources) if 0 < seq < first]
-    return await asyncio.to_thread(Remaining, {message.seq: told_by(message) for message in [*far, *near]})
+    return await off_loop(lambda: Remaining({message.seq: told_by(message) for message in [*far, *near]}))
 
 
 def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:

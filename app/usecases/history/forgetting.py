@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from app.core.model.segments import EXTRACTIVE, LEVELS, CutSegment, Segment
 from app.core.segments.describing import describe
 from app.core.segments.naming import FALLBACK
 from app.core.state.erasing import STUB, Erased, Remaining, told_by
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_level
@@ -45,7 +45,7 @@ async def concerned(uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], 
     doubtful: list[Segment] = []
     for place in range(0, len(ids), READ_AT_ONCE):
         others = await uow.segments.named(conversation_id, ids[place : place + READ_AT_ONCE])
-        doubtful += await asyncio.to_thread(_in_doubt, others, erased)
+        doubtful += await off_loop(_in_doubt, others, erased)
     return Concerned(touched=tuple(touched), doubtful=tuple(doubtful))
 
 
@@ -72,8 +72,8 @@ async def forget(
     for segment in (*found.touched, *drew):
         messages = await uow.messages.between(segment.conversation_id, segment.from_seq, segment.to_seq)
         now, locale = shell.clock.now(), resolved.conversation.locale
-        told = await asyncio.to_thread(_told_anew, segment, messages, locale, now)
-        leaks = await asyncio.to_thread(_names, segment, messages, erased)
+        told = await off_loop(_told_anew, segment, messages, locale, now)
+        leaks = await off_loop(_names, segment, messages, erased)
         await uow.segments.rewrite(replace(told, wants_detail=wants_detail and "L1" in told.levels, detail_tries=0))
         await uow.segments.update(segment.conversation_id, segment.id, detail_after=None)
         if leaks:

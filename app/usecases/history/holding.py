@@ -6,7 +6,6 @@ result, or the result of a held call.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,12 +15,12 @@ from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
 from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
 from app.core.model.schemas import schema_named
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-ON_LOOP: Final = 48
 """Messages: more than this are decided off the event loop."""
 
 OVER_ALLOTMENT: Final = "over_allotment"
@@ -130,7 +129,7 @@ async def protection_reasons(
     def work() -> dict[int, ProtectedReason]:
         return decided(resolved.policy, messages, room=resolved.budgets.pin_tokens, used=used)
 
-    return work() if len(messages) <= ON_LOOP else await asyncio.to_thread(work)
+    return await off_loop(work, size=sum(AN_ITEM + one.byte_length for one in messages))
 
 
 async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GOALS) -> Goals:
@@ -141,7 +140,7 @@ async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GO
     conversation, seqs, after = resolved.conversation, [*known.seqs], known.through_seq
     while after < conversation.last_seq:
         said = await uow.messages.said(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
-        seqs += await asyncio.to_thread(_stating, said) if len(said) > ON_LOOP else _stating(said)
+        seqs += await off_loop(_stating, said, size=sum(AN_ITEM + len(text) for _, text in said))
         after = said[-1][0] if len(said) == READ_AT_ONCE else conversation.last_seq
     return Goals(seqs=tuple(seqs), through_seq=after)
 

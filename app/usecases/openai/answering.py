@@ -14,15 +14,16 @@ from app.core.context.tools import tools_tokens
 from app.core.model.errors import DomainError, FieldError, InvalidInputError, ModelFailedError, TooLargeError
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.text.token_counts import weigh
+from app.off_loop import off_loop
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.reply import REPLY_CUT_OFF, Answer, Hearing, answer
 from app.usecases.chat.spending import noted
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.preparing import size_of
 from app.usecases.shared.asking import asker
 from app.usecases.shared.shell import Shell
 
 TOO_LONG: Final = "context_too_long"
-ON_LOOP: Final = 48  # messages: more than this are weighed off the event loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +117,10 @@ class StatelessAnswers:
         """
         await self._shell.models.prepare(prompt.model)
         profile = self._shell.models.chat(prompt.model).profile
-        refuse_unfit(prompt.brought, profile, taken=frozenset())
+        if prompt.brought != NOTHING_BROUGHT:
+            await off_loop(lambda: refuse_unfit(prompt.brought, profile, taken=frozenset()))
         _refuse_unanswerable(prompt.messages)
-        if len(prompt.messages) > ON_LOOP:
-            messages = await asyncio.to_thread(_fitting, prompt, profile)
-        else:
-            messages = _fitting(prompt, profile)
+        messages = await off_loop(_fitting, prompt, profile, size=size_of(prompt.messages))
         await self._admit(metered=profile.metered)
         return ChatRequest(
             messages=messages,
@@ -141,7 +140,7 @@ class StatelessAnswers:
 
     async def count(self, prompt: Prompt) -> int:
         """Tokens of what a request brings, as estimated."""
-        return await asyncio.to_thread(lambda: sum(_sizes(prompt.messages)) + _beside(prompt.brought))
+        return await off_loop(lambda: sum(_sizes(prompt.messages)) + _beside(prompt.brought))
 
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
         """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -21,11 +20,12 @@ from app.core.planning.cuts import Tail
 from app.core.state.apply import Applied, apply_candidate, version_of
 from app.core.state.rendering import render_text
 from app.core.text.token_counts import weigh
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import Asking, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of
 from app.usecases.compaction.spending import SpendGuard
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.sealed import Compacted
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -103,7 +103,7 @@ class ArrayCompaction:
             SummarizerFailedError: No attempt at some part was accepted.
             RateLimitedError: The hour's model calls are used up.
         """
-        progress = await asyncio.to_thread(self._begun, tenant_id, drafts, instructions or "")
+        progress = await off_loop(self._begun, tenant_id, drafts, instructions or "")
         deadline = self._shell.clock.monotonic() + patience
         while True:
             further = await self._step(tenant_id, progress, deadline)
@@ -143,7 +143,7 @@ class ArrayCompaction:
         """One chunk further; ``None`` when there is nothing (more) to fold."""
         resolved = self._shell.resolver(progress.conversation)
         summarizer = summarizer_of(self._shell, resolved)
-        chunk = await asyncio.to_thread(_chunk, progress, resolved, summarizer.profile, self._row(progress))
+        chunk = await off_loop(_chunk, progress, resolved, summarizer.profile, self._row(progress))
         if chunk is None:
             return None
         async with self._shell.uow(tenant_id) as uow:

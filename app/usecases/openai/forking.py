@@ -18,7 +18,8 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
 from app.usecases.files.attaching import copied_files
-from app.usecases.history.appending import MessageDraft, append
+from app.usecases.history.appending import append
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import JobQueue
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.shell import Shell

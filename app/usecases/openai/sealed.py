@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.errors import FieldError, InvalidInputError
-from app.usecases.history.appending import MessageDraft
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
 from app.usecases.shared.shell import Shell
 

@@ -28,12 +28,13 @@ from app.core.model.errors import (
     TurnInProgressError,
 )
 from app.core.model.records import Turn
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat import ChatService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.turn_handle import TurnHandle
-from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import ConversationService, NewConversation
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.following import Begun
 from app.usecases.openai.forking import ForkService, Place
@@ -241,7 +242,7 @@ class StoredAnswers:
     async def _compared(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> ChatInput | _Running | None:
         """What of the request's history is new; ``None`` where it is another history than the stored one."""
         messages = request.prompt.messages
-        reconciling = Reconciling(await asyncio.to_thread(_lines, messages))
+        reconciling = Reconciling(await off_loop(_lines, messages))
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             running = await uow.turns.running(conversation_id)
@@ -353,7 +354,7 @@ async def _read(uow: UnitOfWork, conversation: Conversation, reconciling: Reconc
         texts = await uow.messages.texts(conversation.id, after_seq=seq, limit=PAGE)
         if not texts:
             return
-        agrees = await asyncio.to_thread(reconciling.read, texts)
+        agrees = await off_loop(reconciling.read, texts)
         seq = texts[-1].seq
 
 

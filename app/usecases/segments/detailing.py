@@ -24,6 +24,7 @@ from app.core.segments.hashing import content_hash
 from app.core.summarizer.details import DETAIL_VERSION
 from app.core.text.token_counts import estimate_text
 from app.core.validation.details import DetailReport, check_detail
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
@@ -238,13 +239,13 @@ class DetailService:
 
     async def _asked(self, claim: _Claim) -> _Answer:
         started = self._shell.clock.monotonic()
-        request = await asyncio.to_thread(_request, claim)
+        request = await off_loop(_request, claim)
         proposal: Proposal | None = None
         report = DetailReport(reason="internal_error")
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 proposal = await claim.summarizer.detail(request)
-            report = await asyncio.to_thread(check_detail, proposal, request)
+            report = await off_loop(check_detail, proposal, request)
         except ModelUnavailableError as error:
             report = DetailReport(reason=error.reason)
         except TimeoutError:

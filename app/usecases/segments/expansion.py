@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Sequence
@@ -43,6 +42,7 @@ from app.core.segments.paging import page_end, rows_within, segment_line, segmen
 from app.core.text.contents import data_bytes
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
+from app.off_loop import off_loop
 from app.storage.repositories.sizes import PAGE_BYTES, fitting
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
@@ -300,7 +300,7 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
                 return segment
             originals = await uow.messages.between(conversation_id, segment.from_seq, segment.to_seq)
         async with shell.work.on_record(tenant_id, conversation_id, "expansion"):
-            made = await asyncio.to_thread(_made, segment, originals, level, conversation.locale, shell.clock.now())
+            made = await off_loop(_made, segment, originals, level, conversation.locale, shell.clock.now())
         if made is None or (stored is not None and stored.content_hash == made.content_hash):
             return segment
         if await put_level(shell, tenant_id, conversation, segment, made):

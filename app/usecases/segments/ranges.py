@@ -6,7 +6,6 @@ id resolves for ever, an erasure reaches it, and a compaction that cuts the same
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -21,6 +20,7 @@ from app.core.model.segments import CutSegment, Segment
 from app.core.planning.ranges import FOLLOWING, is_finished
 from app.core.segments.describing import describe
 from app.core.segments.naming import ids_for, stem_of
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Shell
 
@@ -44,7 +44,7 @@ async def segment_of_range(shell: Shell, tenant_id: UUID, conversation_id: UUID,
                 return known[0]
             policy = shell.resolver(conversation).policy
             spoken = await _finished(uow, conversation, policy, first, last)
-        cut = await asyncio.to_thread(_described, spoken, first, last)
+        cut = await off_loop(_described, spoken, first, last)
         async with shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             if known := await uow.segments.of_ranges(conversation_id, [(first, last)]):

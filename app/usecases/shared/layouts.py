@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.anchors.serving import serve
+from app.core.anchors.serving import Served, serve
 from app.core.context.drafts import Detail
 from app.core.model.conversation import Layout, Message
 from app.core.model.policies.allotments import digest_room
@@ -21,6 +20,7 @@ from app.core.state.digesting import Digestible
 from app.core.state.layout import layout_of, with_digests
 from app.core.state.outdated_digests import without_outdated
 from app.core.text.token_counts import tokens_of
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 
@@ -30,7 +30,6 @@ MOST_SEGMENTS: Final = 200
 """Segments, the newest, likewise; weighing their digests takes about a millisecond each."""
 MOST_DETAILED: Final = 400
 """Segments, the newest, that a larger budget serves more of."""
-ON_LOOP: Final = 48
 """Segments: more than this are looked at off the event loop."""
 MOST_OUTDATED: Final = 200
 """Superseded anchors, the newest, that digests must not repeat."""
@@ -70,23 +69,29 @@ async def lay_out(
     held = await held_messages(uow, conversation.id, through_seq=boundary_seq)
     active = await uow.anchors.servable(conversation.id, through_seq=boundary_seq, limit=MOST_ANCHORS)
     seqs = [message.seq for message in held]
-    anchors = serve(
-        active,
-        through_seq=boundary_seq,
-        held=frozenset(seqs),
-        room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
-        estimator=policy.estimator,
-    )
-    layout = layout_of(
-        schema,
-        state,
-        served_as=policy.served_as,
-        estimator=policy.estimator,
-        held=held,
-        anchors=anchors,
-        locale=conversation.locale,
-        markers=bool(policy.levels),
-    )
+
+    def served() -> tuple[Served, Layout]:
+        anchors = serve(
+            active,
+            through_seq=boundary_seq,
+            held=frozenset(seqs),
+            room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
+            estimator=policy.estimator,
+        )
+        layout = layout_of(
+            schema,
+            state,
+            served_as=policy.served_as,
+            estimator=policy.estimator,
+            held=held,
+            anchors=anchors,
+            locale=conversation.locale,
+            markers=bool(policy.levels),
+        )
+        return anchors, layout
+
+    size = AN_ITEM * (len(active) + len(held) + sum(map(len, state.values())))
+    anchors, layout = await off_loop(served, size=size)
     kept = room_for_digests(layout) if room_for_digests else _kept_room(conversation.layout)
     beside = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
     # Where anchors and pins leave no room for digests, the marker that leads to them all is served nevertheless.
@@ -96,7 +101,7 @@ async def lay_out(
     told = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, said=[*told, *(anchor.content for anchor in anchors.shown)])
     work = partial(with_digests, layout, source, room=room, kept=kept, served_as=policy.served_as)
-    return work() if len(source.segments) <= ON_LOOP else await asyncio.to_thread(work)
+    return await off_loop(work, size=size + AN_ITEM * len(source.segments))
 
 
 def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
@@ -135,7 +140,7 @@ async def _present(uow: UnitOfWork, resolved: Resolved, segments: Sequence[Segme
     page = Page(limit=MOST_OUTDATED, order="desc")
     outdated, _ = await uow.anchors.page(resolved.conversation.id, page, status="superseded")
     work = partial(without_outdated, segments, [one.content for one in outdated])
-    return work() if len(segments) <= ON_LOOP else await asyncio.to_thread(work)
+    return await off_loop(work, size=AN_ITEM * len(segments))
 
 
 def _kept_room(layout: Layout | None) -> int | None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypedDict
+from uuid import UUID
 
 from app.core.context.assembly import system_text
 from app.core.context.awareness import awareness_block
@@ -28,6 +29,8 @@ from app.core.model.state import StateSchema
 from app.core.state.layout import messages_tokens
 from app.core.text.localization.catalogue import catalogue_of
 from app.core.text.token_counts import Estimator
+from app.off_loop import ON_LOOP, off_loop
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Models
 
 
@@ -214,6 +217,11 @@ class Resolver:
                 resolved = resolved.warned(f"model_not_allowed:{name}")
         return resolved.adaptive()
 
+    async def weighed(self, conversation: Conversation) -> None:
+        """Weigh a large system prompt off the event loop, so that resolving the conversation then takes no time."""
+        if len(conversation.system_prompt) > ON_LOOP:
+            await off_loop(self, conversation)
+
     def refuse_beyond_model(self, window: int) -> None:
         """Refuse a ``context_window`` that the chat model does not have. A guessed limit refuses nothing.
 
@@ -262,6 +270,17 @@ class Resolver:
             return budgets_of(policy, limit)
         summarizer = self._models.chat() if policy.summarizer == "chat_model" else self._models.summarizer()
         return budgets_of(policy, limit, output_limit=summarizer.profile.output_limit)
+
+
+def weighing(begin: UnitOfWorkFactory, resolver: Resolver) -> UnitOfWorkFactory:
+    """Units of work whose conversations are weighed when they are read."""
+
+    def begin_weighing(tenant_id: UUID | None) -> UnitOfWork:
+        uow = begin(tenant_id)
+        uow.conversations.weighed = resolver.weighed
+        return uow
+
+    return begin_weighing
 
 
 def hidden_tokens(conversation: Conversation) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from app.core.context.media import MEDIA_BYTES
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.ports import Clock, EventBus, Models, NewId, TurnStreams
+from app.usecases.ports import Clock, EventBus, InThreads, Models, NewId, Processes, TurnStreams
 from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver
 from app.usecases.shared.working import WorkBook
@@ -34,6 +34,8 @@ class Shell:
     """What this process works on."""
     streams: TurnStreams
     """What running turns tell, for followers in other processes."""
+    processes: Processes = field(default_factory=InThreads)
+    """Where texts are read that take seconds."""
     timings: Timings = DEFAULT_TIMINGS
     versions_kept: int = 0
     """Versions of its state that a conversation keeps, the newest; 0 = all."""

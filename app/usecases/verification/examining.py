@@ -6,7 +6,6 @@ the better mend where a language model summarizes: a client does that by a resto
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +21,7 @@ from app.core.model.redaction import redact_messages
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
 from app.core.validation.damage import Damage, Made, Mended, damages, mended, sound_version
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.history.conversations import check_version
@@ -94,11 +94,11 @@ class ExaminationService:
         versions = await _versions(uow, present)
         lineage = [await _made(uow, version) for version in versions]
         said = await _said(uow, present.id, lineage)
-        found = await asyncio.to_thread(damages, lineage, said)
+        found = await off_loop(damages, lineage, said)
         number = present.state_version
         if not found:
             return Examination(conversation_id=present.id, state_version=number, state_version_now=number)
-        sound = await asyncio.to_thread(sound_version, lineage, said)
+        sound = await off_loop(sound_version, lineage, said)
         before = next((one.covered for one in versions if one.version == sound), Sums())
         done = mended(versions[-1].entries, found, version=number + 1) if mend else Mended()
         if done.repairs:
@@ -164,7 +164,7 @@ async def _said(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Made])
     wanted, read = sorted(seqs, reverse=True), 0
     for start in range(0, len(wanted), _READ):
         messages = await uow.messages.at_seqs(conversation_id, wanted[start : start + _READ])
-        texts = await asyncio.to_thread(_texts, messages)
+        texts = await off_loop(_texts, messages)
         said |= texts
         read += sum(map(len, texts.values()))
         if read > _MOST_READ:

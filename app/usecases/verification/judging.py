@@ -28,6 +28,7 @@ from app.core.validation.evidence import background, evidence
 from app.core.validation.retelling import retold_sources
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens
@@ -221,7 +222,7 @@ async def judge(summarizer: Summarizer, requests: Sequence[VerificationRequest],
             continue
         if found:
             verdicts += found
-            for seq, texts in (await asyncio.to_thread(shown_texts, request)).items():
+            for seq, texts in (await off_loop(shown_texts, request)).items():
                 shown[seq] = tuple(dict.fromkeys((*shown.get(seq, ()), *texts)))
         if attempt.outcome == "error" or attempt.reason == BLOCKED:
             break
@@ -239,7 +240,7 @@ async def _asked(
     try:
         async with asyncio.timeout(CALL_SECONDS):
             proposal = await summarizer.verify(request)
-        verdicts = await asyncio.to_thread(verdicts_of, proposal.text, request.claims)
+        verdicts = await off_loop(verdicts_of, proposal.text, request.claims)
         reason = _wrong(proposal, verdicts)
     except ModelUnavailableError as error:
         reason = error.reason

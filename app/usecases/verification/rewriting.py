@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import served
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.shared.layouts import lay_out
@@ -30,7 +30,7 @@ async def write_entries(
 ) -> StateVersion:
     """Store a version that a verification makes; nothing that counts compactions, or tells of them, moves."""
     resolved, schema = shell.resolver(present), schema_named(current.state_schema)
-    fitting = await asyncio.to_thread(_within_cap, entries, current, resolved)
+    fitting = await off_loop(_within_cap, entries, current, resolved)
     state = state_of(schema, fitting)
     layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=current.boundary_seq)
     version = replace(

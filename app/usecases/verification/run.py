@@ -5,11 +5,10 @@ It is no compaction: it never takes the slot, and waits for whoever has it. What
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from functools import reduce
+from functools import partial, reduce
 from typing import Final, Literal
 from uuid import UUID
 
@@ -27,6 +26,7 @@ from app.core.validation.claims import older_sources
 from app.core.validation.retelling import sought_words
 from app.core.validation.verdicts import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
@@ -264,17 +264,17 @@ class VerificationService:
 
     async def _subject(self, tenant_id: UUID, claimed: _Claimed) -> Subject:
         """The claims, with excerpts of the earlier messages that they rest on."""
-        subject = await asyncio.to_thread(subject_of, claimed.reading)
+        subject = await off_loop(subject_of, claimed.reading)
         if not subject.messages:
             return subject
         first, id_ = subject.messages[0].seq, claimed.conversation.id
-        words = await asyncio.to_thread(sought_words, subject.claims, subject.messages)
+        words = await off_loop(sought_words, subject.claims, subject.messages)
         async with self._shell.uow(tenant_id) as uow:
             told = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
             seqs = {source.seq for source in told.sources if source.seq < first} if told else set[int]()
             rested = older_sources(subject.claims, [message.seq for message in subject.messages])
             earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
-        return await asyncio.to_thread(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))
+        return await off_loop(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))
 
     # --- what becomes of it
 
@@ -394,13 +394,14 @@ class VerificationService:
         """What the verdicts make of the current version; what stood before is as it was: nothing was erased since."""
         before = subject.reading.before
         is_alike = before is not None and before.state_schema == current.state_schema
-        return await asyncio.to_thread(
-            applied_verdicts,
-            current.entries,
-            subject.claims,
-            judgement.verdicts,
-            shown=judgement.shown,
-            before=before.entries if before is not None and is_alike else (),
+        return await off_loop(
+            lambda: applied_verdicts(
+                current.entries,
+                subject.claims,
+                judgement.verdicts,
+                shown=judgement.shown,
+                before=before.entries if before is not None and is_alike else (),
+            )
         )
 
     async def _retold(
@@ -418,13 +419,14 @@ class VerificationService:
             return False
         told = digest_text(segment)
         found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
-        messages = redact_messages(one for one in found if one.status != "erased" and not one.is_command)
+        spoken = [one for one in found if one.status != "erased" and not one.is_command]
+        messages = await off_loop(redact_messages, spoken)
         if told is None or told.text != claim.text or not messages:
             return False
-        topic = (await asyncio.to_thread(describe, messages)).topic
+        topic = (await off_loop(describe, messages)).topic
         cut, now = replace(described(segment), topic=topic), self._shell.clock.now()
         made = [
-            await asyncio.to_thread(extractive_level, level, messages, cut, locale=present.locale, now=now)
+            await off_loop(partial(extractive_level, level, messages, cut, locale=present.locale, now=now))
             for level in RETOLD
             if level in segment.levels
         ]

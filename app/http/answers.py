@@ -1,0 +1,63 @@
+"""Answers as JSON: the framework writes small ones on the event loop, and large ones are written off it, here."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from app.off_loop import AN_ITEM, ON_LOOP, off_loop
+
+_MEDIA_TYPE: Final = "application/json"
+_SMALL: Final = 10 * ON_LOOP
+"""Bytes of an answer that is written on the loop: nothing looks for anything in it."""
+
+
+def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int | None]) -> Callable[..., Any]:
+    """The endpoint, answering with the JSON of what it returns where that is large.
+
+    Args:
+        endpoint: A coroutine function; what else it is stays as it is.
+        status_of: The status of its answers.
+    """
+    if not inspect.iscoroutinefunction(endpoint):
+        return endpoint
+
+    @functools.wraps(endpoint)
+    async def answered(*args: Any, **given: Any) -> Any:
+        found = await endpoint(*args, **given)
+        if not isinstance(found, BaseModel) or not is_large(found):
+            return found
+        body = await off_loop(lambda: found.model_dump_json(by_alias=True))
+        own = next((value for value in given.values() if isinstance(value, Response)), None)
+        status = (own.status_code if own is not None else None) or status_of() or 200
+        headers = (
+            {} if own is None else {name: value for name, value in own.headers.items() if name != "content-length"}
+        )
+        return Response(body, status_code=status, headers=headers, media_type=_MEDIA_TYPE)
+
+    return answered
+
+
+def is_large(value: Any) -> bool:
+    """Whether writing it takes longer than the loop can spare; it is looked at no further than that."""
+    left = _SMALL
+    waiting: list[Any] = [value]
+    while waiting and left > 0:
+        item = waiting.pop()
+        left -= len(item) if isinstance(item, str | bytes) else AN_ITEM // 4
+        if isinstance(item, BaseModel):
+            waiting.extend(item.__dict__.values())
+        elif isinstance(item, Mapping):
+            waiting.extend(item.values())
+        elif isinstance(item, list | tuple | set | frozenset):
+            waiting.extend(_first(item, left))
+    return left <= 0
+
+
+def _first(items: Iterable[Any], count: int) -> list[Any]:
+    return [item for _, item in zip(range(count), items, strict=False)]

@@ -1,0 +1,116 @@
+"""Texts that take seconds to be read are read in processes: these share no interpreter with the loop, and can be ended.
+
+The processes are those of ``anyio.to_process``: each is started as a program of its own (no fork, so threads do no
+harm), is killed with the task that waits for it, and ends with its parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final, TypeVar, cast
+from uuid import UUID
+
+import structlog
+from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
+
+from app.core.model.errors import DependencyUnavailableError, TooLargeError
+from app.off_loop import WorkShares, off_loop
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+_PREPARED: Final = "app.usecases.history.preparing"
+"""What a new process imports before it is given anything."""
+_RETRY_AFTER: Final = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class ProcessPool:
+    """So many processes; a tenant has at most all of them but one.
+
+    Args:
+        count: how many run at once.
+        seconds: how long one piece of work may take; then its process is killed.
+    """
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self._count = count
+        self._seconds = seconds
+        self._places = asyncio.Semaphore(count)
+        self._limiter: CapacityLimiter | None = None
+        self._shares = WorkShares(max(count - 1, 1))
+        self._starting: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Have every process ready."""
+        await asyncio.gather(*(self._started() for _ in range(self._count)))
+
+    async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:
+        """What a function of a module makes of a value; both are pickled.
+
+        Raises:
+            TooLargeError: It took too long and was ended.
+            DependencyUnavailableError: The process ended.
+        """
+        request = await off_loop(pickle.dumps, (work, given), pickle.HIGHEST_PROTOCOL)
+        async with self._shares.held(tenant_id), self._places:
+            answer = await self._answer(request)
+        return cast("Result", await off_loop(pickle.loads, answer, size=len(answer)))
+
+    async def close(self) -> None:
+        """Stop starting processes; those that run end with the loop."""
+        for task in self._starting:
+            task.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
+
+    async def _answer(self, request: bytes) -> bytes:
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await to_process.run_sync(_worked, request, cancellable=True, limiter=self._limit())
+        except TimeoutError:
+            self._start_another()
+            log.warning("work.ended", seconds=self._seconds)
+            raise TooLargeError(
+                f"reading the texts took longer than {self._seconds:g} seconds and was ended, nothing is stored: send"
+                " them in smaller parts",
+                extra={"seconds": self._seconds},
+            ) from None
+        except BrokenWorkerProcess:
+            self._start_another()
+            log.warning("work.process_ended")
+            raise DependencyUnavailableError(
+                "the process that read the texts ended, nothing is stored: try again, or send them in smaller parts",
+                retry_after=_RETRY_AFTER,
+            ) from None
+
+    def _limit(self) -> CapacityLimiter:
+        """The library's own bound, on the running loop; ours is fair, and stands before it."""
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(self._count)
+        return self._limiter
+
+    def _start_another(self) -> None:
+        """In place of one that ended, so that the next request need not wait for its imports."""
+        task = asyncio.create_task(self._started(), name="start a process")
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+
+    async def _started(self) -> None:
+        with contextlib.suppress(BrokenWorkerProcess):  # then the first work starts one
+            await to_process.run_sync(_ready, cancellable=True, limiter=self._limit())
+
+
+def _ready() -> None:
+    """In a process: import what it needs."""
+    import_module(_PREPARED).warm()
+
+
+def _worked(request: bytes) -> bytes:
+    """In a process: the pickled result."""
+    work, given = cast("tuple[Callable[[Any], Any], Any]", pickle.loads(request))  # noqa: S301 - our own
+    return pickle.dumps(work(given), pickle.HIGHEST_PROTOCOL)

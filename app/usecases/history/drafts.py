@@ -1,0 +1,55 @@
+"""Messages to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from app.core.model.conversation import MessageStatus, Role
+from app.core.model.errors import TooLargeError
+from app.core.text.parts import Part
+from app.core.text.token_counts import Weight, byte_length, weigh
+
+MESSAGE_BYTES: Final = 4_000_000  # of a message's own texts: about a million tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDraft:
+    """A message to be: what a client gives of it."""
+
+    id: UUID | None = None
+    """Where it was decided before; else it gets one."""
+    role: Role
+    content: str
+    parts: tuple[Part, ...] = ()
+    event_type: str = "casual"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    created_at: datetime | None = None
+    model: str | None = None
+    usage: Mapping[str, Any] | None = None
+    reasoning: str = ""
+    """What its model showed of its thoughts."""
+    status: MessageStatus = "complete"
+    is_command: bool = False
+    is_pinned: bool = False
+    """Held word for word from the beginning: the copy of a message that is pinned."""
+    weight: Weight | None = None
+    """Where it was weighed before."""
+
+    def weighed(self) -> Weight:
+        """What it weighs."""
+        return self.weight or weigh(self.role, self.content, self.parts)
+
+
+def refuse_long(draft: MessageDraft) -> None:
+    """Refuse too much text whatever the window: every look at it takes memory and time. Raises ``TooLargeError``."""
+    texts = (part["text"] for part in draft.parts if part.get("type") == "text")
+    size = byte_length(draft.content) + sum(map(byte_length, texts))
+    if size > MESSAGE_BYTES:
+        raise TooLargeError(
+            f"the texts of the message have {size} bytes, at most {MESSAGE_BYTES} are taken: split it",
+            extra={"limit": MESSAGE_BYTES, "size": size},
+        )

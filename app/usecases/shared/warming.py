@@ -1,0 +1,12 @@
+"""Tables of the core that are built when they are first needed: built before the first request, not in it."""
+
+from __future__ import annotations
+
+from app.core.retrieval.kinds import tables_ready
+from app.usecases.history.preparing import warm
+
+
+def warm_up() -> None:
+    """Build what reading a message and looking for words need: some tenths of a second."""
+    warm()
+    tables_ready()

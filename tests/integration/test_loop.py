@@ -1,0 +1,89 @@
+"""What the event loop's thread computes at a stretch, by its own CPU time: at most 20 ms, whatever is sent."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.devserver import Endpoints
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.history.messages import MessageService
+from app.usecases.shared.warming import warm_up
+from bench.loop import KNOWN, measured
+from bench.loop_probe import LIMIT_SECONDS, LoopProbe
+from bench.loop_requests import TINY, prose, talk
+from tests.integration.test_request_limits import serving
+from tests.openai_server import running_openai
+
+PLANTED = 0.05
+
+
+@pytest.fixture
+def _no_collections() -> Iterator[None]:
+    """The garbage of all the tests before is no part of what is measured."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+async def _visit(http: httpx.AsyncClient, bodies: dict[str, bytes]) -> None:
+    headers = {"Content-Type": "application/json"}
+    made = await http.post("/conversations", json={"system_prompt": "Be brief. " * 5_000})
+    path = f"/conversations/{made.json()['id']}"
+    for route, body in bodies.items():
+        answer = await http.post(path + route.partition("#")[0], content=body, headers=headers)
+        assert answer.status_code == 201, answer.text
+    for route in ("/context?query=crane", "/messages?limit=100", "/anchors?limit=100"):
+        assert (await http.get(path + route)).status_code == 200
+    assert (await http.get("/conversations")).status_code == 200
+
+
+@pytest.mark.usefixtures("_no_collections")
+async def test_no_request_keeps_the_loop_for_longer_than_its_limit(
+    begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [{"type": "text", "text": "and more"}] * 60
+    sent: dict[str, Any] = {
+        "/messages": {"role": "user", "content": prose(12_000)},
+        "/messages#quotes": {"role": "user", "content": "„" * 4_000},
+        "/messages/batch": {"messages": talk(40, 200)},
+        "/messages/batch#parts": {"messages": [{"role": "user", "content": "so", "parts": parts}] * 20},
+    }
+    bodies = {route: json.dumps(body).encode() for route, body in sent.items()}
+    warm_up()
+    probe = LoopProbe()
+    async with serving(begin) as http:
+        await _visit(http, bodies)  # statements are compiled, and other things done once
+        with probe.watching():
+            await _visit(http, bodies)
+            longest, over = probe.taken()
+            assert over == 0, longest
+            append = MessageService.append
+
+            async def busy(*given: Any, **further: Any) -> Any:
+                until = time.thread_time() + PLANTED
+                while time.thread_time() < until:
+                    pass
+                return await append(*given, **further)
+
+            monkeypatch.setattr(MessageService, "append", busy)
+            await _visit(http, bodies)
+            planted, over = probe.taken()
+    assert over >= len(bodies)
+    assert planted.seconds > PLANTED > LIMIT_SECONDS
+    assert "busy" in planted.where
+
+
+@pytest.mark.long
+def test_the_bench_finds_nothing_but_what_is_known(database_url: str, redis_url: str) -> None:
+    with running_openai() as openai:
+        rows = measured(Endpoints(database_url=database_url, redis_url=redis_url), openai.url, TINY)
+    assert len(rows) > 60
+    assert {row.label: row.where for row in rows if row.over and row.label not in KNOWN} == {}

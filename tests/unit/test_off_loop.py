@@ -1,0 +1,104 @@
+"""The helper for work off the event loop: where it runs, what a tenant may have at once, what runs too long."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from uuid import UUID
+
+import pytest
+
+from app.core.model.errors import DependencyUnavailableError, TooLargeError
+from app.infrastructure.processes import ProcessPool
+from app.off_loop import ON_LOOP, SLICE, WorkShares, act_for, in_slices, off_loop
+
+ONE, OTHER = UUID(int=1), UUID(int=2)
+
+
+def slept(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def ended(_: int) -> None:
+    os._exit(1)
+
+
+def refused(given: str) -> str:
+    raise TooLargeError(given)
+
+
+async def test_small_work_is_done_at_once_and_large_work_in_a_thread() -> None:
+    assert await off_loop(threading.get_ident, size=ON_LOOP) == threading.get_ident()
+    assert await off_loop(threading.get_ident, size=ON_LOOP + 1) != threading.get_ident()
+    assert await off_loop(threading.get_ident) != threading.get_ident()
+
+
+async def test_slices_let_others_run_between_them() -> None:
+    turns: list[int] = []
+
+    async def count() -> None:
+        while True:
+            turns.append(len(turns))
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    assert await in_slices(str, range(3 * SLICE)) == [str(number) for number in range(3 * SLICE)]
+    counting.cancel()
+    assert len(turns) == 2
+
+
+async def test_a_tenant_that_has_its_share_leaves_the_rest_to_others() -> None:
+    shares, order = WorkShares(1), list[str]()
+
+    async def work(name: str, tenant_id: UUID, seconds: float) -> None:
+        act_for(shares, tenant_id)
+        await off_loop(time.sleep, seconds)
+        order.append(name)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        tasks.create_task(work("first of one", ONE, 0.3))
+        tasks.create_task(work("second of one", ONE, 0))
+        tasks.create_task(work("of another", OTHER, 0))
+    assert order == ["of another", "first of one", "second of one"]
+
+
+@pytest.mark.usefixtures("no_warming")
+class TestProcesses:
+    async def test_what_runs_too_long_is_ended_and_its_process_replaced(self) -> None:
+        pool = ProcessPool(1, seconds=10)
+        first = await pool.run(ONE, slept, 0)
+        assert await pool.run(ONE, slept, 0.2) == first != os.getpid()  # the control: as long as it may, it stays
+        pool._seconds = 0.3
+        with pytest.raises(TooLargeError, match="was ended, nothing is stored"):
+            await pool.run(ONE, slept, 60)
+        with pytest.raises(ProcessLookupError):
+            os.kill(first, 0)
+        pool._seconds = 10
+        assert await pool.run(ONE, slept, 0) not in {first, os.getpid()}
+        await pool.close()
+
+    async def test_a_process_that_ends_is_told_and_replaced(self) -> None:
+        pool = ProcessPool(1, seconds=10)
+        with pytest.raises(DependencyUnavailableError, match="try again"):
+            await pool.run(ONE, ended, 0)
+        assert await pool.run(ONE, slept, 0) != os.getpid()
+        await pool.close()
+
+    async def test_errors_of_the_work_come_back(self) -> None:
+        pool = ProcessPool(1, seconds=10)
+        with pytest.raises(TooLargeError, match="split it"):
+            await pool.run(ONE, refused, "split it")
+        await pool.close()
+
+
+@pytest.fixture
+def no_warming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replaced process need not import what none of these tests reads."""
+
+    async def nothing(_: ProcessPool) -> None:
+        return
+
+    monkeypatch.setattr(ProcessPool, "_started", nothing)
