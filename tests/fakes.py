@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from app.core.context.tools import tools_tokens
+from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.conversation import Usage
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.model_io import (
@@ -160,6 +161,7 @@ class FakeJobQueue:
         self.details: list[UUID] = []
         self.verifications: list[UUID] = []
         self.forks: list[UUID] = []
+        self.caches: list[UUID] = []
         self.away = False
 
     @property
@@ -178,6 +180,11 @@ class FakeJobQueue:
     async def send_detail(self, conversation_id: UUID) -> bool:
         if not self.away:
             self.details.append(conversation_id)
+        return not self.away
+
+    async def send_cache(self, cache_id: UUID) -> bool:
+        if not self.away:
+            self.caches.append(cache_id)
         return not self.away
 
     async def send_fork(self, conversation_id: UUID) -> bool:
@@ -323,6 +330,12 @@ class FakeModels:
 
     async def forget(self, name: str, response_id: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no responses.")
+
+    async def make_cache(self, name: str, prefix: CachedPrefix, ttl: timedelta) -> MadeCache:
+        raise InvalidInputError(f"The provider of {name} keeps no caches.")
+
+    async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
+        raise InvalidInputError(f"The provider of {name} keeps no caches.")
 
     def allows(self, name: str) -> bool:
         return self._allowed is None or name in self._allowed

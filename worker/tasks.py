@@ -7,7 +7,13 @@ from uuid import UUID
 
 from structlog.contextvars import bound_contextvars
 
-from app.infrastructure.job_queue import DETAIL_TASK_NAME, FORK_TASK_NAME, TASK_NAME, VERIFICATION_TASK_NAME
+from app.infrastructure.job_queue import (
+    CACHE_TASK_NAME,
+    DETAIL_TASK_NAME,
+    FORK_TASK_NAME,
+    TASK_NAME,
+    VERIFICATION_TASK_NAME,
+)
 from worker.celery_app import app
 from worker.runtime import runtime
 
@@ -37,6 +43,12 @@ def detail(conversation_id: str) -> None:
 def verify(conversation_id: str) -> None:
     """Have a conversation's newest state verified, if it waits for that and nothing more urgent does."""
     runtime.run(lambda container: container.verification.work(UUID(conversation_id)))
+
+
+@app.task(name=CACHE_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
+def cache(cache_id: str) -> None:
+    """Have a provider's cache made or renewed, if it is wanted still."""
+    runtime.run(lambda container: container.caches.make_or_renew(UUID(cache_id)))
 
 
 @app.task(name=FORK_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types

@@ -22,6 +22,7 @@ TASK_NAME: Final = "throughline.compact"
 DETAIL_TASK_NAME: Final = "throughline.detail"
 VERIFICATION_TASK_NAME: Final = "throughline.verify"
 FORK_TASK_NAME: Final = "throughline.fork"
+CACHE_TASK_NAME: Final = "throughline.cache"
 QUEUE_NAME: Final = "throughline"
 
 # Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
@@ -68,6 +69,10 @@ class CeleryJobQueue:
     async def send_verification(self, conversation_id: UUID) -> bool:
         """Ask for a verification of that conversation's state, likewise."""
         return await self._send_later(VERIFICATION_TASK_NAME, conversation_id)
+
+    async def send_cache(self, cache_id: UUID) -> bool:
+        """Ask for a provider's cache to be made or renewed, likewise."""
+        return await self._within_time(partial(self._send_last, CACHE_TASK_NAME, cache_id), cache_id=cache_id)
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask for what a forked conversation lacks, with the compactions: somebody waits for it."""
@@ -123,12 +128,12 @@ class CeleryJobQueue:
             )
         return True
 
-    def _send_last(self, task: str, conversation_id: UUID) -> bool:
+    def _send_last(self, task: str, id_: UUID) -> bool:
         with self._app.producer_or_acquire() as producer:
             if producer.channel.queue_declare(QUEUE_NAME).message_count < MAX_DETAILS:
                 self._app.send_task(
                     task,
-                    args=[str(conversation_id)],
+                    args=[str(id_)],
                     priority=_LAST,
                     producer=producer,
                     retry=False,

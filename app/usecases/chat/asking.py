@@ -14,6 +14,8 @@ from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, M
 from app.core.model.model_io import ChatRequest, Continuation, ToolSpec
 from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
+from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
 from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
 from app.usecases.chat.reply import Answer, answer
 from app.usecases.chat.spending import noted
@@ -37,6 +39,7 @@ class Asker:
     uow: UnitOfWorkFactory
     context: ContextService
     live: LiveContexts
+    caches: PrefixCaches
     turn: Turn
     model: str | None
     asked: Asked
@@ -45,6 +48,8 @@ class Asker:
     """Tokens after the system prompt, once the provider took no more; ``None``: the policy's budget."""
     _halvings: int = field(default=0, init=False)
     _refusal: ModelFailedError | None = field(default=None, init=False)
+    _told: bool = field(default=False, init=False)
+    """Whether the reply of the step has begun."""
 
     async def ask(self, *, with_own_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]) -> Answer:
         """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
@@ -59,10 +64,15 @@ class Asker:
             ContextOverWindowError: Under ``keep_full`` the whole exceeds the window, or the real one.
         """
         look: Look | None = None
+        self._told = False
+
+        def tell(text: str) -> None:
+            self._told = True
+            on_text(text)
 
         async def say(request: ChatRequest) -> Answer:
             model = self.models.chat(self.model)
-            saying = answer(model, request, stop=stop, on_text=on_text)
+            saying = answer(model, request, stop=stop, on_text=tell)
             said = await noted(self.uow, saying, metered=model.profile.metered)
             await self.live.note_copy(self.turn, said, look.sent if look else None)
             return said
@@ -148,13 +158,37 @@ class Asker:
         for warning in context.warnings:
             log.warning("context.warning", warning=warning, truncated=context.truncated)
         request = self._request(context, with_own_tools=with_own_tools)
-        said = await say(request)
+        said = await self._with_cache(context, request, say)
         return said.of_context(
             context.warnings,
             # What the context weighs counts its tools: nothing is learned of a request that went without them.
             estimated=context.gauge.breakdown.total if request.tools == context.tools else 0,
             recalled=recalled_seqs(context.recalled),
         )
+
+    async def _with_cache(self, context: AssembledContext, request: ChatRequest, say: Say) -> Answer:
+        """The answer to a request that names the provider's cache, if there is one; without it, where it is refused."""
+        looked = await self.caches.look(self.turn, self.model, context.caching, request)
+        if looked is None:
+            return await say(request)
+        try:
+            said = await say(replace(request, cache=looked.name))
+        except ModelFailedError as error:
+            reason = str(error.extra.get("reason"))
+            if looked.name is None or self._told or reason not in CACHE_REFUSALS:
+                raise
+            said = await self._without_cache(looked, request, say, reason)
+        await self.caches.note(self.turn, looked, said)
+        return said
+
+    async def _without_cache(self, looked: Looked, request: ChatRequest, say: Say, reason: str) -> Answer:
+        """The same once more, in full: the cache is forgotten where it was named as the reason, or was one."""
+        if reason == LOST:
+            await self.caches.lost(self.turn, looked, reason)
+            return (await say(request)).with_warnings((FORGOTTEN,))
+        said = await say(request)
+        await self.caches.lost(self.turn, looked, reason)
+        return said.with_warnings((FORGOTTEN,))
 
     def _halve(self, context: AssembledContext, error: ModelFailedError) -> None:
         """Half of what was sent after the system prompt."""

@@ -76,6 +76,10 @@ class SpendGuard:
         seconds = max(one.wait for one in hourly(purpose, spent, self._limits, "tenant", now, part=part))
         return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
+    async def allows_cache(self, uow: UnitOfWork) -> bool:
+        """Whether a provider's cache may be paid for now: no more than half of what a tenant's chats may spend."""
+        return await self._wait_for_purpose(uow, "chat", SPARED) is None
+
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
         """Refuse a manual call that may not spend now.
 

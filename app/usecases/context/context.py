@@ -132,7 +132,7 @@ class ContextService:
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
-        context = await with_media(self._shell, tenant_id, context)
+        context = await with_media(self._shell, tenant_id, replace(context, caching=resolved.caching))
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return Looked(context=context, recall_ms=took, begins_answer=begins)
 

@@ -34,6 +34,7 @@ async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UU
     conversation = await uow.conversations.get(conversation_id)
     turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
     await uow.copies.want_deleted(conversation_id)
+    await uow.caches.leave(conversation_id)
     if conversation.last_seq + conversation.last_event <= SHORT:
         await uow.conversations.delete(conversation_id)
     else:
@@ -144,7 +145,9 @@ class RemovalService:
         if erasure.user_id is not None:
             await uow.erasures.end(erasure.id)
             return True
-        return not await uow.copies.count() and await uow.removal.remove_tenant()
+        if await uow.caches.count() or await uow.copies.count():
+            return False
+        return await uow.removal.remove_tenant()
 
     async def _tell(self, conversation_ids: Sequence[UUID], turns: Sequence[UUID]) -> None:
         if turns:
