@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
@@ -328,24 +327,26 @@ def cached_of(usage: Usage, cache_tokens: int) -> int:
     return min(usage.cached_tokens, cache_tokens)
 
 
-Unavailable = Literal["model", "operator", "policy"]
-"""Why there is no cache: the model's provider keeps none, the operator or the policy wants none."""
+Availability = Literal["available", "model", "operator", "policy"]
+"""Whether there are caches, or why there are none: the model's provider keeps none, the operator or the policy wants
+none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheMeasure:
-    """What caches cost and saved, of a conversation or of a tenant; sums over the lines of the account."""
+    """What caches cost and saved, of a conversation or of a tenant: sums over the lines of the account."""
 
     counts: tuple[tuple[CacheAction, int], ...] = ()
     tokens_read: int = 0
     """From caches, by requests that named them."""
     spent_usd: float | None = None
+    """``None``: nothing was done, or a price is unknown."""
     saved_usd: float | None = None
     beyond_usd: float | None = None
-    living: Sequence[ProviderCache] = field(default=())
-    """Those of the conversation's present prefixes, or of the tenant, that a provider keeps now."""
-    watched: ProviderCache | None = None
-    """Of a conversation, what it used last: with or without a cache."""
+
+    def count(self, action: CacheAction) -> int:
+        """How often that was done."""
+        return dict(self.counts).get(action, 0)
 
     @property
     def net_usd(self) -> float | None:

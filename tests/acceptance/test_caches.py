@@ -1,0 +1,206 @@
+"""Gemini's CachedContent, from outside: what stands in it, who shares it, and what becomes of it.
+
+Before the scripted server, which refuses what Google refuses. What went over the wire is looked at there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.conftest import SharedServices, StartTalk, gemini_settings, uses_processes
+from tests.acceptance.service import Service, until
+from tests.acceptance.talk import WINDOW, Json, Talk, good, lines, text_of
+from tests.gemini_server import Gemini
+from tests.servers import execute_sql
+
+MODEL: Final = "google:gemini-3-flash-preview"
+ROOMY: Final[Json] = {"context_window": 64_000, "max_tokens": -1}
+ALWAYS: Final[Json] = {**ROOMY, "cache": "always"}
+LARGE: Final = "You are the librarian of a small town. " + text_of(5_000)
+FORGOTTEN: Final = "provider_cache_forgotten"
+OWNED: Final = ("systemInstruction", "tools", "toolConfig")
+
+
+@pytest.fixture
+def service(shared_services: SharedServices, gemini_server: Gemini, request: pytest.FixtureRequest) -> Service:
+    settings = {"THROUGHLINE_CHAT_MODEL": MODEL, **gemini_settings(gemini_server)}
+    return shared_services.get("caches", processes=uses_processes(request.node), **settings)
+
+
+@pytest.fixture
+def begin(start_talk: StartTalk, service: Service, request: pytest.FixtureRequest) -> Callable[..., Talk]:
+    """A conversation whose prompt is that of no other test."""
+
+    def start(policy: Json = ALWAYS, prompt: str = LARGE, **fields: Any) -> Talk:
+        return start_talk(service, policy=policy, system_prompt=f"{request.node.name}. {prompt}", **fields)
+
+    return start
+
+
+def sent(gemini: Gemini) -> Json:
+    """The newest request for a reply."""
+    body: Json = gemini.requests("chat")[-1]["body"]
+    return body
+
+
+def cached(gemini: Gemini, count: int = 1) -> list[Json]:
+    """The caches, once there are so many."""
+    until(lambda: len(gemini.caches()) == count, what=f"{count} caches")
+    return gemini.caches()
+
+
+def stored(talk: Talk, count: int = 1) -> Json:
+    """The stats of a conversation, once the service knows of so many caches that were made."""
+    until(lambda: talk.get("/stats")["caches"]["made"] >= count, what="the account of a cache")
+    caches: Json = talk.get("/stats")["caches"]
+    return caches
+
+
+def grow_older(service: Service, seconds: int) -> None:
+    """As if caches had been made so long ago, for the service alone."""
+    statement = "UPDATE provider_caches SET expires_at = expires_at - interval '{} s' WHERE expires_at IS NOT NULL"
+    execute_sql(service.database_url, statement.format(seconds))
+
+
+class TestACache:
+    def test_holds_what_every_request_begins_with_and_is_named_from_then_on(
+        self, gemini: Gemini, begin: Callable[..., Talk]
+    ) -> None:
+        talk = begin()
+        first = talk.chat("Which book is on the table?")
+        whole = sent(gemini)
+        assert "cachedContent" not in whole
+        (cache,) = cached(gemini)
+        assert cache["body"]["systemInstruction"] == whole["systemInstruction"]
+        assert [key for key in OWNED if key in whole] == [key for key in OWNED if key in cache["body"]]
+        assert "contents" not in cache["body"]
+        assert stored(talk)["living"][0]["tokens"] == cache["usageMetadata"]["totalTokenCount"]
+
+        second = talk.chat("And on the shelf?")
+        named = sent(gemini)
+        assert named["cachedContent"] == cache["name"]
+        assert [key for key in OWNED if key in named] == []
+        assert [content["role"] for content in named["contents"]] == ["user", "model", "user"]
+        assert first["warnings"] == second["warnings"] == []
+        assert second["reply"]["usage"]["cached_tokens"] == cache["usageMetadata"]["totalTokenCount"]
+
+    def test_is_told_and_paid_for_in_the_stats(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        talk = begin()
+        talk.chat("One.")
+        spent = stored(talk)
+        tokens = spent["living"][0]["tokens"]
+        # Half a dollar for a million tokens, and a dollar for an hour of them.
+        assert spent["spent_usd"] == pytest.approx(tokens * (0.5 + 1.0) / 1e6, rel=1e-6)
+        assert (spent["used"], spent["saved_usd"], spent["storage_priced_on"]) == (0, 0, "2026-11-21")
+        talk.chat("Two.")
+        talk.chat("Three.")
+        saved = talk.get("/stats")["caches"]
+        assert (saved["used"], saved["tokens_read"]) == (2, 2 * tokens)
+        assert saved["saved_usd"] == pytest.approx(2 * tokens * 0.45 / 1e6, rel=1e-6)
+        assert saved["net_usd"] == pytest.approx(saved["saved_beyond_implicit_usd"] - saved["spent_usd"])
+        assert saved["prefix"]["verdict"] == "alive"
+        metrics = talk.http.get("/metrics").text
+        assert 'throughline_provider_caches_total{action="used"}' in metrics
+        assert 'throughline_provider_cache_usd_total{kind="spent"}' in metrics
+
+    def test_is_shared_by_conversations_that_begin_alike(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        one, other, third = begin(), begin(), begin(prompt=LARGE + " Otherwise.")
+        one.chat("Hello.")
+        (cache,) = cached(gemini)
+        stored(one)
+        other.chat("Hello, too.")
+        assert sent(gemini)["cachedContent"] == cache["name"]
+        third.chat("Hello from elsewhere.")
+        assert "cachedContent" not in sent(gemini)
+        cached(gemini, 2)
+        assert len(gemini.cache_calls("POST")) == 2
+        assert one.http.delete(one.path()).status_code == 204
+        time.sleep(1.5)  # two sweeps
+        assert cache["name"] in {kept["name"] for kept in gemini.caches()}, "the other conversation begins so still"
+
+    def test_is_not_touched_by_compactions(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        talk = begin({**WINDOW, "context_window": 20_000, "cache": "always"})
+        talk.batch(lines(60))
+        talk.compact()
+        talk.chat("What did we speak of?")
+        (cache,) = cached(gemini)
+        stored(talk)
+        talk.batch(lines(60, start=61))
+        assert talk.compact()["status"] == "applied"
+        talk.chat("And what else?")
+        assert sent(gemini)["cachedContent"] == cache["name"]
+        assert any("<session_state>" in str(content) for content in sent(gemini)["contents"])
+        assert [call["method"] for call in gemini.cache_calls()] == ["POST"]
+
+    def test_is_made_anew_when_what_it_holds_changes_and_the_old_one_is_deleted(
+        self, gemini: Gemini, begin: Callable[..., Talk]
+    ) -> None:
+        talk = begin()
+        talk.chat("Hello.")
+        (old,) = cached(gemini)
+        stored(talk)
+        good(talk.patch({"system_prompt": "You are somebody else now. " + LARGE}))
+        until(lambda: gemini.caches() == [], what="the deletion")
+        talk.chat("Who are you?")
+        assert "cachedContent" not in sent(gemini)
+        (new,) = cached(gemini)
+        assert new["name"] != old["name"]
+        assert stored(talk, 2)["ended"] == 0, "what was given back is nobody's own"
+        whole = talk.http.get("/stats").json()["caches"]
+        assert whole["ended"] >= 1
+        talk.chat("Once more.")
+        assert sent(gemini)["cachedContent"] == new["name"]
+
+    @pytest.mark.parametrize("status", [403, 404, 400])
+    def test_that_the_provider_lost_costs_the_client_nothing_but_a_warning(
+        self, gemini: Gemini, begin: Callable[..., Talk], status: int
+    ) -> None:
+        talk = begin()
+        talk.chat("Hello.")
+        (lost,) = cached(gemini)
+        stored(talk)
+        gemini.caches(forget=True, lost_as=status)
+        before = len(gemini.requests("chat"))
+        *_, done = talk.streamed("Are you there?")
+        assert (done.type, done.data["warnings"]) == ("reply.completed", [FORGOTTEN])
+        refused, answered = gemini.requests("chat")[before:]
+        assert (refused["body"]["cachedContent"], "cachedContent" in answered["body"]) == (lost["name"], False)
+        assert "systemInstruction" in answered["body"]
+        (new,) = cached(gemini)
+        stored(talk, 2)
+        assert talk.chat("Go on.")["warnings"] == []
+        assert sent(gemini)["cachedContent"] == new["name"] != lost["name"]
+        assert talk.get("/stats")["caches"]["lost"] == 1
+
+    def test_does_not_hide_what_is_wrong_with_the_request_itself(
+        self, gemini: Gemini, begin: Callable[..., Talk]
+    ) -> None:
+        """The control: a refusal that is not the cache's is told, and the cache is kept."""
+        talk = begin()
+        talk.chat("Hello.")
+        (cache,) = cached(gemini)
+        stored(talk)
+        gemini.script("chat", {"name": "error_400", "times": 2})
+        assert talk.post("/chat", {"content": "Refused."}).status_code >= 500
+        gemini.script("chat", default="honest", replace=True)
+        assert talk.chat(None)["warnings"] == []
+        assert sent(gemini)["cachedContent"] == cache["name"]
+
+    def test_is_kept_for_longer_when_it_is_used_near_its_end(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        talk = begin({**ALWAYS, "cache_ttl": 60})
+        talk.chat("Hello.")
+        (cache,) = cached(gemini)
+        stored(talk)
+        talk.chat("Still early.")
+        assert gemini.cache_calls("PATCH") == []
+        grow_older(talk.service, 45)
+        talk.chat("Late.")
+        until(lambda: gemini.cache_calls("PATCH"), what="the renewal")
+        (renewal,) = gemini.cache_calls("PATCH")
+        assert (renewal["name"], renewal["body"]["ttl"]) == (cache["name"], "60s")
+        until(lambda: talk.get("/stats")["caches"]["renewed"] == 1, what="the account of the renewal")
+        assert len(gemini.cache_calls("POST")) == 1
