@@ -107,6 +107,7 @@ class TestACache:
         assert 'throughline_provider_caches_total{action="used"}' in metrics
         assert 'throughline_provider_cache_usd_total{kind="spent"}' in metrics
 
+    @pytest.mark.long
     def test_is_shared_by_conversations_that_begin_alike(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
         one, other, third = begin(), begin(), begin(prompt=LARGE + " Otherwise.")
         one.chat("Hello.")
@@ -122,6 +123,7 @@ class TestACache:
         time.sleep(1.5)  # two sweeps
         assert cache["name"] in {kept["name"] for kept in gemini.caches()}, "the other conversation begins so still"
 
+    @pytest.mark.long
     def test_is_not_touched_by_compactions(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
         talk = begin({**WINDOW, "context_window": 20_000, "cache": "always"})
         talk.batch(lines(60))
@@ -134,7 +136,8 @@ class TestACache:
         talk.chat("And what else?")
         assert sent(gemini)["cachedContent"] == cache["name"]
         assert any("<session_state>" in str(content) for content in sent(gemini)["contents"])
-        assert [call["method"] for call in gemini.cache_calls()] == ["POST"]
+        assert len(gemini.cache_calls("POST")) == 1
+        assert cache["name"] not in {call["name"] for call in gemini.cache_calls()}, "neither renewed nor deleted"
 
     def test_is_made_anew_when_what_it_holds_changes_and_the_old_one_is_deleted(
         self, gemini: Gemini, begin: Callable[..., Talk]
@@ -155,7 +158,9 @@ class TestACache:
         talk.chat("Once more.")
         assert sent(gemini)["cachedContent"] == new["name"]
 
-    @pytest.mark.parametrize("status", [403, 404, 400])
+    @pytest.mark.parametrize(
+        "status", [403, pytest.param(404, marks=pytest.mark.long), pytest.param(400, marks=pytest.mark.long)]
+    )
     def test_that_the_provider_lost_costs_the_client_nothing_but_a_warning(
         self, gemini: Gemini, begin: Callable[..., Talk], status: int
     ) -> None:
@@ -191,16 +196,136 @@ class TestACache:
         assert sent(gemini)["cachedContent"] == cache["name"]
 
     def test_is_kept_for_longer_when_it_is_used_near_its_end(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
-        talk = begin({**ALWAYS, "cache_ttl": 60})
+        talk = begin({**ALWAYS, "cache_ttl": 300})
         talk.chat("Hello.")
         (cache,) = cached(gemini)
         stored(talk)
         talk.chat("Still early.")
         assert gemini.cache_calls("PATCH") == []
-        grow_older(talk.service, 45)
+        grow_older(talk.service, 220)
         talk.chat("Late.")
         until(lambda: gemini.cache_calls("PATCH"), what="the renewal")
         (renewal,) = gemini.cache_calls("PATCH")
-        assert (renewal["name"], renewal["body"]["ttl"]) == (cache["name"], "60s")
+        assert (renewal["name"], renewal["body"]["ttl"]) == (cache["name"], "300s")
         until(lambda: talk.get("/stats")["caches"]["renewed"] == 1, what="the account of the renewal")
         assert len(gemini.cache_calls("POST")) == 1
+
+    def test_goes_with_the_end_user_whose_conversations_begin_so(
+        self, gemini: Gemini, begin: Callable[..., Talk]
+    ) -> None:
+        talk = begin(user_id="reader-7")
+        talk.chat("Hello.")
+        cached(gemini)
+        stored(talk)
+        assert talk.http.delete("/users/reader-7").is_success
+        until(lambda: gemini.caches() == [], what="the deletion")
+
+
+class TestWhereItPays:
+    """``auto``: by the arithmetic, with the measured rate of the provider's own hits."""
+
+    def test_one_is_made_once_enough_is_asked_that_the_provider_does_not_cache_by_itself(
+        self, gemini: Gemini, begin: Callable[..., Talk]
+    ) -> None:
+        gemini.caches(implicit=0.0)
+        talk = begin(ROOMY)
+        for number in range(3):
+            talk.chat(f"Question {number}.")
+        assert gemini.cache_calls("POST") == []
+        assert talk.get("/stats")["caches"]["prefix"]["verdict"] == "does_not_pay"
+        # As if others had begun so: an hour of these tokens costs what four requests save.
+        execute_sql(talk.service.database_url, "UPDATE provider_caches SET rate = 4 WHERE name IS NULL")
+        talk.chat("One more.")
+        (cache,) = cached(gemini)
+        stored(talk)
+        talk.chat("And now?")
+        assert sent(gemini)["cachedContent"] == cache["name"]
+
+    def test_none_is_made_where_the_provider_caches_by_itself(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        """The control: the same talk, and longer."""
+        gemini.caches(implicit=0.95)
+        talk = begin(ROOMY)
+        for number in range(6):
+            talk.chat(f"Question {number}.")
+        prefix = talk.get("/stats")["caches"]["prefix"]
+        assert (prefix["verdict"], prefix["implicit_hit_rate"]) == ("does_not_pay", pytest.approx(0.95, abs=0.05))
+        assert gemini.cache_calls("POST") == []
+
+
+class TestNone:
+    @pytest.mark.parametrize(
+        ("policy", "prompt", "verdict"),
+        [
+            ({**ROOMY, "cache": "off"}, LARGE, "off"),
+            pytest.param(ALWAYS, "You are brief.", "too_small", marks=pytest.mark.long),
+        ],
+    )
+    def test_is_asked_for(
+        self, gemini: Gemini, begin: Callable[..., Talk], policy: Json, prompt: str, verdict: str
+    ) -> None:
+        talk = begin(policy, prompt)
+        talk.chat("One.")
+        talk.chat("Two.")
+        assert gemini.cache_calls("POST") == []
+        caches = talk.get("/stats")["caches"]
+        assert (caches["prefix"]["verdict"], caches["made"], caches["spent_usd"]) == (verdict, 0, None)
+
+    def test_holds_what_a_client_brought_to_one_turn(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        talk = begin()
+        good(talk.post("/chat", {"content": "Hello.", "instructions": "Be brief, this once."}))
+        assert "Be brief, this once." in str(sent(gemini)["systemInstruction"])
+        assert gemini.cache_calls("POST") == []
+        assert talk.get("/stats")["caches"]["living"] == []
+
+    @pytest.mark.long
+    def test_stands_in_for_a_system_message_that_comes_later(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        """A request that names a cache may have no instruction of its own: then it is sent whole."""
+        talk = begin()
+        talk.chat("Hello.")
+        cached(gemini)
+        stored(talk)
+        talk.append("From now on answer in rhymes.", role="system")
+        assert talk.chat("How are you?")["warnings"] == []
+        assert "cachedContent" not in sent(gemini)
+        assert "rhymes" in str(sent(gemini))
+
+    def test_of_the_offline_model_and_the_stats_say_so(self, start_talk: StartTalk, offline: Service) -> None:
+        talk = start_talk(offline, policy=ALWAYS, system_prompt=LARGE)
+        talk.chat("Hello.")
+        caches = talk.get("/stats")["caches"]
+        assert (caches["availability"], caches["availability_label"]) == ("model", "not available for this model")
+        assert (caches["made"], caches["prefix"], caches["storage_priced_on"]) == (0, None, None)
+
+
+class TestTrouble:
+    def test_a_provider_that_wants_more_is_believed(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        gemini.caches(minimum=50_000)
+        talk = begin()
+        talk.chat("One.")
+        until(lambda: talk.get("/stats")["caches"]["failed"] == 1, what="the refusal")
+        until(lambda: talk.get("/stats")["caches"]["prefix"]["verdict"] == "too_small", what="the verdict")
+        talk.chat("Two.")
+        assert talk.get("/stats")["caches"]["prefix"]["minimum_tokens"] == 50_000
+        assert len(gemini.cache_calls("POST")) == 1
+
+    @pytest.mark.long
+    def test_a_provider_that_fails_is_left_alone_for_a_while(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        gemini.caches(refuse=429, refuse_times=99)
+        talk = begin()
+        for number in range(4):
+            assert talk.chat(f"Question {number}.")["warnings"] == []
+        until(lambda: talk.get("/stats")["caches"]["failed"] == 1, what="the failure")
+        time.sleep(1.5)
+        assert len(gemini.cache_calls("POST")) == 1
+
+    @pytest.mark.long
+    def test_a_slow_provider_holds_up_no_turn(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
+        gemini.caches(delay=3.0)
+        talk = begin()
+        began = time.monotonic()
+        talk.chat("One.")
+        talk.chat("Two.")
+        assert time.monotonic() - began < 3.0
+        assert "cachedContent" not in sent(gemini)
+        cached(gemini)
+        stored(talk)

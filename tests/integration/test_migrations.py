@@ -41,6 +41,9 @@ TABLES = {
     "chat_spending",
     "erasures",
     "provider_copies",
+    "provider_caches",
+    "provider_cache_members",
+    "provider_cache_entries",
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default

@@ -22,11 +22,12 @@ CacheAction = Literal["made", "renewed", "used", "ended", "lost", "failed"]
 """Of a cache: made, kept for longer, named by a request, deleted before its time, refused by the provider when it was
 named; or that it could not be made or renewed."""
 
-SHORTEST_TTL: Final = 60
+SHORTEST_TTL: Final = 300
 LONGEST_TTL: Final = 86_400
 """Seconds."""
-DEMAND_HOURS: Final = 1.0
-"""How far back uses count for what is expected: one so long ago counts 1/e of a new one."""
+DEMAND_HOURS: Final = 6.0
+"""How far back uses count for what is expected: one so long ago counts 1/e of a new one. A shorter memory takes a burst for
+the hours to come, and pays for caches that nobody reads (``bench.caches``)."""
 HIT_WEIGHT: Final = 0.25
 """What the newest request counts in the rate of implicit hits."""
 MEASURED: Final = 2

@@ -129,6 +129,8 @@ class _Work:
         self._shell = shell
         self._spending = spending
         self._row = row
+        self._made_for: UUID | None = None
+        """The conversation whose account it goes on."""
 
     async def do(self) -> Outcome:
         """Make it, renew it, or find that nothing is to be done."""
@@ -168,6 +170,7 @@ class _Work:
                 await self._pause(uow)
                 await uow.commit()
                 return "later"
+        self._made_for = plan.conversation_id
         return replace(plan, step=decision.step)
 
     async def _plan(self, uow: UnitOfWork) -> _Plan | None:
@@ -277,7 +280,7 @@ class _Work:
                 await self._pause(uow)
             else:
                 await uow.caches.update(self._row.id, minimum=minimum, verdict="too_small", due_at=None, tries=0)
-            await uow.caches.add_entry(self._entry(None, now, action="failed", reason=reason))
+            await uow.caches.add_entry(self._entry(self._made_for, now, action="failed", reason=reason))
             await uow.commit()
 
     async def _pause(self, uow: UnitOfWork) -> None:

@@ -58,7 +58,13 @@ def upgrade() -> None:
         sa.CheckConstraint("num_nulls(name, made_at, expires_at) IN (0, 3)", name="whole"),
         _of_tenant("provider_caches"),
         sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_provider_caches"),
-        sa.UniqueConstraint("tenant_id", "model", "account", "fingerprint", name="uq_provider_caches_tenant_id"),
+        sa.UniqueConstraint(
+            "tenant_id",
+            "model",
+            "account",
+            "fingerprint",
+            name="uq_provider_caches_tenant_id_model_account_fingerprint",
+        ),
     )
     op.create_index("ix_provider_caches_id", "provider_caches", ["id"])
     op.create_index(
