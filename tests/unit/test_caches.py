@@ -117,7 +117,9 @@ def test_demand_follows_how_often_and_forgets() -> None:
     first = Demand().hit(0, 6_000)
     assert first.measured == 0, "the first request misses whatever comes after it"
     hits = one.hit(9_000, 6_000).hit(6_000, 6_000).hit(0, 6_000)
-    assert hits.known_hit_rate == pytest.approx(0.75)
+    assert hits.known_hit_rate == pytest.approx(2 / 3)
+    many = Demand(at=NOW, hit_rate=0.9, measured=1_000)
+    assert many.hit(0, 6_000).hit_rate == pytest.approx(0.9 * 0.98), "one miss is no rule"
 
 
 def test_a_fingerprint_is_that_of_all_a_cache_holds_and_of_where_it_is_kept() -> None:

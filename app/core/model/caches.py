@@ -26,10 +26,15 @@ SHORTEST_TTL: Final = 300
 LONGEST_TTL: Final = 86_400
 """Seconds."""
 DEMAND_HOURS: Final = 6.0
-"""How far back uses count for what is expected: one so long ago counts 1/e of a new one. A shorter memory takes a burst for
-the hours to come, and pays for caches that nobody reads (``bench.caches``)."""
-HIT_WEIGHT: Final = 0.25
-"""What the newest request counts in the rate of implicit hits."""
+"""How far back uses count for what is expected: one so long ago counts 1/e of a new one.
+
+A shorter memory takes a burst for the hours to come, and pays for caches that nobody reads (``bench.caches``).
+"""
+HIT_WEIGHT: Final = 0.02
+"""What the newest request counts in the rate of implicit hits, once there are many; until then each counts the same.
+
+More, and a few misses after a pause are taken for the rule just before a burst that would have hit.
+"""
 MEASURED: Final = 2
 """Requests without a cache of ours, after the first, from which on that rate is known."""
 MARGIN: Final = timedelta(seconds=15)
@@ -113,7 +118,7 @@ class Demand:
     """Uses an hour, as an exponential average at ``at``."""
     at: datetime | None = None
     hit_rate: float | None = None
-    """Of the prefix's tokens, the share that came from the provider's own cache; an exponential average."""
+    """Of the prefix's tokens, the share that came from the provider's own cache, on average."""
     measured: int = 0
     """Requests that it was measured on."""
 
@@ -138,8 +143,9 @@ class Demand:
         if self.at is None:
             return self
         share = min(cached_tokens / prefix_tokens, 1.0) if prefix_tokens else 0.0
-        before = share if self.hit_rate is None else self.hit_rate
-        return replace(self, hit_rate=before + HIT_WEIGHT * (share - before), measured=self.measured + 1)
+        measured, before = self.measured + 1, self.hit_rate or 0.0
+        weight = max(1 / measured, HIT_WEIGHT)
+        return replace(self, hit_rate=before + weight * (share - before), measured=measured)
 
     @property
     def known_hit_rate(self) -> float | None:
