@@ -167,10 +167,10 @@ def _prefix(view: CacheView, say: Catalogue) -> shown.PrefixStats | None:
     if view.terms is None or view.tokens is None:
         return None
     known, minimum = view.prefix, view.terms.minimum
-    verdict: Verdict = "off" if view.mode == "off" else "hit_rate_unknown"
-    if known is not None:
+    verdict: Verdict = "hit_rate_unknown" if view.availability == "available" else "off"
+    if known is not None and view.availability == "available":
         verdict, minimum = known.verdict, max(minimum, known.minimum or 0)
-    elif view.mode != "off" and view.tokens < minimum:
+    elif verdict != "off" and view.tokens < minimum:
         verdict = "too_small"
     return shown.PrefixStats(
         tokens=known.tokens if known else view.tokens,

@@ -89,7 +89,12 @@ class PrefixCaches:
         )
 
     async def note(self, turn: Turn, looked: Looked, said: Answer) -> None:
-        """Count the use, and have a worker make or renew the cache where that pays."""
+        """Count the use, and have a worker make or renew the cache where that pays.
+
+        A reply that was interrupted says nothing of what was cached.
+        """
+        if not said.usage.input_tokens:
+            return
         wanted: UUID | None = None
         with _unimportant("note"):
             async with self._shell.uow(turn.tenant_id) as uow:
