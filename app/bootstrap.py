@@ -37,6 +37,7 @@ from app.usecases.admin.limiting import LimitService
 from app.usecases.admin.measuring import Measuring
 from app.usecases.admin.sessions import SessionService
 from app.usecases.admin.stats import StatsService
+from app.usecases.caching.caches import CacheService
 from app.usecases.chat.chat import ChatService
 from app.usecases.chat.lookups import Lookups
 from app.usecases.chat.tool_loop import ToolLoop
@@ -118,6 +119,7 @@ class Container:
     copies: ProviderCopyService
     files: FileService
     file_copies: FileCopyService
+    caches: CacheService
     pins: PinService
     anchors: AnchorService
     search: SearchService
@@ -232,11 +234,13 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         timings=timings,
         versions_kept=settings.state_versions_kept,
         verifies=settings.verify != "off",
+        caches=settings.provider_caches != "off",
         media_bytes=settings.max_media_bytes,
     )
     conversations, removal, copies = ConversationService(shell), RemovalService(shell), ProviderCopyService(shell)
     unlimited = anonymous_allowed(settings)
     spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
+    caches = CacheService(shell, spending)
     limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)
     compaction = CompactionService(shell, spending)
     aside = max(settings.worker_concurrency // 2, 1)
@@ -266,6 +270,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         copies=copies,
         files=FileService(shell, files_bytes=settings.max_files_bytes),
         file_copies=file_copies,
+        caches=caches,
         pins=PinService(shell),
         anchors=AnchorService(shell),
         search=search,
@@ -297,7 +302,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             embedding,
             lambda: one.name if (one := embedder_of(shell)) else None,
             timings=timings,
-            chores=(removal, copies, file_copies),
+            chores=(removal, caches, copies, file_copies),
             housekeeping=RetentionService(parts.uow, settings.retention),
         ),
         outbox=shell.outbox,

@@ -152,6 +152,8 @@ class Settings(BaseSettings):
     """Whether a model judges what a model wrote in a compaction; ``policy.verify`` is a conversation's own word."""
     verifier_model: ModelName | None = None
     """The model that judges; unset: the one that writes states."""
+    provider_caches: Literal["auto", "off"] = "auto"
+    """Whether providers are told to keep caches; ``policy.cache`` is a conversation's own word."""
     models: Annotated[tuple[ModelName, ...], NoDecode, Field(max_length=MOST_MODELS)] = ()
     """Models that requests and policies may name, beside those in use; empty: those named above and ``offline``."""
     ambient_credentials: bool = False

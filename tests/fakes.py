@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from app.core.context.tools import tools_tokens
+from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.conversation import Usage
 from app.core.model.embedding import Embedded, InputKind, packed
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
@@ -164,6 +165,7 @@ class FakeJobQueue:
         self.verifications: list[UUID] = []
         self.forks: list[UUID] = []
         self.embeddings: list[UUID] = []
+        self.caches: list[UUID] = []
         self.away = False
 
     @property
@@ -187,6 +189,11 @@ class FakeJobQueue:
     async def send_embedding(self, conversation_id: UUID) -> bool:
         if not self.away:
             self.embeddings.append(conversation_id)
+        return not self.away
+
+    async def send_cache(self, cache_id: UUID) -> bool:
+        if not self.away:
+            self.caches.append(cache_id)
         return not self.away
 
     async def send_fork(self, conversation_id: UUID) -> bool:
@@ -343,6 +350,12 @@ class FakeModels:
 
     async def forget_file(self, name: str, file_name: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no files.")
+
+    async def make_cache(self, name: str, prefix: CachedPrefix, ttl: timedelta) -> MadeCache:
+        raise InvalidInputError(f"The provider of {name} keeps no caches.")
+
+    async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
+        raise InvalidInputError(f"The provider of {name} keeps no caches.")
 
     def allows(self, name: str) -> bool:
         return self._allowed is None or name in self._allowed

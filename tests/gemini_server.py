@@ -7,7 +7,7 @@ with a response schema of kind ``compaction``, or ``verification`` where it asks
 stretch of kind ``detail``, every other one of kind ``chat``.
 
 Control: ``POST /script {kind, behaviours?, default?, replace?}``, ``GET /requests``, ``POST /release``,
-``POST /reset``.
+``POST /reset``, ``GET`` and ``POST /caches`` (``tests/gemini_caches.py``).
 """
 
 from __future__ import annotations
@@ -34,9 +34,20 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from app.core.summarizer.details import TASK
+from tests.gemini_caches import OWNED, Caches
 from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answer, error, too_long
 from tests.gemini_files import Files
-from tests.gemini_wire import chunk, counted, encoded, parts_of, pieces, prompt_of, prompt_tokens, shows_thoughts
+from tests.gemini_wire import (
+    CACHED_TOKENS,
+    chunk,
+    counted,
+    encoded,
+    parts_of,
+    pieces,
+    prompt_of,
+    prompt_tokens,
+    shows_thoughts,
+)
 from tests.servers import ROOT, unused_port
 
 Kind = Literal["compaction", "verification", "detail", "chat"]
@@ -78,6 +89,7 @@ class Script:
     defaults: dict[str, Behaviour] = field(default_factory=lambda: dict.fromkeys(KINDS, HONEST))
     requests: list[Recorded] = field(default_factory=list)
     released: asyncio.Event = field(default_factory=asyncio.Event)
+    caches: Caches = field(default_factory=Caches)
 
     def take(self, kind: Kind) -> Behaviour:
         """The next behaviour of that kind."""
@@ -101,6 +113,7 @@ class Script:
         """Forget everything."""
         self.release()
         self.queues, self.defaults, self.requests = Script().queues, Script().defaults, []
+        self.caches = Caches()
 
 
 class Server:
@@ -115,6 +128,9 @@ class Server:
         return Starlette(
             routes=[
                 Route("/v1beta/models/{call:path}", self.model_call, methods=["POST"]),
+                Route("/v1beta/cachedContents", self.cached, methods=["GET", "POST"]),
+                Route("/v1beta/cachedContents/{id}", self.cached, methods=["GET", "PATCH", "DELETE"]),
+                Route("/caches", self.caches, methods=["GET", "POST"]),
                 Route("/script", self.change_script, methods=["POST"]),
                 Route("/requests", self.recorded),
                 Route("/release", self.release, methods=["POST"]),
@@ -134,6 +150,18 @@ class Server:
         if (refusal := self.files.refusal(body, request.headers["x-goog-api-key"])) is not None:
             return refusal
         return await _generate(self.script, request, model, method, body)
+
+    async def cached(self, request: Request) -> Response:
+        """What is done with caches."""
+        return await self.script.caches.serve(request)
+
+    async def caches(self, request: Request) -> Response:
+        """Change how caches behave; tell what is kept, and what was asked for."""
+        caches = self.script.caches
+        if request.method == "POST":
+            caches.change(await request.json())
+        kept = [{**one.wire(), "body": one.body} for one in caches.kept.values()]
+        return JSONResponse({"kept": kept, "log": caches.log})
 
     async def change_script(self, request: Request) -> Response:
         """Queue behaviours, set a default."""
@@ -188,6 +216,15 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
     if not await _waited(script, request, behaviour):
         record.end("client_left")
         return Response(status_code=499)
+    named = script.caches.named(body, model)
+    if isinstance(named, Answer):
+        record.end("answered")
+        return _refused(named)
+    if named is not None:  # what it holds is a part of the prompt, and is counted
+        held = {key: named.body[key] for key in OWNED if key in named.body}
+        body = {**body, **held, CACHED_TOKENS: named.tokens}
+    elif script.caches.implicit is not None:
+        body = {**body, CACHED_TOKENS: int(prompt_tokens(body) * script.caches.implicit)}
     given = _answered(
         Asked(prompt=prompt_of(body, kind), schema=schema, streamed=streamed, is_detail=kind == "detail"),
         behaviour,
@@ -303,6 +340,22 @@ class Gemini:
     def forget_files(self, name: str | None = None) -> None:
         """As if their time were over."""
         self._post("/files/forget", {"name": name})
+
+    def caches(self, **change: Any) -> list[dict[str, Any]]:
+        """Change how caches behave (``tests/gemini_caches.py``); those that are kept."""
+        if change:
+            self._post("/caches", change)
+        kept: list[dict[str, Any]] = self._caches()["kept"]
+        return kept
+
+    def cache_calls(self, method: str | None = None) -> list[dict[str, Any]]:
+        """What was asked of caches so far, oldest first."""
+        log: list[dict[str, Any]] = self._caches()["log"]
+        return [item for item in log if method in {None, item["method"]}]
+
+    def _caches(self) -> dict[str, Any]:
+        told: dict[str, Any] = httpx.get(f"{self.url}/caches", timeout=_PATIENCE).json()
+        return told
 
     def release(self) -> None:
         """Let go of the calls that hold."""

@@ -11,6 +11,8 @@ from app.core.text.token_counts import estimate_text
 from tests.gemini_faults import Answer
 
 _CHUNKS: Final = 5
+CACHED_TOKENS: Final = "scriptedCachedTokens"
+"""In a request as the server reckons with it: how much of the prompt came from a cache."""
 
 
 def pieces(given: Answer) -> list[list[dict[str, Any]]]:
@@ -74,7 +76,8 @@ def _usage(given: Answer, body: Mapping[str, Any]) -> dict[str, Any]:
         usage["candidatesTokenCount"] = said
     if thought:
         usage["thoughtsTokenCount"] = thought
-    if (cached := prompt // 1_024 * 512) > 0:
+    cached = body.get(CACHED_TOKENS, prompt // 1_024 * 512)
+    if cached > 0:
         usage["cachedContentTokenCount"] = cached
         usage["cacheTokensDetails"] = [{"modality": "TEXT", "tokenCount": cached}]
     return usage

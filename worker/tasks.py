@@ -8,6 +8,7 @@ from uuid import UUID
 from structlog.contextvars import bound_contextvars
 
 from app.infrastructure.job_queue import (
+    CACHE_TASK_NAME,
     DETAIL_TASK_NAME,
     EMBEDDING_TASK_NAME,
     FORK_TASK_NAME,
@@ -49,6 +50,12 @@ def verify(conversation_id: str) -> None:
 def embed(conversation_id: str) -> None:
     """Have vectors made of some of a conversation's messages, if they are wanted."""
     runtime.run(lambda container: container.embedding.work(UUID(conversation_id)))
+
+
+@app.task(name=CACHE_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
+def cache(cache_id: str) -> None:
+    """Have a provider's cache made or renewed, if it is wanted still."""
+    runtime.run(lambda container: container.caches.make_or_renew(UUID(cache_id)))
 
 
 @app.task(name=FORK_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types

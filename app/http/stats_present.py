@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from app.core.model.caches import CacheMeasure, Verdict
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.segments import NAME_OF
 from app.core.model.statistics import ExpansionTally, LevelMeasure, Measured, share
@@ -13,7 +14,7 @@ from app.core.model.wording import figure_labels, trigger_label
 from app.core.text.localization.catalogue import Catalogue
 from app.http import stats_schemas as shown
 from app.http.present import ratio_of
-from app.usecases.admin.stats import ConversationMeasures, LastCompaction, ServiceMeasures
+from app.usecases.admin.stats import CacheView, ConversationMeasures, LastCompaction, ServiceMeasures
 
 Labelled = TypeVar("Labelled", bound=shown.Stats)
 
@@ -24,7 +25,7 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
     gauge = resolved.gauge
     return _labelled(
         shown.ConversationStats(
-            **_figures(value.measured, say, resolved.policy),
+            **_figures(value.measured, value.caches, say, resolved.policy),
             conversation_id=resolved.conversation.id,
             context=shown.ContextStats(
                 utilization=gauge.utilization,
@@ -49,7 +50,7 @@ def present_service_stats(value: ServiceMeasures, say: Catalogue) -> shown.Servi
     gauges = [resolved.gauge for resolved in value.active]
     return _labelled(
         shown.ServiceStats(
-            **_figures(value.measured, say, None),
+            **_figures(value.measured, value.caches, say, None),
             since=value.since,
             active=shown.ActiveStats(
                 conversations=len(gauges),
@@ -66,7 +67,7 @@ def _labelled(stats: Labelled, say: Catalogue) -> Labelled:
     return stats.model_copy(update={"labels": figure_labels(say, stats.model_dump(exclude={"labels", "summary"}))})
 
 
-def _figures(value: Measured, say: Catalogue, policy: CompactionPolicy | None) -> dict[str, Any]:
+def _figures(value: Measured, caches: CacheView, say: Catalogue, policy: CompactionPolicy | None) -> dict[str, Any]:
     return {
         "locale": say.language,
         "turns": value.turns.count,
@@ -79,6 +80,7 @@ def _figures(value: Measured, say: Catalogue, policy: CompactionPolicy | None) -
             ratio=ratio_of(value.tokens_before, value.tokens_after),
         ),
         "model_calls": _calls(value, say),
+        "caches": _caches(value.caches, caches, say),
         "expansions": _expansions(value, say),
         "latency": shown.LatencyStats(compaction=value.in_turns, expansion=value.expanding, turn=value.turns),
         "summary": _summary(value, say),
@@ -127,6 +129,58 @@ def _calls(value: Measured, say: Catalogue) -> shown.CallStats:
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
         per_compaction=value.cost_of_one,
+    )
+
+
+def _caches(value: CacheMeasure, view: CacheView, say: Catalogue) -> shown.CacheStats:
+    return shown.CacheStats(
+        availability=view.availability,
+        availability_label=say.word("caching", view.availability),
+        mode=view.mode,
+        made=value.count("made"),
+        renewed=value.count("renewed"),
+        used=value.count("used"),
+        ended=value.count("ended"),
+        lost=value.count("lost"),
+        failed=value.count("failed"),
+        tokens_read=value.tokens_read,
+        spent_usd=value.spent_usd,
+        saved_usd=value.saved_usd,
+        saved_beyond_implicit_usd=value.beyond_usd,
+        net_usd=value.net_usd,
+        storage_priced_on=view.terms.priced_on if view.terms else None,
+        prefix=_prefix(view, say),
+        living=[
+            shown.LivingCache(
+                model=one.model,
+                tokens=one.tokens,
+                uses=one.uses,
+                made_at=one.made_at,
+                expires_at=one.expires_at,
+            )
+            for one in view.living
+        ],
+    )
+
+
+def _prefix(view: CacheView, say: Catalogue) -> shown.PrefixStats | None:
+    if view.terms is None or view.tokens is None:
+        return None
+    known, minimum = view.prefix, view.terms.minimum
+    verdict: Verdict = "hit_rate_unknown" if view.availability == "available" else "off"
+    if known is not None and view.availability == "available":
+        verdict, minimum = known.verdict, max(minimum, known.minimum or 0)
+    elif verdict != "off" and view.tokens < minimum:
+        verdict = "too_small"
+    return shown.PrefixStats(
+        tokens=known.tokens if known else view.tokens,
+        minimum_tokens=minimum,
+        uses_per_hour=round(known.rate, 2) if known else None,
+        implicit_hit_rate=None
+        if known is None or known.demand.known_hit_rate is None
+        else round(known.hit_rate or 0, 4),
+        verdict=verdict,
+        verdict_label=say.word("cache_verdict", verdict),
     )
 
 

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from pydantic import Field
 
+from app.core.model.caches import Availability, CacheMode
+from app.core.model.caches import Verdict as CacheVerdict
 from app.core.model.gauge import GaugeStatus
 from app.core.model.segments import Level, LevelName, Way
 from app.http.schemas import EntryCounts, Moment, Output
@@ -217,6 +219,56 @@ class LastCompaction(Output):
     finished_at: Moment | None
 
 
+class LivingCache(Output):
+    """A cache that a provider keeps now."""
+
+    model: str
+    tokens: int
+    uses: int = Field(description="Requests that named it.")
+    made_at: Moment | None
+    expires_at: Moment | None
+
+
+class PrefixStats(Output):
+    """What requests of the conversation begin with: system prompt, awareness block and tools."""
+
+    tokens: int = Field(description="As the provider counts them, once it has cached them.")
+    minimum_tokens: int = Field(description="The fewest that the provider caches.")
+    uses_per_hour: float | None = Field(description="Of all conversations that begin so; the newest count most.")
+    implicit_hit_rate: float | None = Field(
+        description="The share of them that the provider had cached by itself; null until it was measured."
+    )
+    verdict: CacheVerdict = Field(description="Why there is a cache or none.")
+    verdict_label: str
+
+
+class CacheStats(Output):
+    """Caches that providers were told to keep; what they cost and saved, in US dollars."""
+
+    availability: Availability = Field(description="`available`, or who keeps it from being so.")
+    availability_label: str
+    mode: CacheMode | None = Field(description="`policy.cache`, of a conversation.")
+    made: int
+    renewed: int
+    used: int = Field(description="Requests that named one.")
+    ended: int = Field(description="Deleted before their time.")
+    lost: int = Field(description="Refused by the provider when they were named or renewed.")
+    failed: int = Field(description="That could not be made or renewed.")
+    tokens_read: int = Field(description="From these caches.")
+    spent_usd: float | None = Field(
+        description="Processing at the full price and storage, of the caches that were made for the conversation, or "
+        "for any; null without a known price."
+    )
+    saved_usd: float | None = Field(description="Against the full price of `tokens_read`.")
+    saved_beyond_implicit_usd: float | None = Field(
+        description="Of it, what the provider's own caching would not have saved, at the measured rate of hits."
+    )
+    net_usd: float | None = Field(description="`saved_beyond_implicit_usd` − `spent_usd`.")
+    storage_priced_on: str | None = Field(description="The day on which the prices of storage were read.")
+    prefix: PrefixStats | None = Field(description="Of a conversation whose chat model can be cached.")
+    living: list[LivingCache] = Field(description="At most 20, the one used last first.")
+
+
 class ActiveStats(Output):
     """A look at the conversations with the newest messages, at most 100."""
 
@@ -234,6 +286,7 @@ class Stats(Output):
     compactions: CompactionStats
     tokens: TokenStats
     model_calls: CallStats
+    caches: CacheStats
     expansions: ExpansionStats
     latency: LatencyStats
     summary: list[str] = Field(description="Sentences that can be shown as they are.")

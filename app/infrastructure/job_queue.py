@@ -23,6 +23,7 @@ DETAIL_TASK_NAME: Final = "throughline.detail"
 VERIFICATION_TASK_NAME: Final = "throughline.verify"
 EMBEDDING_TASK_NAME: Final = "throughline.embed"
 FORK_TASK_NAME: Final = "throughline.fork"
+CACHE_TASK_NAME: Final = "throughline.cache"
 QUEUE_NAME: Final = "throughline"
 
 # Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
@@ -73,6 +74,10 @@ class CeleryJobQueue:
     async def send_embedding(self, conversation_id: UUID) -> bool:
         """Ask for vectors of that conversation's messages, likewise."""
         return await self._send_later(EMBEDDING_TASK_NAME, conversation_id)
+
+    async def send_cache(self, cache_id: UUID) -> bool:
+        """Ask for a provider's cache to be made or renewed, likewise."""
+        return await self._within_time(partial(self._send_last, CACHE_TASK_NAME, cache_id), cache_id=cache_id)
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask for what a forked conversation lacks, with the compactions: somebody waits for it."""
@@ -128,12 +133,12 @@ class CeleryJobQueue:
             )
         return True
 
-    def _send_last(self, task: str, conversation_id: UUID) -> bool:
+    def _send_last(self, task: str, id_: UUID) -> bool:
         with self._app.producer_or_acquire() as producer:
             if producer.channel.queue_declare(QUEUE_NAME).message_count < MAX_DETAILS:
                 self._app.send_task(
                     task,
-                    args=[str(conversation_id)],
+                    args=[str(id_)],
                     priority=_LAST,
                     producer=producer,
                     retry=False,

@@ -10,6 +10,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.files import FILE_LOST
 
 RESPONSE_LOST: Final = "previous_response_not_found"
+CACHE_LOST: Final = "cache_lost"
 
 _WORDS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
     (provider.ModelRequestTimeout, "timeout", True),
@@ -51,12 +52,14 @@ _TOO_LONG: Final = (
 """How providers say that the input exceeds the model's window, where the status alone does not tell."""
 _LOST: Final = ("previous_response_not_found", "previous response with id")
 """How a provider says that it does not keep the response any more from which a request goes on."""
+_CACHE_LOST: Final = ("cachedcontent", "cached content", "cached_content")
+"""How Gemini speaks of a cache that it does not keep any more, or not for this key or this model."""
 _FILE_LOST: Final = ("access the file", "not in an active state", "file not found")
 """How a provider says that a request names a file that it does not keep any more, or not yet."""
 _BLOCKED: Final = ("content_filter", "content_policy_violation")
 """How providers say that they block a prompt, where they answer with an error instead of a finish."""
 _REFUSED: Final = frozenset({400, 413, 422})
-_FILE_REFUSED: Final = frozenset({400, 403, 404})
+_NOT_THERE: Final = frozenset({400, 403, 404})
 _SEARCHED: Final = 4_000  # characters of an error's body: the words stand at its beginning
 
 _FIRST_SERVER_ERROR: Final = 500
@@ -73,7 +76,9 @@ def unavailable(error: Exception) -> ModelUnavailableError:
         return ModelUnavailableError("context_too_long", retryable=False, status=status)
     if _says(error, _LOST):
         return ModelUnavailableError(RESPONSE_LOST, retryable=False, status=status)
-    if _says(error, _FILE_LOST, _FILE_REFUSED):
+    if _says(error, _CACHE_LOST, _NOT_THERE):
+        return ModelUnavailableError(CACHE_LOST, retryable=False, status=status)
+    if _says(error, _FILE_LOST, _NOT_THERE):
         return ModelUnavailableError(FILE_LOST, retryable=False, status=status)
     word, retryable = next(
         ((word, retryable) for kind, word, retryable in _WORDS if isinstance(error, kind)),
@@ -88,9 +93,9 @@ def is_block(error: Exception) -> bool:
     return isinstance(error, provider.ContentFilterError) or _says(error, _BLOCKED)
 
 
-def _says(error: Exception, words: tuple[str, ...], refused: frozenset[int] = _REFUSED) -> bool:
+def _says(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _REFUSED) -> bool:
     """Whether a refused request's body holds one of these; nothing of the body goes any further."""
-    if not isinstance(error, provider.ModelHTTPError) or error.status_code not in refused:
+    if not isinstance(error, provider.ModelHTTPError) or error.status_code not in statuses:
         return False
     body = str(error.body)[:_SEARCHED].lower()
     return any(word in body for word in words)

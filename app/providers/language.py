@@ -34,7 +34,7 @@ from app.core.summarizer.prompts import WORDS, PromptWords, SummaryPrompt, rende
 from app.core.text.escaping import clean
 from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import AN_ITEM, off_loop
-from app.providers import responses
+from app.providers import gemini_caches, responses
 from app.providers.failures import is_block, unavailable
 from app.providers.messages import TakesMedia, to_provider
 from app.providers.replies import answer_of, calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
@@ -89,10 +89,16 @@ class LanguageChat:
         size = sum(AN_ITEM + len(message.content) for message in request.messages)
         settings, parameters, thread = await off_loop(self._prepared, request, size=size)
         by_call, thoughts = answers_by_call(model, request), Thoughts()
+        named = False
         try:
             # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
             # like one.
             thread = await off_loop(model.prepare_messages, thread, parameters, size=size)
+            if request.cache is not None:
+                system = request.messages[0].content
+                naming = gemini_caches.naming(thread, parameters, settings, name=request.cache, system=system)
+                thread, parameters, settings = naming or (thread, parameters, settings)
+                named = naming is not None
             async with model_request_stream(
                 model, thread, model_settings=settings, model_request_parameters=parameters
             ) as stream:
@@ -114,6 +120,7 @@ class LanguageChat:
             usage=usage_of(response),
             model=self.profile.name,
             response_id=response.provider_response_id if self.profile.stateful else None,
+            named_cache=named,
         )
 
     def _said(self, response: ModelResponse, *, by_call: bool) -> Iterator[StepEvent]:

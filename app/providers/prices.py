@@ -20,17 +20,27 @@ def cost_of(response: ModelResponse) -> float | None:
 
 def input_cost(model: Model, tokens: int) -> float | None:
     """What reading so many tokens would cost now, none of them from a cache, in USD; ``None`` for an unknown model."""
+    return _cost(model, RequestUsage(input_tokens=tokens))
+
+
+def cached_input_cost(model: Model, tokens: int) -> float | None:
+    """What reading them would cost now, all of them from a cache."""
+    return _cost(model, RequestUsage(input_tokens=tokens, cache_read_tokens=tokens))
+
+
+def _cost(model: Model, usage: RequestUsage) -> float | None:
     asked = ModelResponse(
         parts=[],
-        usage=RequestUsage(input_tokens=tokens),
+        usage=usage,
         model_name=model.model_name,
         provider_name=model.system,
-        provider_url=_url(model),
+        provider_url=url_of(model),
     )
     return cost_of(asked)
 
 
-def _url(model: Model) -> str | None:
+def url_of(model: Model) -> str | None:
+    """Where its provider is; ``None`` where it has no address."""
     try:
         return model.base_url
     except (AttributeError, UserError):  # not every provider has one

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.model.model_io import (
+    CacheTerms,
     CallSettings,
     InputCost,
     ModelProfile,
@@ -37,6 +38,7 @@ def profile_of(
     bundled: int | None,
     override: int | None,
     stateful: bool = False,
+    caches: CacheTerms | None = None,
     input_cost: InputCost = unknown_cost,
     refuses: Refuses = takes_everything,
     reads_media: ReadsMedia = reads_no_media,
@@ -49,6 +51,7 @@ def profile_of(
         bundled: The context window in pydantic-ai's data, in tokens, where it has one.
         override: The operator's own word on the input limit, which beats every table.
         stateful: Whether its provider keeps the context of a chat.
+        caches: How its provider keeps caches, if it does.
         input_cost: What it asks for reading so many tokens.
         refuses: What of a client's settings and tools it cannot take.
         reads_media: Which data it reads.
@@ -64,6 +67,7 @@ def profile_of(
         limit_known=bool(override or bundled),
         calls_tools=True,
         stateful=stateful,
+        caches=caches,
         input_cost=input_cost,
         refuses=refuses,
         reads_media=reads_media,

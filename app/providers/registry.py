@@ -6,8 +6,10 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, ModelNotAllowedError
 from app.core.model.files import KeptFile
@@ -123,12 +125,28 @@ class ModelRegistry:
             return None
         return self._open().embedder(self._embedding, self._embedding_timeouts, self._embedding_dimensions)
 
-    async def forget(self, name: str, response_id: str) -> None:
-        """Have the provider of a stateful model delete a response.
+    async def make_cache(self, name: str, prefix: CachedPrefix, ttl: timedelta) -> MadeCache:
+        """Have a model's provider cache what its requests begin with.
 
         Raises:
-            ModelUnavailableError: It could not, or has none.
-            InvalidInputError: There is no such model, or none that keeps responses.
+            CacheTooSmallError: It is less than the provider caches.
+            ModelUnavailableError: It could not.
+            InvalidInputError: There is no such model, or its provider keeps no caches.
+        """
+        self._refuse_unlisted(name)
+        return await self._open().make_cache(name, prefix, ttl, self._chat_timeout)
+
+    async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
+        """Have a cache kept from now on for so long; when it ends. Raises as ``make_cache``."""
+        self._refuse_unlisted(name)
+        return await self._open().renew_cache(name, cache, ttl, self._chat_timeout)
+
+    async def forget(self, name: str, response_id: str) -> None:
+        """Have a model's provider delete a response or a cache that it keeps.
+
+        Raises:
+            ModelUnavailableError: It could not, or has no such response.
+            InvalidInputError: There is no such model, or its provider keeps nothing.
         """
         await self._open().forget(name, response_id, self._chat_timeout)
 

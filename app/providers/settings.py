@@ -60,7 +60,7 @@ def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
 
     Code checks the arguments of calls, so that no provider has to rewrite a tool's schema.
     """
-    tools = [_definition(tool) for tool in request.tools]
+    tools = [definition_of(tool) for tool in request.tools]
     output = request.settings.output
     if output is None or request.must_call:
         return ModelRequestParameters(function_tools=tools)
@@ -107,7 +107,7 @@ def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> 
     if tools and not _calls_tools(model):
         wrong["tools"] = "this model calls no tools"
     for number, tool in enumerate(tools):
-        if not _is_readable(model, ModelRequestParameters(function_tools=[_definition(tool)])):
+        if not _is_readable(model, ModelRequestParameters(function_tools=[definition_of(tool)])):
             wrong[f"tools.{number}.parameters"] = "is no JSON schema that can be sent"
     output = settings.output
     if output is not None and output.schema is not None:
@@ -184,7 +184,8 @@ def _thinking(effort: str) -> ThinkingEffort | bool:
     return False if effort == OFF else cast("ThinkingEffort", effort)
 
 
-def _definition(tool: ToolSpec) -> ToolDefinition:
+def definition_of(tool: ToolSpec) -> ToolDefinition:
+    """A tool as pydantic-ai takes it."""
     parameters = {"type": "object", "properties": {}, **tool.parameters}  # an object, also where nobody says so
     return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=False)
 

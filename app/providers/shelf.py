@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -15,12 +16,14 @@ from pydantic_ai.embeddings import EmbeddingModel
 from pydantic_ai.models import Model
 from pydantic_ai.providers import Provider
 
+from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.files import KeptFile
 from app.core.text.patterns import compiled
 from app.providers import any as others
-from app.providers import embedding, gemini, responses
+from app.providers import embedding, gemini, gemini_caches, responses
+from app.providers.cache_prices import terms_of
 from app.providers.circuit import Circuit
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
@@ -126,9 +129,32 @@ class Shelf:
             dimensions=dimensions,
         )
 
+    async def make_cache(
+        self,
+        name: str,
+        prefix: CachedPrefix,
+        ttl: timedelta,
+        timeout: float,  # noqa: ASYNC109 - the client's own
+    ) -> MadeCache:
+        """Have a model's provider cache a prefix. Raises as ``ModelRegistry.make_cache``."""
+        return await gemini_caches.make(self._caching(name), prefix, ttl, timeout)
+
+    async def renew_cache(
+        self,
+        name: str,
+        cache: str,
+        ttl: timedelta,
+        timeout: float,  # noqa: ASYNC109 - the client's own
+    ) -> datetime:
+        """Have a cache kept for longer. Raises as ``ModelRegistry.renew_cache``."""
+        return await gemini_caches.renew(self._caching(name), cache, ttl, timeout)
+
     async def forget(self, name: str, response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
-        """Have the provider of a stateful model delete a response. Raises as ``ModelRegistry.forget``."""
+        """Have a model's provider delete a response or a cache. Raises as ``ModelRegistry.forget``."""
         kind = name.partition(":")[0]
+        if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAMES):
+            await gemini_caches.delete(await asyncio.to_thread(self._provider, kind), response_id, timeout)
+            return
         if kind != responses.KIND:
             raise InvalidInputError(f"The provider of {name} keeps no responses.")
         provider = await asyncio.to_thread(self._provider, others.OPENAI)
@@ -161,6 +187,12 @@ class Shelf:
         for provider in providers:
             async with provider:
                 pass  # a provider closes the client it made when it is left
+
+    def _caching(self, name: str) -> Model:
+        language = self._language(name)
+        if language.profile.caches is None:
+            raise InvalidInputError(f"The provider of {name} keeps no caches.")
+        return language.model
 
     def _circuit(self, kind: str, name: str, timeout: float) -> Circuit:
         if (kind, name) not in self._circuits:
@@ -227,6 +259,7 @@ class Shelf:
             bundled=model.context_window,
             override=self.input_limit,
             stateful=stateful,
+            caches=terms_of(model) if kind == gemini.PROVIDER else None,
             input_cost=partial(input_cost, model),
             refuses=partial(refused, model),
             reads_media=takes_media,

@@ -29,6 +29,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
 from app.core.model.anchors import AnchorStatus, AnchorType, ClaimedStatus, Proposer, Speaker
+from app.core.model.caches import CacheAction
 from app.core.model.conversation import MessageStatus, Role
 from app.core.model.records import IN_FLIGHT, AsidePurpose, CompactionStatus, RanIn, TurnStatus, VerificationStatus
 from app.core.model.segments import Level, Way
@@ -803,11 +804,97 @@ class ErasureRow(TenantScoped, table=True):
     requested_at: datetime = Field(sa_type=MOMENT)
 
 
+CACHE_DUE = "due_at IS NOT NULL"
+
+
+class ProviderCacheRow(TenantScoped, table=True):
+    """What requests of a tenant's conversations begin with, in numbers, and the provider's cache of it."""
+
+    __tablename__ = "provider_caches"
+    __table_args__ = (
+        _of_tenant(),
+        UniqueConstraint("tenant_id", "model", "account", "fingerprint"),
+        CheckConstraint("num_nulls(name, made_at, expires_at) IN (0, 3)", name="whole"),
+        # The worker's first read knows no tenant, only the id that the broker carried.
+        Index("ix_provider_caches_id", "id"),
+        # The sweeper's: holds only what is to be looked at.
+        Index("ix_provider_caches_due", "due_at", postgresql_where=text(CACHE_DUE)),
+        Index("ix_provider_caches_last_used_at", "last_used_at"),
+    )
+
+    id: UUID = Field(primary_key=True)
+    model: str
+    account: str
+    fingerprint: str
+    files: list[str] = Field(sa_type=TEXTS)
+    tokens: int = Field(sa_type=BIG)
+    minimum: int | None = Field(sa_type=BIG)
+    name: str | None
+    ttl_seconds: int
+    made_at: datetime | None = Field(sa_type=MOMENT)
+    expires_at: datetime | None = Field(sa_type=MOMENT)
+    made_for: UUID | None
+    """A conversation. Not named so, since the row is no single one's."""
+    uses: int = Field(sa_type=BIG)
+    rate: float
+    rate_at: datetime | None = Field(sa_type=MOMENT)
+    hit_rate: float | None
+    measured: int = Field(sa_type=BIG)
+    verdict: str
+    due_at: datetime | None = Field(sa_type=MOMENT)
+    tries: int
+    created_at: datetime = Field(sa_type=MOMENT)
+    last_used_at: datetime = Field(sa_type=MOMENT)
+
+
+class CacheMemberRow(TenantScoped, table=True):
+    """What the requests of a conversation begin with at present, for each model that it is asked with."""
+
+    __tablename__ = "provider_cache_members"
+    __table_args__ = (
+        _in_conversation(),
+        ForeignKeyConstraint(
+            ["tenant_id", "cache_id"], ["provider_caches.tenant_id", "provider_caches.id"], ondelete="CASCADE"
+        ),
+        Index("ix_provider_cache_members_of_cache", "tenant_id", "cache_id"),
+    )
+
+    conversation_id: UUID = Field(primary_key=True)
+    model: str = Field(primary_key=True)
+    cache_id: UUID
+    joined_at: datetime = Field(sa_type=MOMENT)
+
+
+class CacheEntryRow(TenantScoped, table=True):
+    """One line of the account of provider caches."""
+
+    __tablename__ = "provider_cache_entries"
+    __table_args__ = (
+        _of_tenant(),
+        _in_conversation(),
+        _one_of("action", CacheAction),
+        Index("ix_provider_cache_entries_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_provider_cache_entries_at", "at"),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID | None
+    cache_id: UUID
+    model: str
+    action: str
+    reason: str | None
+    tokens: int = Field(sa_type=BIG)
+    spent_usd: float | None
+    saved_usd: float | None
+    beyond_usd: float | None
+    at: datetime = Field(sa_type=MOMENT)
+
+
 WANTED = "delete_after IS NOT NULL"
 
 
 class ProviderCopyRow(TenantScoped, table=True):
-    """What a stateful model's provider keeps of a conversation; it stays until it is deleted there."""
+    """A response or a cache that a provider keeps of a conversation; it stays until it is deleted there."""
 
     __tablename__ = "provider_copies"
     __table_args__ = (

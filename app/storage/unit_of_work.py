@@ -12,6 +12,7 @@ from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.audit import AuditRepository
+from app.storage.repositories.caches import CacheRepository
 from app.storage.repositories.compactions import CompactionRepository
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.conversations import ConversationRepository
@@ -76,6 +77,7 @@ class UnitOfWork:
         self.copies = ProviderCopyRepository(self.session)
         self.files = FileRepository(self.session)
         self.file_copies = ProviderFileRepository(self.session)
+        self.caches = CacheRepository(self.session)
         self.removal = RemovalRepository(self.session)
 
     @property

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 from uuid import UUID
 
 from app.core.model.allowances import SlidingCount
+from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import Embedded, InputKind
 from app.core.model.files import KeptFile
 from app.core.model.instruments import Instrument
@@ -161,7 +162,13 @@ class Models(Protocol):
         """Build the model of that name, or the configured ones, off the event loop: building may take seconds."""
 
     async def forget(self, name: str, response_id: str) -> None:
-        """Have a stateful model's provider delete a response. Raises ``ModelUnavailableError``; of no other model."""
+        """Have a model's provider delete a response or a cache that it keeps. Raises ``ModelUnavailableError``."""
+
+    async def make_cache(self, name: str, prefix: CachedPrefix, ttl: timedelta) -> MadeCache:
+        """Have a provider cache a prefix. Raises ``CacheTooSmallError`` and ``ModelUnavailableError``."""
+
+    async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
+        """Have a cache kept for longer; when it ends. Raises ``ModelUnavailableError``."""
 
     async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
         """Have the provider of a model keep a file; it may not be ready yet. Raises as ``forget``."""
@@ -287,6 +294,9 @@ class JobQueue(Protocol):
 
     async def send_embedding(self, conversation_id: UUID) -> bool:
         """Likewise, to have vectors made of the conversation's messages."""
+
+    async def send_cache(self, cache_id: UUID) -> bool:
+        """Likewise, to have a provider's cache made or renewed."""
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask a worker to copy what a forked conversation still lacks: somebody waits for it. Never raises."""

@@ -58,6 +58,10 @@ class DirectQueue:
         self._start(self.worker.embedding.work(conversation_id))
         return True
 
+    async def send_cache(self, cache_id: UUID) -> bool:
+        self._start(self.worker.caches.make_or_renew(cache_id))
+        return True
+
     async def send_fork(self, conversation_id: UUID) -> bool:
         self._start(self.worker.forks.work(conversation_id))
         return True

@@ -44,6 +44,9 @@ TABLES = {
     "provider_copies",
     "files",
     "provider_files",
+    "provider_caches",
+    "provider_cache_members",
+    "provider_cache_entries",
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default

@@ -21,6 +21,7 @@ from sqlalchemy.orm import aliased
 from sqlmodel import col
 
 from app.core.model.anchors import Ranking, Transition
+from app.core.model.caches import CacheEntry, ProviderCache
 from app.core.model.conversation import Sums, Usage
 from app.core.model.embedding import MessageVector
 from app.core.model.errors import ConflictError, DomainError, NotFoundError
@@ -69,7 +70,7 @@ from tests.servers import as_owner, with_role
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
 EXPANSION, DETAIL_CALL, WORK, VERIFICATION, AUDITED, STRAY = (UUID(int=number) for number in (11, 12, 13, 14, 15, 91))
-ERASED, FILE = UUID(int=16), UUID(int=17)
+ERASED, FILE, CACHE = UUID(int=16), UUID(int=17), UUID(int=19)
 LATER = UUID(int=2**128 - 1)
 QUOTE = {"from_seq": 1, "to_seq": 1}
 AGES = timedelta(days=40_000)
@@ -327,6 +328,24 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "file_copies.take": (lambda unit: unit.file_copies.take("account", "files/wanted", pause=HOUR), None),
     "file_copies.forget": (lambda unit: unit.file_copies.forget("account", "files/1"), None),
     "file_copies.count": (lambda unit: unit.file_copies.count(), 0),
+    "caches.find": (lambda unit: unit.caches.find("google:any", "google:here", "print"), None),
+    "caches.get": (lambda unit: unit.caches.get(CACHE), None),
+    "caches.update": (lambda unit: unit.caches.update(CACHE, verdict="off"), False),
+    "caches.lost": (lambda unit: unit.caches.lost(CACHE, "cachedContents/kept"), False),
+    "caches.take": (lambda unit: unit.caches.take(CACHE, pause=HOUR), None),
+    "caches.due": (lambda unit: unit.caches.due(limit=9), []),
+    "caches.orphans": (lambda unit: unit.caches.orphans(limit=9), []),
+    "caches.taken_off": (lambda unit: unit.caches.taken_off(CACHE, orphan=False), None),
+    "caches.minimum": (lambda unit: unit.caches.minimum("google:any", "google:here"), 0),
+    "caches.join": (lambda unit: unit.caches.join(CONVERSATION, "google:other", CACHE), NOT_FOUND),
+    "caches.leave": (lambda unit: unit.caches.leave(CONVERSATION), 0),
+    "caches.leave_holding": (lambda unit: unit.caches.leave_holding(["f" * 64]), 0),
+    "caches.member": (lambda unit: unit.caches.member(CACHE), None),
+    "caches.of_conversation": (lambda unit: unit.caches.of_conversation(CONVERSATION), []),
+    "caches.living": (lambda unit: unit.caches.living(limit=9), []),
+    "caches.forget_idle": (lambda unit: unit.caches.forget_idle(timedelta(), limit=9), 0),
+    "caches.count": (lambda unit: unit.caches.count(), 0),
+    "caches.add_entry": (lambda unit: unit.caches.add_entry(cache_entry(STRAY)), NOT_FOUND),
     "removal.remove": (lambda unit: unit.removal.remove(CONVERSATION, limit=9), 0),
     "removal.stop": (lambda unit: unit.removal.stop(CONVERSATION), None),
     "removal.forget_turns": (lambda unit: unit.removal.forget_turns(timedelta(), limit=9), 0),
@@ -350,6 +369,7 @@ WITH_A_TENANT = {
     "copies.note",
     "files.add",
     "file_copies.note",
+    "caches.locked",
     "works.begin",
     "works.bury",
     "works.count_crash",
@@ -366,6 +386,35 @@ async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
     made = make_engine(with_role(database_url, "none"))
     yield as_owner(made)
     await made.dispose()
+
+
+def cache(tenant_id: UUID, **fields: Any) -> ProviderCache:
+    """A cache that stands, that is to be looked at, and of which the provider wanted more once."""
+    given: dict[str, Any] = {
+        "id": CACHE,
+        "fingerprint": "print",
+        "files": ("f" * 64,),
+        "minimum": 9_000,
+        "name": "cachedContents/kept",
+        "made_at": START,
+        "expires_at": START + AGES,
+        "due_at": START,
+    }
+    return ProviderCache(
+        tenant_id=tenant_id,
+        model="google:any",
+        account="google:here",
+        tokens=5_000,
+        ttl_seconds=3_600,
+        verdict="pays",
+        created_at=START,
+        last_used_at=START,
+        **given | fields,
+    )
+
+
+def cache_entry(id_: UUID) -> CacheEntry:
+    return CacheEntry(id=id_, conversation_id=CONVERSATION, cache_id=CACHE, model="google:any", action="made", at=START)
 
 
 def version(number: int, text_: str = "x") -> StateVersion:
@@ -473,6 +522,10 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         await unit.audit.add(audited(tenant_id, name))
         await unit.spending.add_chat(tenant_id, KEY, Usage())
         await unit.erasures.add(erasure(tenant_id))
+        await unit.caches.locked(cache(tenant_id))
+        await unit.caches.join(CONVERSATION, "google:any", CACHE)
+        await unit.caches.locked(cache(tenant_id, id=UUID(int=18), fingerprint="nobody's", expires_at=START))
+        await unit.caches.add_entry(cache_entry(UUID(int=19)))
         await unit.copies.note(copy(tenant_id, "resp"))
         await unit.copies.note(copy(tenant_id, "resp_wanted", delete_after=START))
         await unit.contents.count_up({}, [[IMAGE]])

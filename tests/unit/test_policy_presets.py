@@ -26,6 +26,8 @@ SHARED: Final[dict[str, Any]] = {
     "sync_deadline": 20.0,
     "calls_per_chunk": 6,
     "calls_per_hour": 40,
+    "cache": "auto",
+    "cache_ttl": 3_600,
 }
 BASE: Final[dict[str, Any]] = {
     "pin_share": 0.10,

@@ -207,6 +207,8 @@ SAME: Final[Mapping[str, Json]] = {
     "sync_deadline 20 s": {"sync_deadline": 20.0},
     "6 model calls per chunk in the background": {"calls_per_chunk": 6},
     "40 calls per conversation and hour": {"calls_per_hour": 40},
+    "cache auto": {"cache": "auto"},
+    "cache_ttl 3,600 s": {"cache_ttl": 3_600},
 }
 
 

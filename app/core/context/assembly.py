@@ -31,6 +31,7 @@ from app.core.context.fitting import Digest, Room, fit
 from app.core.context.joining import recall_tokens, spoken, with_recall
 from app.core.context.opening import FULL, with_detail
 from app.core.context.tools import tools_tokens
+from app.core.model.caches import Caching
 from app.core.model.conversation import Message
 from app.core.model.errors import ContextOverWindowError
 from app.core.model.files import ConversationFile, RequestFile
@@ -89,6 +90,8 @@ class AssembledContext:
     """The conversation's: what a format has to put in words is in its language."""
     keeps_all: bool = False
     """Whether the policy leaves nothing out: rather the turn fails."""
+    caching: Caching | None = None
+    """How a provider may cache its beginning; ``None``: not at all."""
 
     @property
     def is_complete(self) -> bool:

@@ -302,3 +302,16 @@ class ModelUnavailableError(Exception):
         self.retryable = retryable
         self.status = status
         self.retry_after = retry_after
+
+
+class CacheTooSmallError(ModelUnavailableError):
+    """Raised by model adapters: the provider caches no prefix so small.
+
+    Args:
+        minimum: The fewest tokens that it caches, if it said.
+        status: The HTTP status.
+    """
+
+    def __init__(self, minimum: int | None, *, status: int | None = None) -> None:
+        super().__init__("cache_too_small", retryable=False, status=status)
+        self.minimum = minimum

@@ -62,6 +62,11 @@ CALL_TIME: Final = _distribution(
 )
 MODEL_TOKENS: Final = _counter("model_tokens", "Tokens that providers reported.", "purpose", "kind")
 COST: Final = _counter("model_cost_usd", "What model calls cost where the price is known.", "purpose")
+CACHES: Final = _counter("provider_caches", "What was done with caches that providers keep.", "action")
+CACHE_TOKENS: Final = _counter("provider_cache_tokens", "Tokens read from caches that providers were told to keep.")
+CACHE_MONEY: Final = _counter(
+    "provider_cache_usd", "What these caches cost, gave back and saved, where the prices are known.", "kind"
+)
 EXPANSIONS: Final = _counter("expansions", "Expansions.", "way")
 USED: Final = _counter("expansions_used", "Expansions that the reply drew on.", "way")
 PASSAGES: Final = _counter("expansion_passages", "Passages that expansions brought back.", "way")
@@ -92,6 +97,9 @@ INSTRUMENTS: Final = (
     CALL_TIME,
     MODEL_TOKENS,
     COST,
+    CACHES,
+    CACHE_TOKENS,
+    CACHE_MONEY,
     EXPANSIONS,
     USED,
     PASSAGES,

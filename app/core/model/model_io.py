@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -93,6 +94,33 @@ model is also asked to show them, where that changes neither how deeply it think
 REASONING_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 NO_SETTINGS: Final = CallSettings()
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePrices:
+    """What a provider asks in USD for one token of a cached prefix."""
+
+    input: float
+    """Read in full."""
+    cached: float
+    """Read from a cache."""
+    storage: float
+    """Kept in a cache of ours, an hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheTerms:
+    """How a model's provider caches what it is told to cache."""
+
+    account: str
+    """Where its caches are kept: they are known nowhere else."""
+    minimum: int
+    """The fewest tokens of a cache, as the provider documents it."""
+    priced_on: str
+    """The day on which the table of storage prices was read, ISO 8601."""
+    prices: Callable[[int, date], CachePrices | None] = field(compare=False, repr=False)
+    """By the tokens of the prefix, on a day; ``None`` where one is unknown."""
+
+
 Refuses = Callable[[CallSettings, Sequence[ToolSpec]], Mapping[str, str]]
 """What of a client's settings and tools a model cannot take: by the field's name, why."""
 
@@ -130,6 +158,8 @@ class ModelProfile:
     """Whether tools are offered to it as a chat model."""
     stateful: bool = False
     """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
+    caches: CacheTerms | None = None
+    """How its provider keeps caches that it is told to make; ``None``: it keeps none."""
     input_cost: InputCost = field(default=unknown_cost, compare=False, repr=False)
     refuses: Refuses = field(default=takes_everything, compare=False, repr=False)
     reads_media: ReadsMedia = field(default=reads_no_media, compare=False, repr=False)
@@ -185,6 +215,8 @@ class ChatRequest:
     """Whether a stateful model's provider keeps the response, so that a later request may go on from it."""
     locale: str = "en"
     """The conversation's: what has to be put in words for a provider is in its language."""
+    cache: str | None = None
+    """The provider's name of a cache that holds the system prompt and the tools; they are given here all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +253,8 @@ class StepFinish:
     model: str
     response_id: str | None = None
     """Of a stateful model: what a later request may go on from."""
+    named_cache: bool = False
+    """Whether the request named the cache that it was given."""
 
 
 StepEvent = TextDelta | ReasoningDelta | ToolCall | StepFinish

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
+from app.core.model.caches import CacheMeasure
 from app.core.model.continuity import Answered
 from app.core.model.conversation import Usage
 from app.core.model.records import IN_FLIGHT, EntryCounts
@@ -217,6 +218,7 @@ class Measured:
     continuity: ContinuityMeasure = field(default_factory=ContinuityMeasure)
     repairs: Sequence[RepairTally] = ()
     prompts: Sequence[PromptEffect] = ()
+    caches: CacheMeasure = field(default_factory=CacheMeasure)
     last_applied: UUID | None = None
     """The newest applied compaction."""
 

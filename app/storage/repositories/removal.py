@@ -18,6 +18,7 @@ from app.storage.tables import (
     RUNNING,
     VERIFICATION_OPEN,
     AnchorRow,
+    CacheEntryRow,
     CompactionRow,
     ConversationRow,
     DetailCallRow,
@@ -46,6 +47,7 @@ LARGE: Final[dict[Any, tuple[str, ...]]] = {
     TurnRow: ("conversation_id", "id"),
     ExpansionRow: ("conversation_id", "id"),
     DetailCallRow: ("conversation_id", "id"),
+    CacheEntryRow: ("conversation_id", "id"),
 }
 """Tables of which a conversation may have many rows, and an index to go by; the rest goes in cascade."""
 
@@ -89,11 +91,15 @@ class RemovalRepository(Repository):
         return await self._remove(row, (), old, limit)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:
-        """Forget what was brought back, and which details were written, so long ago; how many."""
-        expanded = await self._remove(ExpansionRow, (), col(ExpansionRow.created_at) < began() - age, limit)
-        return expanded + await self._remove(
-            DetailCallRow, (), col(DetailCallRow.called_at) < began() - age, limit - expanded
-        )
+        """Forget what was brought back, which details were written, and what was cached, so long ago; how many."""
+        removed = 0
+        for table, at in (
+            (ExpansionRow, ExpansionRow.created_at),
+            (DetailCallRow, DetailCallRow.called_at),
+            (CacheEntryRow, CacheEntryRow.at),
+        ):
+            removed += await self._remove(table, (), col(at) < began() - age, limit - removed)
+        return removed
 
     async def remove_tenant(self) -> bool:
         """Remove the unit of work's tenant with its keys, audit and the rest, unless it has conversations."""

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
+from app.core.model.caches import CacheEntry, CacheMeasure
 from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Usage
 from app.core.model.records import AsidePurpose, Attempt, Compaction, DetailCall, EntryCounts, Turn, Verification
@@ -40,6 +41,7 @@ from app.storage.repositories.verifications import as_verification
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     CURRENT,
+    CacheEntryRow,
     CompactionRow,
     ConversationRow,
     DetailCallRow,
@@ -76,6 +78,7 @@ class Ended:
     details: list[DetailCall]
     """Each under the time at which it began."""
     verifications: list[Verification] = field(default_factory=list)
+    caches: list[CacheEntry] = field(default_factory=list)
     levels: Mapping[UUID, Sequence[LevelMeasure]] = field(default_factory=dict)
     """Of the segments that an applied compaction made, by its id."""
 
@@ -116,6 +119,7 @@ class StatisticsRepository(Repository):
         details = _scope(DetailCallRow, "called_at", conversation_id, since)
         verifications = _scope(VerificationRow, "finished_at", conversation_id, since)
         turns = _scope(TurnRow, "finished_at", conversation_id, since)
+        caches = _scope(CacheEntryRow, "at", conversation_id, since)
         took = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
         newest = select(col(_row.id)).where(_IS_APPLIED, *compactions).order_by(col(_row.id).desc()).limit(1)
         return Measured(
@@ -129,6 +133,7 @@ class StatisticsRepository(Repository):
             continuity=await self._continuity(compactions),
             repairs=tuple(await self._repairs(compactions)),
             prompts=tuple(await self._prompts(compactions)),
+            caches=await self._caches(caches),
             last_applied=await self._session.first(newest),
         )
 
@@ -171,6 +176,7 @@ class StatisticsRepository(Repository):
             .where(col(TurnRow.finished_at) > since)
             .order_by(col(TurnRow.finished_at))
         )
+        caches = select(CacheEntryRow).where(col(CacheEntryRow.at) > since).order_by(col(CacheEntryRow.at))
         rows = await self._session.all(compactions.limit(limit))
         return Ended(
             compactions=[as_compaction(one) for one in rows],
@@ -181,6 +187,7 @@ class StatisticsRepository(Repository):
             ],
             details=[_detail(one) for one in await self._session.all(details.limit(limit))],
             verifications=[as_verification(one) for one in await self._session.all(verifications.limit(limit))],
+            caches=[value(CacheEntry, one) for one in await self._session.all(caches.limit(limit))],
             expansions=[
                 value(Expansion, one)
                 for one in await self._session.all(expansions.order_by(col(ExpansionRow.created_at)).limit(limit))
@@ -269,6 +276,28 @@ class StatisticsRepository(Repository):
             ExpansionTally(way=way, **dict(zip(names, map(int, numbers), strict=True)))
             for way, *numbers in await self._session.rows(statement.group_by(col(row.way)).order_by(col(row.way)))
         ]
+
+    async def _caches(self, scope: Sequence[Any]) -> CacheMeasure:
+        """A sum is known where every part of it is."""
+        row = CacheEntryRow
+        money = (col(row.spent_usd), col(row.saved_usd), col(row.beyond_usd))
+        known = (func.count().filter(one.is_(None)) for one in money)
+        sums = (func.sum(one) for one in money)
+        statement = select(col(row.action), func.count(), func.sum(col(row.tokens)), *sums, *known).where(*scope)
+        found = await self._session.rows(statement.group_by(col(row.action)).order_by(col(row.action)))
+        if not found:
+            return CacheMeasure()
+        totals = [sum(each[place] or 0 for each in found) for place in range(3, 9)]
+        spent, saved, beyond = (
+            None if unknown else round(total, 8) for total, unknown in zip(totals[:3], totals[3:], strict=True)
+        )
+        return CacheMeasure(
+            counts=tuple((each[0], int(each[1])) for each in found),
+            tokens_read=sum(int(each[2]) for each in found if each[0] == "used"),
+            spent_usd=spent,
+            saved_usd=saved,
+            beyond_usd=beyond,
+        )
 
     async def _latency(self, milliseconds: Any, scope: Sequence[Any]) -> Latency:
         at = [func.percentile_cont(share).within_group(milliseconds) for share in (0.5, 0.95)]

@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model import instruments as measures
+from app.core.model.caches import CacheEntry
 from app.core.model.continuity import Continuity
 from app.core.model.errors import DomainError
 from app.core.model.records import IN_FLIGHT, Attempt, Compaction, Verification
@@ -38,7 +39,7 @@ _OUTCOMES: Final = {"completed": "accepted", "interrupted": "accepted", "failed"
 _ANSWERED: Final = ("before", "after", "contradicted")
 _CHANGES: Final = ("added", "superseded", "dropped", "restored_by_code", "ungrounded")
 
-_Key = tuple[Literal["compaction", "call", "verification", "expansion", "turn"], UUID]
+_Key = tuple[Literal["compaction", "call", "verification", "expansion", "turn", "cache"], UUID]
 """What a row is, and its id: a turn and what was recalled for it have the same one."""
 
 log = structlog.get_logger(__name__)
@@ -110,6 +111,9 @@ class Measuring:
                 count_expansion(self._meter, expansion)
             if expansion.used and not (known and known[1]):
                 self._meter.count(measures.USED, way=expansion.way)
+        for entry in ended.caches:
+            if self._is_new(("cache", entry.id), entry.at):
+                count_cache(self._meter, entry)
         for one in ended.turns:
             if self._is_new(("turn", one.turn.id), one.turn.finished_at):
                 count_turn(self._meter, one)
@@ -149,6 +153,7 @@ def _following(ended: Ended) -> datetime | None:
         [expansion.created_at for expansion in ended.expansions],
         [call.called_at for call in ended.details],
         [one.finished_at for one in ended.verifications if one.finished_at],
+        [entry.at for entry in ended.caches],
     )
     return min((times[-1] - _STEP for times in pages if len(times) == PAGE), default=None)
 
@@ -213,6 +218,18 @@ def count_expansion(meter: Meter, expansion: Expansion) -> None:
     meter.count(measures.PASSAGES, expansion.passages, way=expansion.way)
     meter.count(measures.EXPANSION_TOKENS, expansion.tokens, way=expansion.way)
     meter.observe(measures.RECALL_TIME, expansion.duration_ms / _MILLISECONDS, way=expansion.way)
+
+
+def count_cache(meter: Meter, entry: CacheEntry) -> None:
+    """Something that was done with a provider's cache. A counter never goes down: what is given back has its own."""
+    meter.count(measures.CACHES, action=entry.action)
+    if entry.action == "used":
+        meter.count(measures.CACHE_TOKENS, entry.tokens)
+    spent = entry.spent_usd or 0.0
+    money = {"spent": max(spent, 0.0), "given_back": max(-spent, 0.0), "saved": entry.saved_usd or 0.0}
+    for kind, usd in {**money, "saved_beyond_implicit": entry.beyond_usd or 0.0}.items():
+        if usd > 0:
+            meter.count(measures.CACHE_MONEY, usd, kind=kind)
 
 
 def count_turn(meter: Meter, ended: EndedTurn) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from app.core.model.model_io import InputCost
+from app.core.model.caches import Availability, CacheMode, ProviderCache
+from app.core.model.model_io import CacheTerms, InputCost
 from app.core.model.records import Compaction, Page
 from app.core.model.statistics import CostPerQuery, LevelMeasure, Measured
 from app.core.retrieval.used import draws_on
@@ -18,6 +19,8 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
+SHOWN: Final = 20
+"""Providers' caches that are told one by one."""
 LOOKED_AT: Final = 100
 """Conversations of a tenant, those with the newest messages, whose contexts are looked at: bounds the work."""
 
@@ -31,6 +34,24 @@ class LastCompaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheView:
+    """How providers' caches stand."""
+
+    availability: Availability
+    mode: CacheMode | None = None
+    """Of the conversation's policy."""
+    living: Sequence[ProviderCache] = ()
+    """Those that a provider keeps now, at most ``SHOWN``."""
+    prefix: ProviderCache | None = None
+    """What the conversation's requests begin with, as it is known; ``None`` where it is too small, or never was sent.
+    """
+    tokens: int | None = None
+    """What that weighs now, as estimated."""
+    terms: CacheTerms | None = None
+    """Of the chat model as it is configured now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationMeasures:
     """Of one conversation."""
 
@@ -39,6 +60,7 @@ class ConversationMeasures:
     levels: Sequence[LevelMeasure]
     """Of the current segments."""
     last: LastCompaction | None
+    caches: CacheView
     input_cost: InputCost
     """Of the chat model as it is configured now."""
 
@@ -62,6 +84,7 @@ class ServiceMeasures:
     """Of a tenant."""
 
     measured: Measured
+    caches: CacheView
     active: Sequence[Resolved]
     """The conversations with the newest messages, at most ``LOOKED_AT``."""
     levels: Sequence[LevelMeasure] = ()
@@ -86,6 +109,7 @@ class StatsService:
                 measured=measured,
                 levels=await uow.statistics.levels([conversation_id]),
                 last=await _last(uow, conversation_id, measured.last_applied),
+                caches=await self._caches_of(uow, resolved),
                 input_cost=self._shell.models.chat().profile.input_cost,
             )
 
@@ -96,8 +120,30 @@ class StatsService:
             measured = await uow.statistics.measured(since=since)
             active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])
+            caches = self._view(None, living=await uow.caches.living(limit=SHOWN))
         resolved = await off_loop(lambda: [self._shell.resolver(row) for row in active], size=A_POLICY * len(active))
-        return ServiceMeasures(measured=measured, active=resolved, levels=levels, since=since)
+        return ServiceMeasures(measured=measured, caches=caches, active=resolved, levels=levels, since=since)
+
+    async def _caches_of(self, uow: UnitOfWork, resolved: Resolved) -> CacheView:
+        """Of a conversation: what its requests begin with, for the model that it was asked with last."""
+        known, now = await uow.caches.of_conversation(resolved.conversation.id), self._shell.clock.now()
+        living = [one for one in known if one.expires_at is not None and one.expires_at > now]
+        return replace(
+            self._view(resolved.policy.cache, living=living),
+            prefix=replace(known[0], rate=known[0].demand.rate_at(now), rate_at=now) if known else None,
+            tokens=resolved.caching.tokens if resolved.caching else None,
+        )
+
+    def _view(self, mode: CacheMode | None, living: Sequence[ProviderCache]) -> CacheView:
+        terms = self._shell.models.chat().profile.caches
+        availability: Availability = "available"
+        if terms is None:
+            availability = "model"
+        elif not self._shell.caches:
+            availability = "operator"
+        elif mode == "off":
+            availability = "policy"
+        return CacheView(availability=availability, mode=mode, living=living[:SHOWN], terms=terms)
 
 
 async def _last(uow: UnitOfWork, conversation_id: UUID, compaction_id: UUID | None) -> LastCompaction | None:

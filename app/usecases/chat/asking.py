@@ -15,6 +15,8 @@ from app.core.model.files import FILE_LOST
 from app.core.model.model_io import ChatRequest, Continuation, Reasoning, ToolSpec
 from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
+from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
 from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
 from app.usecases.chat.reply import Answer, Hearing, answer
 from app.usecases.chat.spending import noted
@@ -49,6 +51,7 @@ class Asker:
     uow: UnitOfWorkFactory
     context: ContextService
     live: LiveContexts
+    caches: PrefixCaches
     turn: Turn
     model: str | None
     asked: Asked
@@ -63,6 +66,8 @@ class Asker:
     """Positions that were told of."""
     _has_renewed: bool = field(default=False, init=False)
     """Whether copies of files were made again."""
+    _told: bool = field(default=False, init=False)
+    """Whether the reply of the step has begun."""
 
     async def ask(self, *, with_own_tools: bool, stop: asyncio.Event) -> Answer:
         """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
@@ -77,10 +82,20 @@ class Asker:
             ContextOverWindowError: Under ``keep_full`` the whole exceeds the window, or the real one.
         """
         look: Look | None = None
+        self._told = False
+
+        def noting(hear: Callable[[str], None]) -> Callable[[str], None]:
+            def note(piece: str) -> None:
+                self._told = True
+                hear(piece)
+
+            return note
+
+        hearing = Hearing(on_text=noting(self.tell.on_text), on_reasoning=noting(self.tell.on_reasoning))
 
         async def say(request: ChatRequest) -> Answer:
             model = self.models.chat(self.model)
-            saying = answer(model, request, stop=stop, hearing=self.tell)
+            saying = answer(model, request, stop=stop, hearing=hearing)
             said = await noted(self.uow, saying, metered=model.profile.metered)
             await self.live.note_copy(self.turn, said, look.sent if look else None)
             return said
@@ -180,7 +195,7 @@ class Asker:
         request = self._request(context, with_own_tools=with_own_tools)
         recalled = recalled_seqs(context.recalled)
         self._tell_recalled(recalled)
-        said = await say(request)
+        said = await self._with_cache(context, request, say)
         return said.of_context(
             context.warnings,
             # What the context weighs counts its tools and files: nothing is learned of a request without some of them.
@@ -193,6 +208,30 @@ class Asker:
             return
         self._recalled |= frozenset(seqs)
         self.tell.on_recalled(sorted(self._recalled))
+
+    async def _with_cache(self, context: AssembledContext, request: ChatRequest, say: Say) -> Answer:
+        """The answer to a request that names the provider's cache, if there is one; without it, where it is refused."""
+        looked = await self.caches.look(self.turn, self.model, context.caching, request)
+        if looked is None:
+            return await say(request)
+        try:
+            said = await say(replace(request, cache=looked.name))
+        except ModelFailedError as error:
+            reason = str(error.extra.get("reason"))
+            if looked.name is None or self._told or reason not in CACHE_REFUSALS:
+                raise
+            said = await self._without_cache(looked, request, say, reason)
+        await self.caches.note(self.turn, looked, said)
+        return said
+
+    async def _without_cache(self, looked: Looked, request: ChatRequest, say: Say, reason: str) -> Answer:
+        """The same once more, in full: the cache is forgotten where it was named as the reason, or was one."""
+        if reason == LOST:
+            await self.caches.lost(self.turn, looked, reason)
+            return (await say(request)).with_warnings((FORGOTTEN,))
+        said = await say(request)
+        await self.caches.lost(self.turn, looked, reason)
+        return said.with_warnings((FORGOTTEN,))
 
     def _halve(self, context: AssembledContext, error: ModelFailedError) -> None:
         """Half of what was sent after the system prompt and the files."""

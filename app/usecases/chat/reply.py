@@ -107,6 +107,8 @@ class Answer:
     """What its request was made of."""
     open_calls: tuple[ToolCall, ...] = ()
     """Of a turn's end: the calls whose results the client has to bring."""
+    named_cache: bool = False
+    """Whether its request named a cache of the provider's."""
     stored: Message | None = None
     """The message that makes them, where it is stored already: the service's own calls of that step were run."""
 
@@ -230,6 +232,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
         calls=wanted,
         response_id=finish.response_id if is_whole else None,
         kept_id=finish.response_id,
+        named_cache=finish.named_cache,
     )
 
 

@@ -24,6 +24,7 @@ from app.core.model.model_io import ToolCall
 from app.core.model.records import Event, Turn
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.caching.prefixes import PrefixCaches
 from app.usecases.chat.asking import Asker, Telling
 from app.usecases.chat.continuing import LiveContexts, keep_live
 from app.usecases.chat.lookups import ToolResult
@@ -104,6 +105,7 @@ class ToolLoop:
             uow=self._shell.uow,
             context=self._context,
             live=LiveContexts(self._shell),
+            caches=PrefixCaches(self._shell),
             turn=scope.turn,
             model=scope.model,
             asked=asked,

@@ -71,6 +71,10 @@ class SpendGuard:
         """How long until this may be spent on by the tenant, whatever its conversations spend; ``None`` = now."""
         return await self._wait_for_purpose(uow, purpose, SPARED if spares else 1)
 
+    async def allows_cache(self, uow: UnitOfWork) -> bool:
+        """Whether a provider's cache may be paid for now: no more than half of what a tenant's chats may spend."""
+        return await self._wait_for_purpose(uow, "chat", SPARED) is None
+
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
         """Refuse a manual call that may not spend now.
 

@@ -136,6 +136,7 @@ class ContextService:
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
+        context = replace(context, caching=resolved.caching)
         context, left = await self._files.served(tenant_id, context, model=model, in_turn=asked.in_turn)
         context = await with_media(self._shell, tenant_id, context, room=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)

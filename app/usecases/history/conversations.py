@@ -195,6 +195,8 @@ class ConversationService:
                 after = await self._reshaped(uow, before, after, goals)
             if POLICY & values.keys():
                 values |= {"quiet": Quiet(), "failure_count": 0}
+            if before.prefix != after.prefix or after.policy.cache == "off":
+                await uow.caches.leave(conversation_id)
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
             resolved = self._shell.resolver(stored)
             jobs = await self._claim_if_due(uow, resolved) if POLICY & values.keys() else []

@@ -28,6 +28,7 @@ from app.core.state.erasing import without as entries_without
 from app.core.state.layout import layout_of
 from app.core.state.pruning import state_of
 from app.core.summarizer.offline.extractive import digest
+from app.core.text.contents import references
 from app.core.text.token_counts import estimate_text, weigh
 from app.off_loop import off_loop
 from app.storage.repositories.sizes import READ_BYTES
@@ -107,6 +108,7 @@ class ErasureService:
         await _from_answers(uow, answers, gone.erased, remaining)
         await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
         await uow.copies.want_deleted(conversation.id)
+        await uow.caches.leave_holding(references(message.parts))
         # A stateful model's provider still holds what was erased: nothing goes on from there.
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
         changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))

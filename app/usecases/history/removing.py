@@ -35,6 +35,7 @@ async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UU
     turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
     await uow.copies.want_deleted(conversation_id)
     await uow.files.remove_all(conversation_id)
+    await uow.caches.leave(conversation_id)
     if conversation.last_seq + conversation.last_event <= SHORT:
         await uow.conversations.delete(conversation_id)
     else:
@@ -145,7 +146,7 @@ class RemovalService:
         if erasure.user_id is not None:
             await uow.erasures.end(erasure.id)
             return True
-        kept = await uow.copies.count() + await uow.file_copies.count()
+        kept = await uow.copies.count() + await uow.file_copies.count() + await uow.caches.count()
         return not kept and await uow.removal.remove_tenant()
 
     async def _tell(self, conversation_ids: Sequence[UUID], turns: Sequence[UUID]) -> None:

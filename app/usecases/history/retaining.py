@@ -15,6 +15,8 @@ ROWS: Final = 5_000
 """Rows that are forgotten in one transaction."""
 BATCHES: Final = 20
 """Transactions of one kind in a row: the next sweep goes on."""
+IDLE_PREFIX: Final = timedelta(days=7)
+"""What requests began with so long ago is known no more."""
 IDEMPOTENCY_AGE: Final = timedelta(hours=24)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -53,6 +55,7 @@ def _kinds(retention: Retention) -> list[tuple[str, Forgetting]]:
     found: list[tuple[str, Forgetting]] = [
         ("idempotency_keys", lambda uow: uow.idempotency.forget_older_than(IDEMPOTENCY_AGE)),
         ("chat_spending", lambda uow: uow.spending.forget_old()),
+        ("provider_caches", lambda uow: uow.caches.forget_idle(IDLE_PREFIX, limit=ROWS)),
     ]
     events, turns, measures, audited = retention.events, retention.turns, retention.measures, retention.audit
     if events is not None:

@@ -56,6 +56,10 @@ class Outbox:
         """Hint in the background that messages of this conversation are to have vectors."""
         self._start(self._send_embedding(conversation_id))
 
+    def send_cache(self, cache_id: UUID) -> None:
+        """Hint in the background that a provider's cache is to be made or renewed."""
+        self._start(self._send_cache(cache_id))
+
     async def drain(self) -> None:
         """Wait for what is under way; the sweeper sends the rest."""
         if self._tasks:
@@ -83,6 +87,10 @@ class Outbox:
     async def _send_detail(self, conversation_id: UUID) -> None:
         if not await self._queue.send_detail(conversation_id):
             log.info("detail.not_sent", conversation_id=str(conversation_id))
+
+    async def _send_cache(self, cache_id: UUID) -> None:
+        if not await self._queue.send_cache(cache_id):
+            log.info("cache.not_sent", cache_id=str(cache_id))
 
     async def _send_verification(self, conversation_id: UUID) -> None:
         if not await self._queue.send_verification(conversation_id):

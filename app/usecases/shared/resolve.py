@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypedDict
@@ -16,6 +16,7 @@ from app.core.context.assembly import system_text
 from app.core.context.awareness import awareness_block
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools_tokens
+from app.core.model.caches import CachedPrefix, Caching
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.gauge import Breakdown, Gauge, breakdown_of, explained, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
@@ -54,6 +55,8 @@ class Resolved:
     schema: StateSchema
     """The schema that the next compaction writes."""
     system: str
+    awareness: str = ""
+    """Of it, the part that is the service's own."""
     system_tokens: int
     """System prompt with awareness block, and the tools that are offered now."""
     breakdown: Breakdown
@@ -70,6 +73,25 @@ class Resolved:
     """Where the thresholds follow the conversation: those in force, which stand in ``policy`` and ``budgets`` too."""
     own: tuple[CompactionPolicy, Budgets] | None = None
     """Then also the policy and the budgets as they were set."""
+    is_brought: bool = False
+    """Whether a client's part of one turn is in it."""
+
+    @property
+    def prefix(self) -> CachedPrefix:
+        """What every request of the conversation begins with, that of a turn's client apart."""
+        return CachedPrefix(system=self.conversation.system_prompt, awareness=self.awareness, tools=self.tools)
+
+    @property
+    def caching(self) -> Caching | None:
+        """How a provider may cache it; ``None`` where a client's part is in it, which is stored nowhere."""
+        if self.is_brought:
+            return None
+        return Caching(
+            prefix=self.prefix,
+            tokens=self.at_evaluation(self.system_tokens),
+            mode=self.policy.cache,
+            ttl=timedelta(seconds=self.policy.cache_ttl),
+        )
 
     @property
     def tokens(self) -> int:
@@ -114,6 +136,7 @@ class Resolved:
             breakdown=replace(self.breakdown, system=self.breakdown.system + added),
             tools=(*self.tools, *brought.offered),
             schema_tokens=schema,
+            is_brought=bool(brought.instructions or brought.offered),
         )
 
     def coming_with(self, folded_tokens: int) -> int:
@@ -205,6 +228,7 @@ class Resolver:
             budgets=budgets,
             schema=schema,
             system=system,
+            awareness=awareness,
             system_tokens=breakdown.system,
             breakdown=breakdown,
             tools=tools,

@@ -41,5 +41,7 @@ class Shell:
     """Versions of its state that a conversation keeps, the newest; 0 = all."""
     verifies: bool = True
     """Whether the operator lets models verify what compactions wrote."""
+    caches: bool = True
+    """Whether the operator lets providers keep caches that they are told to make."""
     media_bytes: int = MEDIA_BYTES
     """Characters of media that a request to a model, or a context, has at most."""

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 37bb657386a188303cdc5bb9f4b7d7303f154bfb06737a8c04832877e1abc791
+// sha256 of openapi.json: 481aad43c3984639674d40c508a70d4c36e5f5026ef26b4a221f1afd00703cde
 
 export interface paths {
     "/conversations": {
@@ -1526,6 +1526,86 @@ export interface components {
             pending: number;
         };
         /**
+         * CacheStats
+         * @description Caches that providers were told to keep; what they cost and saved, in US dollars.
+         */
+        CacheStats: {
+            /**
+             * Availability
+             * @description `available`, or who keeps it from being so.
+             * @enum {string}
+             */
+            availability: "available" | "model" | "operator" | "policy";
+            /** Availability Label */
+            availability_label: string;
+            /**
+             * Mode
+             * @description `policy.cache`, of a conversation.
+             */
+            mode: ("off" | "auto" | "always") | null;
+            /** Made */
+            made: number;
+            /** Renewed */
+            renewed: number;
+            /**
+             * Used
+             * @description Requests that named one.
+             */
+            used: number;
+            /**
+             * Ended
+             * @description Deleted before their time.
+             */
+            ended: number;
+            /**
+             * Lost
+             * @description Refused by the provider when they were named or renewed.
+             */
+            lost: number;
+            /**
+             * Failed
+             * @description That could not be made or renewed.
+             */
+            failed: number;
+            /**
+             * Tokens Read
+             * @description From these caches.
+             */
+            tokens_read: number;
+            /**
+             * Spent Usd
+             * @description Processing at the full price and storage, of the caches that were made for the conversation, or for any; null without a known price.
+             */
+            spent_usd: number | null;
+            /**
+             * Saved Usd
+             * @description Against the full price of `tokens_read`.
+             */
+            saved_usd: number | null;
+            /**
+             * Saved Beyond Implicit Usd
+             * @description Of it, what the provider's own caching would not have saved, at the measured rate of hits.
+             */
+            saved_beyond_implicit_usd: number | null;
+            /**
+             * Net Usd
+             * @description `saved_beyond_implicit_usd` − `spent_usd`.
+             */
+            net_usd: number | null;
+            /**
+             * Storage Priced On
+             * @description The day on which the prices of storage were read.
+             */
+            storage_priced_on: string | null;
+            /** @description Of a conversation whose chat model can be cached. */
+            prefix: components["schemas"]["PrefixStats"] | null;
+            /**
+             * Living
+             * @description At most 20, the one used last first.
+             */
+            living: components["schemas"]["LivingCache"][];
+        };
+        /**
          * CallItem
          * @description A model called a function.
          */
@@ -2761,6 +2841,7 @@ export interface components {
             compactions: components["schemas"]["CompactionStats"];
             tokens: components["schemas"]["TokenStats"];
             model_calls: components["schemas"]["CallStats"];
+            caches: components["schemas"]["CacheStats"];
             expansions: components["schemas"]["ExpansionStats"];
             latency: components["schemas"]["LatencyStats"];
             /**
@@ -3555,6 +3636,25 @@ export interface components {
             through_seq: number;
         };
         /**
+         * LivingCache
+         * @description A cache that a provider keeps now.
+         */
+        LivingCache: {
+            /** Model */
+            model: string;
+            /** Tokens */
+            tokens: number;
+            /**
+             * Uses
+             * @description Requests that named it.
+             */
+            uses: number;
+            /** Made At */
+            made_at: string | null;
+            /** Expires At */
+            expires_at: string | null;
+        };
+        /**
          * Marker
          * @description A place in a context that can be expanded.
          */
@@ -3961,6 +4061,40 @@ export interface components {
              * @description Where it is from, in your words.
              */
             source: string;
+        };
+        /**
+         * PrefixStats
+         * @description What requests of the conversation begin with: system prompt, awareness block and tools.
+         */
+        PrefixStats: {
+            /**
+             * Tokens
+             * @description As the provider counts them, once it has cached them.
+             */
+            tokens: number;
+            /**
+             * Minimum Tokens
+             * @description The fewest that the provider caches.
+             */
+            minimum_tokens: number;
+            /**
+             * Uses Per Hour
+             * @description Of all conversations that begin so; the newest count most.
+             */
+            uses_per_hour: number | null;
+            /**
+             * Implicit Hit Rate
+             * @description The share of them that the provider had cached by itself; null until it was measured.
+             */
+            implicit_hit_rate: number | null;
+            /**
+             * Verdict
+             * @description Why there is a cache or none.
+             * @enum {string}
+             */
+            verdict: "off" | "too_small" | "price_unknown" | "hit_rate_unknown" | "does_not_pay" | "pays" | "always" | "alive" | "full";
+            /** Verdict Label */
+            verdict_label: string;
         };
         /**
          * Preset
@@ -4813,6 +4947,7 @@ export interface components {
             compactions: components["schemas"]["CompactionStats"];
             tokens: components["schemas"]["TokenStats"];
             model_calls: components["schemas"]["CallStats"];
+            caches: components["schemas"]["CacheStats"];
             expansions: components["schemas"]["ExpansionStats"];
             latency: components["schemas"]["LatencyStats"];
             /**

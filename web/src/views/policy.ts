@@ -36,6 +36,8 @@ export const POLICY_FIELDS = [
   'sync_deadline',
   'calls_per_chunk',
   'calls_per_hour',
+  'cache',
+  'cache_ttl',
   'estimator',
 ] as const;
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from app.core.model.caches import LONGEST_TTL, SHORTEST_TTL, CacheMode
 from app.core.model.conversation import Quiet
 from app.core.model.model_io import Reasoning
 from app.core.model.records import Fold, FoldRequest
@@ -247,6 +248,10 @@ class CompactionPolicy(_Frozen):
     """Model calls per chunk outside a turn: the ladder, halving and bisection together."""
     calls_per_hour: Annotated[int, Field(ge=1, le=100_000)] = 40
     """Metered model calls of this conversation's compactions within an hour."""
+    cache: CacheMode = "auto"
+    """Whether what every request begins with stands in a cache of the provider's: not, where it pays, or always."""
+    cache_ttl: Annotated[int, Field(ge=SHORTEST_TTL, le=LONGEST_TTL)] = 3_600
+    """For how many seconds such a cache is kept; one that is used near its end is kept for as long again."""
 
     @property
     def models(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from alembic import op
 from app.storage.row_security import protect
 
 revision = "202611222020"
-down_revision = "202611222000"
+down_revision = "202611222010"
 branch_labels = None
 depends_on = None
 

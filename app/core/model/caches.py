@@ -1,0 +1,363 @@
+"""A provider's cache of what every request of a conversation begins with: what it holds, when it pays, what it cost.
+
+The cache is the provider's own object under a name of its own. It is processed once at the full price, stored by the
+hour, and read at a tenth of the price by each request that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, Literal
+from uuid import UUID
+
+from app.core.model.conversation import Usage
+from app.core.model.model_io import CachePrices, CacheTerms, ToolSpec
+
+CacheMode = Literal["off", "auto", "always"]
+CacheAction = Literal["made", "renewed", "used", "ended", "lost", "failed"]
+"""Of a cache: made, kept for longer, named by a request, deleted before its time, refused by the provider when it was
+named; or that it could not be made or renewed."""
+
+SHORTEST_TTL: Final = 300
+LONGEST_TTL: Final = 86_400
+"""Seconds."""
+DEMAND_HOURS: Final = 6.0
+"""How far back uses count for what is expected: one so long ago counts 1/e of a new one.
+
+A shorter memory takes a burst for the hours to come, and pays for caches that nobody reads (``bench.caches``).
+"""
+HIT_WEIGHT: Final = 0.02
+"""What the newest request counts in the rate of implicit hits, once there are many; until then each counts the same.
+
+More, and a few misses after a pause are taken for the rule just before a burst that would have hit.
+"""
+MEASURED: Final = 2
+"""Requests without a cache of ours, after the first, from which on that rate is known."""
+MARGIN: Final = timedelta(seconds=15)
+"""A cache that ends so soon is named no more: the request takes its time to get there."""
+RENEWED_IN: Final = 3
+"""A cache is renewed when it is used in the last of so many parts of its life."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedFile:
+    """A file that stands before a conversation's messages."""
+
+    sha256: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedPrefix:
+    """What a cache holds: nothing of it changes because of a compaction."""
+
+    system: str
+    """The system prompt, without the awareness block."""
+    awareness: str
+    tools: tuple[ToolSpec, ...] = ()
+    files: tuple[CachedFile, ...] = ()
+    """In the order in which they stand first in the contents."""
+
+    @property
+    def instruction(self) -> str:
+        """The system prompt as it is sent."""
+        return f"{self.system}\n\n{self.awareness}" if self.system else self.awareness
+
+    def fingerprint(self, model: str, account: str) -> str:
+        """SHA-256, in hexadecimal, of all that it holds, of the model and of the account that it is kept in."""
+        tools = sorted(
+            (
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+                for tool in self.tools
+            ),
+            key=lambda tool: str(tool["name"]),
+        )
+        files = [[file.sha256, file.media_type] for file in self.files]
+        whole = {
+            "model": model,
+            "account": account,
+            "system": self.system,
+            "awareness": self.awareness,
+            "tools": tools,
+            "files": files,
+        }
+        canonical = json.dumps(whole, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caching:
+    """How a request's beginning may be cached."""
+
+    prefix: CachedPrefix
+    tokens: int
+    """What it weighs, as we estimate it."""
+    mode: CacheMode
+    ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeCache:
+    """What a provider says of a cache that it made."""
+
+    name: str
+    tokens: int | None
+    """What it counts; ``None`` where it does not say."""
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """How often a prefix is sent, and how much of it the provider had cached by itself."""
+
+    rate: float = 0.0
+    """Uses an hour, as an exponential average at ``at``."""
+    at: datetime | None = None
+    hit_rate: float | None = None
+    """Of the prefix's tokens, the share that came from the provider's own cache, on average."""
+    measured: int = 0
+    """Requests that it was measured on."""
+
+    def rate_at(self, now: datetime) -> float:
+        """Uses an hour, seen from a later moment."""
+        if self.at is None:
+            return 0.0
+        hours = max((now - self.at) / timedelta(hours=1), 0.0)
+        return self.rate * math.exp(-hours / DEMAND_HOURS)
+
+    def used(self, now: datetime) -> Demand:
+        """After one more use."""
+        return replace(self, rate=self.rate_at(now) + 1 / DEMAND_HOURS, at=now)
+
+    def hit(self, cached_tokens: int, prefix_tokens: int) -> Demand:
+        """After a request without a cache of ours. The first of all misses, whatever comes after it: it is no measure.
+
+        Args:
+            cached_tokens: What the provider says it had cached of the whole request; the prefix stands first in it.
+            prefix_tokens: What the prefix weighs.
+        """
+        if self.at is None:
+            return self
+        share = min(cached_tokens / prefix_tokens, 1.0) if prefix_tokens else 0.0
+        measured, before = self.measured + 1, self.hit_rate or 0.0
+        weight = max(1 / measured, HIT_WEIGHT)
+        return replace(self, hit_rate=before + weight * (share - before), measured=measured)
+
+    @property
+    def known_hit_rate(self) -> float | None:
+        """The rate of implicit hits; ``None`` until enough was measured."""
+        return self.hit_rate if self.measured >= MEASURED else None
+
+
+def uses_to_pay(prices: CachePrices, hours: float, hit_rate: float, *, stands: bool = False) -> float:
+    """How many uses within its life a cache needs to cost less than none; ``inf`` where it never does.
+
+    Args:
+        prices: Of one token.
+        hours: How long it is to live.
+        hit_rate: The share of its tokens that the provider would have cached by itself.
+        stands: Whether it is there already, so that only its storage is paid.
+    """
+    saved = (1 - hit_rate) * (prices.input - prices.cached)
+    paid = (0.0 if stands else prices.input) + prices.storage * hours
+    return paid / saved if saved > 0 else math.inf
+
+
+Verdict = Literal[
+    "off", "too_small", "price_unknown", "hit_rate_unknown", "does_not_pay", "pays", "always", "alive", "full"
+]
+"""Why there is a cache or none: what was reckoned when the prefix was used last."""
+Step = Literal["make", "renew"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """A cache that a provider keeps."""
+
+    expires_at: datetime
+    ttl: timedelta
+
+    def ends_soon(self, now: datetime) -> bool:
+        """Whether it is in the last part of its life, or past it."""
+        return now >= self.expires_at - self.ttl / RENEWED_IN
+
+    def serves(self, now: datetime) -> bool:
+        """Whether a request that is sent now may name it."""
+        return now + MARGIN < self.expires_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What is to be done for a prefix that was just used."""
+
+    verdict: Verdict
+    step: Step | None = None
+    expected: float | None = None
+    """Uses within the next life."""
+    needed: float | None = None
+    """Uses from which on it pays."""
+
+
+def decide(
+    caching: Caching, terms: CacheTerms, demand: Demand, life: Life | None, now: datetime, *, minimum: int, tokens: int
+) -> Decision:
+    """What to do after a reply.
+
+    Args:
+        caching: What may be cached, and how the policy wants it.
+        terms: The model's.
+        demand: With this use counted.
+        life: Of the cache that stands; ``None``: there is none.
+        now: The present moment.
+        minimum: The fewest tokens that the provider caches, as far as it is known by now.
+        tokens: What the prefix weighs, by the provider's count where there is one.
+    """
+    stands = life is not None and life.serves(now)
+    if caching.mode == "off":
+        return Decision(verdict="off")
+    if not stands and tokens < minimum:
+        return Decision(verdict="too_small")
+    if stands and life is not None and not life.ends_soon(now):
+        return Decision(verdict="alive")
+    if caching.mode == "always":
+        return Decision(verdict="always", step="renew" if stands else "make")
+    return _reckoned(caching, terms.prices(tokens, now.date()), demand, now, stands=stands)
+
+
+def _reckoned(caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, stands: bool) -> Decision:
+    """By the arithmetic; what cannot be reckoned is not paid for."""
+    hit_rate = demand.known_hit_rate
+    if prices is None or hit_rate is None:
+        return Decision(verdict="price_unknown" if prices is None else "hit_rate_unknown")
+    hours = caching.ttl / timedelta(hours=1)
+    needed, expected = uses_to_pay(prices, hours, hit_rate, stands=stands), demand.rate_at(now) * hours
+    if expected <= needed:
+        return Decision(verdict="does_not_pay", expected=expected, needed=needed)
+    return Decision(verdict="pays", step="renew" if stands else "make", expected=expected, needed=needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderCache:
+    """A prefix of some size that conversations of a tenant share, and the cache of it, if there is one."""
+
+    id: UUID
+    tenant_id: UUID
+    model: str
+    """The chat model, by the name under which it is asked."""
+    account: str
+    fingerprint: str
+    files: tuple[str, ...] = ()
+    """SHA-256 of the files in it."""
+    tokens: int
+    """What it weighs: the provider's count once a cache was made, our estimate before."""
+    minimum: int | None = None
+    """The fewest tokens that the provider wants, where it refused these."""
+    name: str | None = None
+    """The provider's, of the cache."""
+    ttl_seconds: int
+    made_at: datetime | None = None
+    expires_at: datetime | None = None
+    made_for: UUID | None = None
+    """The conversation whose turn had it made."""
+    uses: int = 0
+    """Requests that named it, since it was made."""
+    rate: float = 0.0
+    rate_at: datetime | None = None
+    hit_rate: float | None = None
+    measured: int = 0
+    verdict: Verdict
+    due_at: datetime | None = None
+    """From when on a worker is to look at it."""
+    tries: int = 0
+    """That failed, one after the other."""
+    created_at: datetime
+    last_used_at: datetime
+
+    @property
+    def demand(self) -> Demand:
+        """How often it is sent."""
+        return Demand(rate=self.rate, at=self.rate_at, hit_rate=self.hit_rate, measured=self.measured)
+
+    @property
+    def life(self) -> Life | None:
+        """Of the cache; ``None``: there is none."""
+        if self.name is None or self.expires_at is None:
+            return None
+        return Life(expires_at=self.expires_at, ttl=timedelta(seconds=self.ttl_seconds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheEntry:
+    """One line of the account: something that was done with a cache, and what it cost or saved."""
+
+    id: UUID
+    conversation_id: UUID | None
+    """Whose turn it was for; ``None``: nobody's."""
+    cache_id: UUID
+    model: str
+    action: CacheAction
+    reason: str | None = None
+    tokens: int = 0
+    spent_usd: float | None = 0.0
+    """Negative for storage that is not needed after all; ``None`` where no price is known."""
+    saved_usd: float | None = 0.0
+    """Against the full price of the tokens that were read."""
+    beyond_usd: float | None = 0.0
+    """The part of it that the provider's own caching would not have saved."""
+    at: datetime
+
+
+def spent_on_making(prices: CachePrices | None, tokens: int, life: timedelta) -> float | None:
+    """Processing once, and storing for the whole life, in USD."""
+    return None if prices is None else tokens * prices.input + (spent_on_keeping(prices, tokens, life) or 0.0)
+
+
+def spent_on_keeping(prices: CachePrices | None, tokens: int, more: timedelta) -> float | None:
+    """Storing for so much longer, in USD; negative for a time that is given back."""
+    return None if prices is None else tokens * prices.storage * (more / timedelta(hours=1))
+
+
+def saved_by_use(prices: CachePrices | None, tokens: int, hit_rate: float | None) -> tuple[float | None, float | None]:
+    """(against the full price, beyond what the provider would have cached by itself), in USD, of one request."""
+    if prices is None:
+        return None, None
+    saved = tokens * (prices.input - prices.cached)
+    return saved, saved * (1 - (hit_rate or 0.0))
+
+
+def cached_of(usage: Usage, cache_tokens: int) -> int:
+    """Tokens that a request which named the cache read from it: the provider may cache more by itself."""
+    return min(usage.cached_tokens, cache_tokens)
+
+
+Availability = Literal["available", "model", "operator", "policy"]
+"""Whether there are caches, or why there are none: the model's provider keeps none, the operator or the policy wants
+none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheMeasure:
+    """What caches cost and saved, of a conversation or of a tenant: sums over the lines of the account."""
+
+    counts: tuple[tuple[CacheAction, int], ...] = ()
+    tokens_read: int = 0
+    """From caches, by requests that named them."""
+    spent_usd: float | None = None
+    """``None``: nothing was done, or a price is unknown."""
+    saved_usd: float | None = None
+    beyond_usd: float | None = None
+
+    def count(self, action: CacheAction) -> int:
+        """How often that was done."""
+        return dict(self.counts).get(action, 0)
+
+    @property
+    def net_usd(self) -> float | None:
+        """Saved beyond the provider's own caching, less what was spent; ``None`` without prices."""
+        if self.spent_usd is None or self.beyond_usd is None:
+            return None
+        return round(self.beyond_usd - self.spent_usd, 8)

@@ -1,0 +1,67 @@
+"""Minimum sizes and storage prices of Gemini's explicit caches: the price table that pydantic-ai brings has neither.
+
+The sizes are those of Google's page on caching; a server that wants more says so, and is believed. The prices are those
+of Google's price page on ``READ_ON``, for a million tokens an hour. A model that stands in no table has no known price.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date
+from functools import partial
+from typing import Final
+
+from pydantic_ai.models import Model
+
+from app.core.model.model_io import CachePrices, CacheTerms
+from app.providers.prices import cached_input_cost, input_cost, url_of
+
+READ_ON: Final = "2026-11-21"
+SOURCE: Final = "https://ai.google.dev/gemini-api/docs/pricing"
+MILLION: Final = 1_000_000
+
+MINIMUMS: Final = (("gemini-2.5", 2_048), ("gemini-2", 4_096), ("gemini-1", 32_768))
+"""By the beginning of a model's name, the first that fits; later ones want ``MINIMUM``."""
+MINIMUM: Final = 4_096
+
+STORAGE: Final[tuple[tuple[str, tuple[tuple[date, float], ...]], ...]] = (
+    ("gemini-2.5-flash-lite", ()),
+    ("gemini-2.5-flash", ((date.max, 1.00),)),
+    ("gemini-2.5-pro", ((date.max, 4.50),)),
+    ("gemini-3-flash", ((date.max, 1.00),)),
+    ("gemini-3.1-flash-lite", ((date.max, 1.00),)),
+    ("gemini-3.1-pro", ((date.max, 4.50),)),
+    ("gemini-3.5-flash", ((date.max, 1.00),)),
+    ("gemini-3.8-flash", ((date(2026, 12, 31), 0.50), (date.max, 1.00))),
+)
+"""USD for a million tokens an hour, by the beginning of a model's name, each price through its last day."""
+
+
+def terms_of(model: Model) -> CacheTerms:
+    """How the provider of a Gemini model caches."""
+    name = model.model_name
+    return CacheTerms(
+        account=f"{model.system}:{hashlib.sha256((url_of(model) or '').encode()).hexdigest()[:12]}",
+        minimum=minimum_of(name),
+        priced_on=READ_ON,
+        prices=partial(_prices, model),
+    )
+
+
+def minimum_of(name: str) -> int:
+    """The fewest tokens that are cached, as documented."""
+    return next((tokens for beginning, tokens in MINIMUMS if name.startswith(beginning)), MINIMUM)
+
+
+def storage_of(name: str, day: date) -> float | None:
+    """USD for a million tokens an hour; ``None`` where the price is unknown."""
+    found = next((prices for beginning, prices in STORAGE if name.startswith(beginning)), ())
+    return next((price for last, price in found if day <= last), None)
+
+
+def _prices(model: Model, tokens: int, day: date) -> CachePrices | None:
+    storage = storage_of(model.model_name, day)
+    read, cached = input_cost(model, tokens), cached_input_cost(model, tokens)
+    if storage is None or read is None or cached is None or tokens <= 0:
+        return None
+    return CachePrices(input=read / tokens, cached=cached / tokens, storage=storage / MILLION)

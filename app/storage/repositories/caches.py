@@ -1,0 +1,181 @@
+"""Rows of ``provider_caches``: what requests begin with, whose requests, and what caching it cost and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, cast, delete, func, insert, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlmodel import col
+
+from app.core.model.caches import CacheEntry, ProviderCache
+from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import began, now
+from app.storage.repositories.mapping import columns, value
+from app.storage.tables import CACHE_DUE, TEXTS, CacheEntryRow, CacheMemberRow, ProviderCacheRow
+
+_row = ProviderCacheRow
+_member = CacheMemberRow
+
+
+class CacheRepository(Repository):
+    """Rows of ``provider_caches``, ``provider_cache_members`` and ``provider_cache_entries``."""
+
+    async def find(self, model: str, account: str, fingerprint: str) -> ProviderCache | None:
+        """What is known of a prefix."""
+        row = await self._session.first(select(_row).where(_same(model, account, fingerprint)))
+        return None if row is None else _cache(row)
+
+    async def locked(self, cache: ProviderCache) -> ProviderCache:
+        """The row of the same prefix until the end of the transaction; this one, inserted, where there is none.
+
+        Raises ``NotFoundError`` when there is no such tenant.
+        """
+        self._check_tenant(cache.tenant_id)
+        await self._session.execute(upsert(_row).values(**_columns(cache)).on_conflict_do_nothing())
+        same = _same(cache.model, cache.account, cache.fingerprint)
+        return _cache(await self._session.first(select(_row).where(same).with_for_update()))
+
+    async def get(self, cache_id: UUID) -> ProviderCache | None:
+        """By its id; of any tenant in the system scope."""
+        row = await self._session.first(select(_row).where(col(_row.id) == cache_id))
+        return None if row is None else _cache(row)
+
+    async def update(self, cache_id: UUID, **values: Any) -> bool:
+        """Change fields; whether the row is there."""
+        changed = update(_row).where(col(_row.id) == cache_id).values(**values).returning(col(_row.id))
+        return await self._session.first(changed) is not None
+
+    async def lost(self, cache_id: UUID, name: str) -> bool:
+        """The provider keeps the cache of that name no more; whether that was news."""
+        gone = {"name": None, "made_at": None, "expires_at": None, "uses": 0, "due_at": None}
+        which = (col(_row.id) == cache_id) & (col(_row.name) == name)
+        return await self._session.first(update(_row).where(which).values(**gone).returning(col(_row.id))) is not None
+
+    async def take(self, cache_id: UUID, *, pause: timedelta) -> ProviderCache | None:
+        """One that is due, with one try more, kept from others for so long; else ``None``."""
+        statement = (
+            update(_row)
+            .where(col(_row.id) == cache_id, col(_row.due_at) <= now())
+            .values(tries=col(_row.tries) + 1, due_at=now() + pause)
+            .returning(_row)
+        )
+        found = await self._session.first(statement)
+        return None if found is None else _cache(found)
+
+    async def due(self, *, limit: int) -> list[ProviderCache]:
+        """What is to be looked at now, over all tenants, by the partial index; the longest due first."""
+        statement = select(_row).where(text(f"provider_caches.{CACHE_DUE}"), col(_row.due_at) <= now())
+        return [_cache(row) for row in await self._session.all(statement.order_by(col(_row.due_at)).limit(limit))]
+
+    async def orphans(self, *, limit: int) -> list[ProviderCache]:
+        """What is to be looked at now, over all tenants, and begins nobody's requests any more."""
+        statement = select(_row).where(text(f"provider_caches.{CACHE_DUE}"), col(_row.due_at) <= now(), ~_begins())
+        return [_cache(row) for row in await self._session.all(statement.order_by(col(_row.due_at)).limit(limit))]
+
+    async def taken_off(self, cache_id: UUID, *, orphan: bool) -> ProviderCache | None:
+        """Forget a prefix, and give it back; an ``orphan`` only while it begins nobody's requests."""
+        which = [col(_row.id) == cache_id, *([~_begins()] if orphan else [])]
+        locked = select(_row).where(*which).with_for_update(skip_locked=True)
+        row = await self._session.first(locked)
+        if row is None:
+            return None
+        found = _cache(row)
+        await self._session.execute(delete(_row).where(col(_row.id) == cache_id))
+        return found
+
+    async def minimum(self, model: str, account: str) -> int:
+        """The fewest tokens that the provider is known to want, by what it refused; 0: it refused nothing."""
+        least = select(func.max(col(_row.minimum))).where(col(_row.model) == model, col(_row.account) == account)
+        return int(await self._session.first(least) or 0)
+
+    async def join(self, conversation_id: UUID, model: str, cache_id: UUID) -> None:
+        """The conversation's requests to that model begin so from now on; what they began with before is left."""
+        mine = and_(col(_member.conversation_id) == conversation_id, col(_member.model) == model)
+        before = await self._session.first(select(col(_member.cache_id)).where(mine))
+        if before == cache_id:
+            return
+        new = upsert(_member).values(
+            conversation_id=conversation_id, model=model, cache_id=cache_id, joined_at=func.transaction_timestamp()
+        )
+        changed = {"cache_id": new.excluded.cache_id, "joined_at": new.excluded.joined_at}
+        keys = ["tenant_id", "conversation_id", "model"]
+        await self._session.execute(new.on_conflict_do_update(index_elements=keys, set_=changed))
+        if before is not None:
+            await self._look_at([before])
+
+    async def leave(self, conversation_id: UUID) -> int:
+        """The conversation begins its requests with none of these any more; how many they were."""
+        gone = delete(_member).where(col(_member.conversation_id) == conversation_id).returning(col(_member.cache_id))
+        return await self._look_at(await self._session.all(gone))
+
+    async def leave_holding(self, files: Sequence[str]) -> int:
+        """Nobody's requests begin with these files any more, given by SHA-256; how many prefixes held one."""
+        if not files:
+            return 0
+        holding = select(col(_row.id)).where(col(_row.files).op("&&")(cast(list(files), TEXTS)))
+        ids = await self._session.all(holding)
+        await self._session.execute(delete(_member).where(col(_member.cache_id).in_(ids)))
+        return await self._look_at(ids)
+
+    async def member(self, cache_id: UUID) -> UUID | None:
+        """The conversation that began with it last; ``None``: none does."""
+        statement = select(col(_member.conversation_id)).where(col(_member.cache_id) == cache_id)
+        found: UUID | None = await self._session.first(statement.order_by(col(_member.joined_at).desc()).limit(1))
+        return found
+
+    async def of_conversation(self, conversation_id: UUID) -> list[ProviderCache]:
+        """What its requests begin with at present, what was used last first."""
+        mine = select(col(_member.cache_id)).where(col(_member.conversation_id) == conversation_id)
+        statement = select(_row).where(col(_row.id).in_(mine)).order_by(col(_row.last_used_at).desc())
+        return [_cache(row) for row in await self._session.all(statement)]
+
+    async def living(self, *, limit: int) -> list[ProviderCache]:
+        """Those of the tenant that a provider keeps now, what was used last first."""
+        statement = select(_row).where(col(_row.expires_at) > began()).order_by(col(_row.last_used_at).desc())
+        return [_cache(row) for row in await self._session.all(statement.limit(limit))]
+
+    async def forget_idle(self, age: timedelta, *, limit: int) -> int:
+        """Forget what was used so long ago, and stands in no cache any more; how many."""
+        over = or_(col(_row.name).is_(None), col(_row.expires_at) < began())
+        old = select(col(_row.tenant_id), col(_row.id)).where(col(_row.last_used_at) < began() - age, over).limit(limit)
+        found = await self._session.rows(old)
+        ids = [row.id for row in found]
+        return len(await self._session.all(delete(_row).where(col(_row.id).in_(ids)).returning(col(_row.id))))
+
+    async def count(self) -> int:
+        """How many caches providers may keep for the tenant."""
+        kept = select(func.count()).select_from(_row).where(col(_row.expires_at) > began())
+        return int(await self._session.first(kept) or 0)
+
+    async def add_entry(self, entry: CacheEntry) -> None:
+        """One line of the account. Raises ``NotFoundError`` when its conversation, or the tenant, is gone."""
+        await self._session.execute(insert(CacheEntryRow).values(**columns(entry)))
+
+    async def _look_at(self, ids: Sequence[UUID]) -> int:
+        """Have the sweeper look whether anybody still begins with them."""
+        if ids:
+            looked = update(_row).where(col(_row.id).in_(ids)).values(due_at=now(), tries=0)
+            await self._session.execute(looked)
+        return len(ids)
+
+
+def _begins() -> Any:
+    """Whether a prefix begins anybody's requests; by tenant too, which leads in the key."""
+    whose = (col(_member.tenant_id) == col(_row.tenant_id)) & (col(_member.cache_id) == col(_row.id))
+    return select(col(_member.conversation_id)).where(whose).exists()
+
+
+def _same(model: str, account: str, fingerprint: str) -> Any:
+    return and_(col(_row.model) == model, col(_row.account) == account, col(_row.fingerprint) == fingerprint)
+
+
+def _cache(row: ProviderCacheRow) -> ProviderCache:
+    return value(ProviderCache, row, files=tuple(row.files))
+
+
+def _columns(cache: ProviderCache) -> dict[str, Any]:
+    return columns(cache, files=list(cache.files))

@@ -1,0 +1,315 @@
+"""Making, renewing and ending providers' caches: in workers and sweepers, never in a turn."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import structlog
+
+from app.core.model.caches import (
+    CacheEntry,
+    Caching,
+    Decision,
+    ProviderCache,
+    Step,
+    decide,
+    spent_on_keeping,
+    spent_on_making,
+)
+from app.core.model.conversation import Usage
+from app.core.model.errors import (
+    CacheTooSmallError,
+    DependencyUnavailableError,
+    InvalidInputError,
+    ModelNotAllowedError,
+    ModelUnavailableError,
+    NotFoundError,
+)
+from app.core.model.model_io import CachePrices, CacheTerms
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.caching.prefixes import LOST, copy_of, fingerprint_of
+from app.usecases.compaction.spending import SpendGuard
+from app.usecases.shared.shell import Shell
+
+MOST_CACHES: Final = 100
+"""That providers keep for one tenant at a time."""
+LEASE: Final = timedelta(minutes=3)
+"""For which one process has a prefix to itself: longer than a call of a provider may take."""
+FIRST_PAUSE: Final = timedelta(minutes=1)
+LONGEST_PAUSE: Final = timedelta(hours=1)
+"""After a failure; the first, then twice as long each time."""
+AT_ONCE: Final = 50
+"""Prefixes that are ended in one step of a sweep."""
+HINTS: Final = 5
+"""Prefixes whose worker is asked for again in one sweep."""
+NOBODY: Final = UUID(int=0)
+"""Under which the spending of no key is noted."""
+
+Outcome = Literal["made", "renewed", "nothing", "too_small", "failed", "later"]
+
+log = structlog.get_logger(__name__)
+
+
+class CacheService:
+    """Providers' caches of one process; any number of processes may be at it, one at a time at each prefix."""
+
+    def __init__(self, shell: Shell, spending: SpendGuard) -> None:
+        self._shell = shell
+        self._spending = spending
+
+    async def make_or_renew(self, cache_id: UUID) -> Outcome:
+        """What a turn asked for, if it is wanted still. Delivered twice or late it does nothing."""
+        async with self._shell.uow(None) as uow:
+            found = await uow.caches.get(cache_id)
+        if found is None:
+            return "nothing"
+        async with self._shell.uow(found.tenant_id) as uow:
+            row = await uow.caches.take(cache_id, pause=LEASE)
+            await uow.commit()
+        if row is None:  # another process is at it, or it is done
+            return "nothing"
+        return await _Work(self._shell, self._spending, row).do()
+
+    async def work(self) -> bool:
+        """One step of a sweep: end what nobody begins with any more, and ask for workers that have not come."""
+        async with self._shell.uow(None) as uow:
+            orphans = await uow.caches.orphans(limit=AT_ONCE)
+            unwanted = [] if self._shell.caches else await uow.caches.living(limit=AT_ONCE)
+            due = await uow.caches.due(limit=HINTS) if self._shell.caches else []
+        ended = {one.id: one for one in (*orphans, *unwanted)}
+        for cache in ended.values():
+            await self._end(cache, is_orphan=cache in orphans)
+        for cache in due:
+            if cache.id not in ended:
+                self._shell.outbox.send_cache(cache.id)
+        return len(ended) >= AT_ONCE
+
+    async def _end(self, found: ProviderCache, *, is_orphan: bool) -> None:
+        """Have the provider delete it, and forget it: in one transaction, so that it is deleted for certain."""
+        now = self._shell.clock.now()
+        async with self._shell.uow(found.tenant_id) as uow:
+            row = await uow.caches.taken_off(found.id, orphan=is_orphan)
+            if row is None:  # somebody has begun with it again, or has ended it
+                return
+            if row.name is not None and row.expires_at is not None and row.expires_at > now:
+                await uow.copies.note(copy_of(row, row.made_for or NOBODY, now))
+                prices = _prices(self._terms(row), row.tokens, now)
+                back = spent_on_keeping(prices, row.tokens, now - row.expires_at)
+                await uow.caches.add_entry(replace(self._entry(row, now), action="ended", spent_usd=back))
+                log.info("cache.ended", model=row.model, tokens=row.tokens)
+            await uow.commit()
+
+    def _terms(self, row: ProviderCache) -> CacheTerms | None:
+        return terms_of(self._shell, row.model)
+
+    def _entry(self, row: ProviderCache, now: datetime) -> CacheEntry:
+        return CacheEntry(
+            id=self._shell.new_id(), conversation_id=None, cache_id=row.id, model=row.model, action="ended", at=now
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What is to be cached, and for whose turn."""
+
+    caching: Caching
+    terms: CacheTerms
+    conversation_id: UUID
+    step: Step | None = None
+
+
+class _Work:
+    """One prefix that this process has to itself for a while."""
+
+    def __init__(self, shell: Shell, spending: SpendGuard, row: ProviderCache) -> None:
+        self._shell = shell
+        self._spending = spending
+        self._row = row
+        self._made_for: UUID | None = None
+        """The conversation whose account it goes on."""
+
+    async def do(self) -> Outcome:
+        """Make it, renew it, or find that nothing is to be done."""
+        planned = await self._planned()
+        if not isinstance(planned, _Plan):
+            return planned
+        try:
+            return await (self._make(planned) if planned.step == "make" else self._renew(planned))
+        except CacheTooSmallError as error:
+            await self._failed(error.reason, minimum=error.minimum or self._row.tokens + 1)
+            return "too_small"
+        except ModelUnavailableError as error:
+            await self._failed(error.reason)
+            return "failed"
+        except (InvalidInputError, ModelNotAllowedError):
+            await self._failed("model_not_built")
+            return "failed"
+
+    async def _planned(self) -> _Plan | Outcome:
+        """What is to be done, in a transaction that is over before the provider is asked."""
+        row, shell = self._row, self._shell
+        with suppress(InvalidInputError, ModelNotAllowedError):
+            await shell.models.prepare(row.model)
+        async with shell.uow(row.tenant_id) as uow:
+            plan = await self._plan(uow)
+            if plan is None:
+                await self._leave_alone(uow)
+                return "nothing"
+            decision = await self._decided(uow, plan)
+            if decision.step is None:
+                await self._leave_alone(uow, verdict=decision.verdict)
+                return "nothing"
+            if decision.step == "make" and await uow.caches.count() >= MOST_CACHES:
+                await self._leave_alone(uow, verdict="full")
+                return "nothing"
+            if not await self._spending.allows_cache(uow):
+                await self._pause(uow)
+                await uow.commit()
+                return "later"
+        self._made_for = plan.conversation_id
+        return replace(plan, step=decision.step)
+
+    async def _plan(self, uow: UnitOfWork) -> _Plan | None:
+        """What a conversation's requests begin with now, if some begin with this prefix still."""
+        terms, conversation_id = terms_of(self._shell, self._row.model), await uow.caches.member(self._row.id)
+        if terms is None or conversation_id is None or not self._shell.caches:
+            return None
+        try:
+            conversation = await uow.conversations.get(conversation_id)
+        except NotFoundError:
+            return None
+        caching = self._shell.resolver(conversation, model=self._row.model).caching
+        if caching is None or await fingerprint_of(caching, self._row.model, terms) != self._row.fingerprint:
+            return None
+        return _Plan(caching=caching, terms=terms, conversation_id=conversation_id)
+
+    async def _decided(self, uow: UnitOfWork, plan: _Plan) -> Decision:
+        row, now, caching, terms = self._row, self._shell.clock.now(), plan.caching, plan.terms
+        if now - row.last_used_at > caching.ttl:  # it is late: nobody needs it any more
+            return Decision(verdict=row.verdict)
+        minimum = max(terms.minimum, await uow.caches.minimum(row.model, row.account))
+        return decide(caching, terms, row.demand, row.life, now, minimum=minimum, tokens=row.tokens)
+
+    async def _make(self, plan: _Plan) -> Outcome:
+        row, shell, caching, conversation_id = self._row, self._shell, plan.caching, plan.conversation_id
+        made = await shell.models.make_cache(row.model, caching.prefix, caching.ttl)
+        now, tokens = shell.clock.now(), made.tokens or row.tokens
+        prices = _prices(plan.terms, tokens, now)
+        spent = spent_on_making(prices, tokens, caching.ttl)
+        values: dict[str, Any] = {
+            "name": made.name,
+            "tokens": tokens,
+            "made_at": now,
+            "expires_at": made.expires_at,
+            "made_for": conversation_id,
+            "ttl_seconds": round(caching.ttl.total_seconds()),
+            "uses": 0,
+        }
+        stored = replace(row, name=made.name, made_at=now)
+        entry = self._entry(conversation_id, now, action="made", tokens=tokens, spent_usd=spent)
+        if not await self._saved(values, entry, Usage(input_tokens=tokens, cost_usd=spent)):
+            await self._take_back(stored, conversation_id)
+            return "nothing"
+        log.info("cache.made", model=row.model, tokens=tokens)
+        return "made"
+
+    async def _renew(self, plan: _Plan) -> Outcome:
+        row, shell, caching, conversation_id = self._row, self._shell, plan.caching, plan.conversation_id
+        try:
+            ends = await shell.models.renew_cache(row.model, row.name or "", caching.ttl)
+        except ModelUnavailableError as error:
+            if error.reason not in {LOST, "model_not_found"}:
+                raise
+            await self._lost(conversation_id, error.reason)
+            return "failed"
+        now = shell.clock.now()
+        longer = ends - (row.expires_at or now)
+        spent = spent_on_keeping(_prices(plan.terms, row.tokens, now), row.tokens, longer)
+        entry = self._entry(conversation_id, now, action="renewed", tokens=row.tokens, spent_usd=spent)
+        values = {"expires_at": ends, "ttl_seconds": round(caching.ttl.total_seconds())}
+        await self._saved(values, entry, Usage(cost_usd=spent))
+        log.info("cache.renewed", model=row.model, tokens=row.tokens)
+        return "renewed"
+
+    async def _saved(self, values: dict[str, Any], entry: CacheEntry, used: Usage) -> bool:
+        """Whether the prefix is known still, and its conversation there: then all of it is stored."""
+        tenant_id = self._row.tenant_id
+        try:
+            async with self._shell.uow(tenant_id) as uow:
+                known = await uow.caches.update(self._row.id, **values, due_at=None, tries=0)
+                if not known:
+                    return False
+                # Had everybody left it meanwhile, nobody would end it: the sweeper looks.
+                if await uow.caches.member(self._row.id) is None:
+                    await uow.caches.update(self._row.id, due_at=entry.at)
+                await uow.caches.add_entry(entry)
+                await uow.spending.add_chat(tenant_id, NOBODY, used)
+                await uow.commit()
+        except NotFoundError:
+            return False
+        return True
+
+    async def _take_back(self, made: ProviderCache, conversation_id: UUID) -> None:
+        """What was made for nobody is deleted: by the sweeper where the tenant is there still, else here."""
+        try:
+            async with self._shell.uow(made.tenant_id) as uow:
+                await uow.copies.note(copy_of(made, conversation_id, self._shell.clock.now()))
+                await uow.commit()
+        except (NotFoundError, DependencyUnavailableError):
+            with suppress(ModelUnavailableError):
+                await self._shell.models.forget(made.model, made.name or "")
+
+    async def _lost(self, conversation_id: UUID, reason: str) -> None:
+        row, now = self._row, self._shell.clock.now()
+        async with self._shell.uow(row.tenant_id) as uow:
+            if row.name is not None and await uow.caches.lost(row.id, row.name):
+                await uow.copies.note(copy_of(row, conversation_id, now))
+                await uow.caches.add_entry(self._entry(conversation_id, now, action="lost", reason=reason))
+            await uow.commit()
+
+    async def _failed(self, reason: str, *, minimum: int | None = None) -> None:
+        """Note it; it is tried again after a while, or, where the prefix is too small, not as it is."""
+        log.warning("cache.failed", reason=reason, model=self._row.model, tries=self._row.tries)
+        now = self._shell.clock.now()
+        async with self._shell.uow(self._row.tenant_id) as uow:
+            if minimum is None:
+                await self._pause(uow)
+            else:
+                await uow.caches.update(self._row.id, minimum=minimum, verdict="too_small", due_at=None, tries=0)
+            await uow.caches.add_entry(self._entry(self._made_for, now, action="failed", reason=reason))
+            await uow.commit()
+
+    async def _pause(self, uow: UnitOfWork) -> None:
+        pause = min(FIRST_PAUSE * 2 ** min(self._row.tries - 1, 10), LONGEST_PAUSE)
+        await uow.caches.update(self._row.id, due_at=self._shell.clock.now() + pause)
+
+    async def _leave_alone(self, uow: UnitOfWork, **values: Any) -> None:
+        """Nothing is to be done; a prefix that nobody begins with stays due, for the sweeper."""
+        if await uow.caches.member(self._row.id) is None:
+            values["due_at"] = self._shell.clock.now()
+        else:
+            values |= {"due_at": None, "tries": 0}
+        await uow.caches.update(self._row.id, **values)
+        await uow.commit()
+
+    def _entry(self, conversation_id: UUID | None, now: datetime, **values: Any) -> CacheEntry:
+        row = self._row
+        return CacheEntry(
+            id=self._shell.new_id(), conversation_id=conversation_id, cache_id=row.id, model=row.model, at=now, **values
+        )
+
+
+def terms_of(shell: Shell, model: str) -> CacheTerms | None:
+    """How a model's provider caches; ``None`` also where the model cannot be built any more."""
+    try:
+        return shell.models.chat(model).profile.caches
+    except (InvalidInputError, ModelNotAllowedError):
+        return None
+
+
+def _prices(terms: CacheTerms | None, tokens: int, now: datetime) -> CachePrices | None:
+    return terms.prices(tokens, now.date()) if terms is not None else None

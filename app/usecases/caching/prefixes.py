@@ -1,0 +1,207 @@
+"""A turn's side of providers' caches: which one a request names, and what is noted of it afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+
+from app.core.model.caches import (
+    CacheAction,
+    CacheEntry,
+    Caching,
+    ProviderCache,
+    cached_of,
+    decide,
+    saved_by_use,
+)
+from app.core.model.errors import ConflictError, DependencyUnavailableError, NotFoundError
+from app.core.model.model_io import CacheTerms, ChatRequest
+from app.core.model.records import ProviderCopy, Turn
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.reply import Answer
+from app.usecases.shared.shell import Shell
+
+FORGOTTEN: Final = "provider_cache_forgotten"
+"""The warning: the provider did not take the cache that the request named, and was sent the whole instead."""
+LOST: Final = "cache_lost"
+"""How an adapter says that a provider does not keep a cache any more, or not for us."""
+REFUSALS: Final = frozenset({LOST, "bad_request", "unauthorized", "model_not_found"})
+"""Reasons that may be the cache's: the same request is sent without it, and where that is answered, they were."""
+LARGE: Final = 100_000
+"""Characters: a longer prefix is hashed off the event loop."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A prefix that a provider can cache, before it is sent."""
+
+    model: str
+    caching: Caching
+    terms: CacheTerms
+    fingerprint: str
+    known: ProviderCache | None
+    name: str | None
+    """Of a cache that a request may name now."""
+
+
+class PrefixCaches:
+    """Looks caches up and notes uses; whatever fails here, no turn does."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def look(self, turn: Turn, model: str | None, caching: Caching | None, request: ChatRequest) -> Looked | None:
+        """The prefix of a request; ``None`` where it is not to be cached, or cannot be.
+
+        What a client brings to one turn is stored nowhere, so that it stands in no cache either. A request that has to
+        call a tool says so beside its tools, where one that names a cache may not.
+        """
+        profile = self._shell.models.chat(model).profile
+        terms = profile.caches
+        if terms is None or caching is None or caching.mode == "off" or not self._shell.caches:
+            return None
+        unlike = request.tools != caching.prefix.tools or request.must_call or request.settings.output is not None
+        if unlike or caching.tokens < terms.minimum:
+            return None
+        fingerprint = await fingerprint_of(caching, profile.name, terms)
+        known: ProviderCache | None = None
+        with _unimportant("look"):
+            async with self._shell.uow(turn.tenant_id) as uow:
+                known = await uow.caches.find(profile.name, terms.account, fingerprint)
+        life = known.life if known else None
+        serves = life is not None and life.serves(self._shell.clock.now())
+        return Looked(
+            model=profile.name,
+            caching=caching,
+            terms=terms,
+            fingerprint=fingerprint,
+            known=known,
+            name=known.name if known and serves else None,
+        )
+
+    async def note(self, turn: Turn, looked: Looked, said: Answer) -> None:
+        """Count the use, and have a worker make or renew the cache where that pays.
+
+        A reply that was interrupted says nothing of what was cached.
+        """
+        if not said.usage.input_tokens:
+            return
+        wanted: UUID | None = None
+        with _unimportant("note"):
+            async with self._shell.uow(turn.tenant_id) as uow:
+                wanted = await self._note(uow, turn, looked, said)
+                await uow.commit()
+        if wanted is not None:
+            self._shell.outbox.send_cache(wanted)
+
+    async def lost(self, turn: Turn, looked: Looked, reason: str) -> None:
+        """The provider does not take the cache; should it keep it all the same, it is to be deleted."""
+        known = looked.known
+        if known is None or looked.name is None:
+            return
+        log.warning("cache.lost", reason=reason, model=looked.model)
+        with _unimportant("lost"):
+            async with self._shell.uow(turn.tenant_id) as uow:
+                if await uow.caches.lost(known.id, looked.name):
+                    now = self._shell.clock.now()
+                    await uow.copies.note(copy_of(known, turn.conversation_id, now))
+                    await uow.caches.add_entry(self._entry(turn, known, "lost", now, reason=reason))
+                    await uow.commit()
+
+    async def _note(self, uow: UnitOfWork, turn: Turn, looked: Looked, said: Answer) -> UUID | None:
+        now, caching, terms = self._shell.clock.now(), looked.caching, looked.terms
+        row = await uow.caches.locked(self._new(turn, looked, now))
+        demand = row.demand if said.named_cache else row.demand.hit(said.usage.cached_tokens, row.tokens)
+        demand = demand.used(now)
+        tokens = row.tokens if row.name else caching.tokens
+        minimum = max(terms.minimum, await uow.caches.minimum(row.model, row.account))
+        decision = decide(caching, terms, demand, row.life, now, minimum=minimum, tokens=tokens)
+        values: dict[str, Any] = {
+            "rate": demand.rate,
+            "rate_at": demand.at,
+            "hit_rate": demand.hit_rate,
+            "measured": demand.measured,
+            "verdict": decision.verdict,
+            "tokens": tokens,
+            "last_used_at": now,
+        }
+        if row.name is None:
+            values["ttl_seconds"] = round(caching.ttl.total_seconds())
+        if said.named_cache:
+            values["uses"] = row.uses + 1
+        is_wanted = decision.step is not None and row.due_at is None
+        if is_wanted:
+            values["due_at"] = now
+        await uow.caches.update(row.id, **values)
+        await uow.caches.join(turn.conversation_id, row.model, row.id)
+        if said.named_cache:
+            read = cached_of(said.usage, row.tokens)
+            saved, beyond = saved_by_use(terms.prices(row.tokens, now.date()), read, demand.known_hit_rate)
+            used = self._entry(turn, row, "used", now)
+            await uow.caches.add_entry(replace(used, tokens=read, saved_usd=saved, beyond_usd=beyond))
+        return row.id if is_wanted else None
+
+    def _new(self, turn: Turn, looked: Looked, now: datetime) -> ProviderCache:
+        return ProviderCache(
+            id=self._shell.new_id(),
+            tenant_id=turn.tenant_id,
+            model=looked.model,
+            account=looked.terms.account,
+            fingerprint=looked.fingerprint,
+            files=tuple(file.sha256 for file in looked.caching.prefix.files),
+            tokens=looked.caching.tokens,
+            ttl_seconds=round(looked.caching.ttl.total_seconds()),
+            verdict="hit_rate_unknown",
+            created_at=now,
+            last_used_at=now,
+        )
+
+    def _entry(
+        self, turn: Turn, row: ProviderCache, action: CacheAction, now: datetime, reason: str | None = None
+    ) -> CacheEntry:
+        return CacheEntry(
+            id=self._shell.new_id(),
+            conversation_id=turn.conversation_id,
+            cache_id=row.id,
+            model=row.model,
+            action=action,
+            reason=reason,
+            at=now,
+        )
+
+
+async def fingerprint_of(caching: Caching, model: str, terms: CacheTerms) -> str:
+    """Of a prefix; a long one is hashed off the event loop."""
+    if len(caching.prefix.system) <= LARGE:
+        return caching.prefix.fingerprint(model, terms.account)
+    return await asyncio.to_thread(caching.prefix.fingerprint, model, terms.account)
+
+
+def copy_of(cache: ProviderCache, conversation_id: UUID, now: datetime) -> ProviderCopy:
+    """What its provider may keep of it, to be deleted now."""
+    return ProviderCopy(
+        tenant_id=cache.tenant_id,
+        response_id=cache.name or "",
+        conversation_id=conversation_id,
+        model=cache.model,
+        made_at=cache.made_at or now,
+        delete_after=now,
+    )
+
+
+@contextmanager
+def _unimportant(step: str) -> Iterator[None]:
+    """A reply does not fail with what is only reckoned of it: the next one reckons again."""
+    try:
+        yield
+    except (DependencyUnavailableError, NotFoundError, ConflictError) as error:
+        log.warning("cache.not_noted", step=step, error=type(error).__name__)

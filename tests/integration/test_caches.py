@@ -1,0 +1,260 @@
+"""Providers' caches behind the turn: one process at a time, money, and every way in which one goes.
+
+On real Postgres, before the scripted Gemini server, through the real client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from app.bootstrap import Container, Parts, compose, make_models
+from app.core.model.allowances import Limits
+from app.core.model.caches import ProviderCache
+from app.core.model.records import ProviderCopy
+from app.infrastructure.clock import SystemClock
+from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.caching.caches import NOBODY
+from app.usecases.chat.chat import ChatInput
+from app.usecases.history.conversations import NewConversation
+from tests.fakes import FakeJobQueue
+from tests.gemini_server import Gemini, running_gemini
+from tests.integration.services import PollingBus
+
+MODEL: Final = "google:gemini-3-flash-preview"
+PROMPT: Final = "You keep the books of a harbour, and answer like it. " * 500
+ALWAYS: Final = {"context_window": 64_000, "max_tokens": -1, "cache": "always"}
+PATIENCE: Final = 30.0
+LATE: Final = timedelta(seconds=220)
+
+Build = Callable[..., Container]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Gemini]:
+    with running_gemini() as gemini:
+        yield gemini
+
+
+@pytest.fixture
+def gemini(server: Gemini) -> Gemini:
+    server.reset()
+    return server
+
+
+@pytest.fixture
+async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build]:
+    """A process of the service, as far as its services go; its jobs wait in ``FakeJobQueue.caches``."""
+    built: list[Container] = []
+
+    async def yes() -> bool:
+        return True
+
+    def one(**given: Any) -> Container:
+        settings = Settings(
+            chat_model=MODEL,
+            compaction_model="offline",
+            google_api_key="key",
+            google_base_url=gemini.url,
+            **given,
+        )
+        parts = Parts(
+            uow=begin,
+            bus=PollingBus(),
+            queue=FakeJobQueue(),
+            models=make_models(settings),
+            clock=SystemClock(),
+            database_ok=yes,
+            row_security=yes,
+        )
+        built.append(compose(settings, parts, f"process:{len(built)}"))
+        return built[-1]
+
+    yield one
+    for container in built:
+        await container.parts.models.close()  # type: ignore[attr-defined]  # the registry's own
+
+
+async def talk(container: Container, tenant: UUID, **policy: Any) -> UUID:
+    given = NewConversation(policy=ALWAYS | policy, system_prompt=PROMPT)
+    return (await container.conversations.create(tenant, given)).conversation.id
+
+
+async def say(container: Container, tenant: UUID, conversation_id: UUID, content: str = "Hello.") -> tuple[str, ...]:
+    """A turn: what it warned of."""
+    handle = await container.chat.start(tenant, conversation_id, ChatInput(content=content))
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
+    await container.outbox.drain()
+    return result.warnings
+
+
+def wanted(container: Container) -> UUID:
+    """The one that a worker was asked to make or renew."""
+    queue = container.parts.queue
+    assert isinstance(queue, FakeJobQueue)
+    return queue.caches[-1]
+
+
+async def known(begin: UnitOfWorkFactory, cache_id: UUID) -> ProviderCache | None:
+    async with begin(None) as uow:
+        return await uow.caches.get(cache_id)
+
+
+async def swept(container: Container) -> None:
+    """What a few sweeps do."""
+    for _ in range(3):
+        for chore in (container.removal, container.caches, container.copies):
+            await chore.work()
+
+
+async def test_two_workers_make_one_cache(build: Build, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini) -> None:
+    one, other = build(), build()
+    conversation_id = await talk(one, tenant)
+    await say(one, tenant, conversation_id)
+    cache_id = wanted(one)
+    gemini.caches(delay=0.5)
+    done = await asyncio.gather(one.caches.make_or_renew(cache_id), other.caches.make_or_renew(cache_id))
+    assert sorted(done) == ["made", "nothing"]
+    assert len(gemini.cache_calls("POST")) == 1
+    assert await other.caches.make_or_renew(cache_id) == "nothing", "what is done is not done again"
+    row = await known(begin, cache_id)
+    assert row is not None
+    assert (row.name, row.due_at, row.tries) == (gemini.caches()[0]["name"], None, 0)
+
+
+async def test_what_it_costs_counts_against_what_chats_may_spend(
+    build: Build, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini
+) -> None:
+    container = build()
+    conversation_id = await talk(container, tenant)
+    await say(container, tenant, conversation_id)
+    assert await container.caches.make_or_renew(wanted(container)) == "made"
+    tokens = gemini.caches()[0]["usageMetadata"]["totalTokenCount"]
+    async with begin(tenant) as uow:
+        (spent,) = await uow.spending.of("chat", key_id=NOBODY)
+    assert (spent.calls, spent.tokens) == (1, tokens)
+    assert spent.usd == pytest.approx(tokens * 1.5 / 1e6)
+    # Half of a limit below that is used up: the next one waits, and no turn does.
+    poor = build(tenant_limits=Limits(chat_usd_per_hour=spent.usd))
+    other_id = await talk(poor, tenant, levels=[])
+    assert await say(poor, tenant, other_id) == ()
+    assert await poor.caches.make_or_renew(wanted(poor)) == "later"
+    assert len(gemini.cache_calls("POST")) == 1
+
+
+async def test_a_tenant_goes_when_the_provider_keeps_nothing_of_it(
+    build: Build, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini
+) -> None:
+    container = build()
+    conversation_id = await talk(container, tenant)
+    await say(container, tenant, conversation_id)
+    await container.caches.make_or_renew(wanted(container))
+    name = gemini.caches()[0]["name"]
+    gemini.caches(refuse=429, refuse_times=1)
+    erasure = await container.removal.erase_tenant(tenant)
+    await swept(container)
+    assert len(gemini.caches()) == 1, "the first try was refused"
+    assert await container.removal.status(erasure.id) is not None, "so the tenant is there still"
+    async with begin(tenant) as uow:  # as if the pause were over
+        await uow.copies.forget(name)
+        await uow.copies.note(
+            ProviderCopy(
+                tenant_id=tenant,
+                response_id=name,
+                conversation_id=conversation_id,
+                model=MODEL,
+                made_at=container.parts.clock.now(),
+                delete_after=container.parts.clock.now(),
+            )
+        )
+        await uow.commit()
+    await swept(container)
+    assert gemini.caches() == []
+    assert await container.removal.status(erasure.id) is None
+
+
+async def test_the_operators_switch_ends_them_all(
+    build: Build, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini
+) -> None:
+    container = build()
+    conversation_id = await talk(container, tenant)
+    await say(container, tenant, conversation_id)
+    cache_id = wanted(container)
+    await container.caches.make_or_renew(cache_id)
+    await swept(container)
+    assert len(gemini.caches()) == 1, "the control: nothing ends what is in use"
+    without = build(provider_caches="off")
+    await say(without, tenant, conversation_id, "Again.")
+    assert "cachedContent" not in gemini.requests("chat")[-1]["body"]
+    await swept(without)
+    assert gemini.caches() == []
+    assert await known(begin, cache_id) is None
+
+
+async def test_one_that_is_made_for_a_conversation_that_was_deleted_meanwhile_is_taken_back(
+    build: Build, tenant: UUID, gemini: Gemini
+) -> None:
+    container = build()
+    conversation_id = await talk(container, tenant)
+    await say(container, tenant, conversation_id)
+    gemini.caches(delay=1.0)
+    making = asyncio.create_task(container.caches.make_or_renew(wanted(container)))
+    await asyncio.sleep(0.3)
+    await container.conversations.delete(tenant, conversation_id)
+    await container.caches.work()
+    assert await making == "nothing"
+    assert len(gemini.caches()) == 1
+    await swept(container)
+    assert gemini.caches() == []
+
+
+async def test_one_that_holds_an_erased_file_goes(
+    build: Build, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini
+) -> None:
+    container = build()
+    conversation_id = await talk(container, tenant)
+    await say(container, tenant, conversation_id)
+    cache_id = wanted(container)
+    await container.caches.make_or_renew(cache_id)
+    async with begin(tenant) as uow:
+        await uow.caches.update(cache_id, files=["a" * 64])
+        await uow.commit()
+    for file, left in (("b" * 64, 1), ("a" * 64, 0)):
+        async with begin(tenant) as uow:
+            assert await uow.caches.leave_holding([file]) == 1 - left
+            await uow.commit()
+        await swept(container)
+        assert len(gemini.caches()) == left
+
+
+async def test_one_that_cannot_be_renewed_since_it_is_gone_is_forgotten(
+    build: Build, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini
+) -> None:
+    container = build()
+    conversation_id = await talk(container, tenant, cache_ttl=300)
+    await say(container, tenant, conversation_id)
+    cache_id = wanted(container)
+    await container.caches.make_or_renew(cache_id)
+    row = await known(begin, cache_id)
+    assert row is not None
+    assert row.expires_at is not None
+    async with begin(tenant) as uow:  # as if it were old
+        await uow.caches.update(cache_id, expires_at=row.expires_at - LATE)
+        await uow.commit()
+    gemini.caches(lost_as=404)
+    await say(container, tenant, conversation_id, "Again.")
+    gemini.caches(forget=True)
+    assert await container.caches.make_or_renew(cache_id) == "failed"
+    forgotten = await known(begin, cache_id)
+    assert forgotten is not None
+    assert (forgotten.name, forgotten.life) == (None, None)
+    gemini.caches(forget=True)
+    await say(container, tenant, conversation_id, "And again.")
+    assert await container.caches.make_or_renew(cache_id) == "made"
+    assert (await known(begin, cache_id) or forgotten).name == gemini.caches()[0]["name"] != row.name
