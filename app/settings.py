@@ -205,6 +205,12 @@ class Settings(BaseSettings):
     max_media_bytes: int = Field(default=MEDIA_BYTES, ge=0)
     """Of a request to a model, as Base64; beyond it the oldest media become words."""
     request_timeout_seconds: float = Field(default=120.0, gt=0)
+    max_connections: int = Field(default=4_000, ge=1)
+    """Of one API process; see ``app.http.connections`` for this and the next two."""
+    head_seconds: float = Field(default=20.0, gt=0, le=3_600)
+    """Until the head of a request is there, from the connection's beginning or the first byte after an answer."""
+    unread_seconds: float = Field(default=60.0, gt=0, le=3_600)
+    """For how long a client may read nothing of what waits for it."""
     worker_concurrency: int = Field(default=2, ge=1, le=64)
     lease_seconds: Seconds = DEFAULT_TIMINGS.lease_seconds
     """These are for tests and special cases: see ``app.core.model.timings``."""

@@ -311,6 +311,8 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
         ("/chat/completions", {"messages": [user("x")], "tool_choice": "required"}, 400, "tool_choice"),
         ("/chat/completions", {"messages": [user("x"), {"role": "assistant", "content": "y"}]}, 400, "input"),
         ("/responses", {"input": "x", "background": True}, 400, "background"),
+        ("/responses", {"input": " "}, 400, "input"),
+        ("/responses/input_tokens", {"input": ""}, 400, "input"),
         ("/responses", {"input": "x", "tools": [{"type": "web_search"}]}, 400, "tools"),
         ("/responses", {"input": [{"type": "computer_call"}]}, 400, "input.0"),
         ("/responses", {"input": "x", "conversation": "conv_1", "previous_response_id": "resp_1"}, 400, "body"),
