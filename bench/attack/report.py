@@ -1,0 +1,68 @@
+"""What an attack comes to: on the terminal, and between the marks of ``docs/attacks.md``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.attack.findings import Outcome
+from bench.measurements import write
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"
+MARK: Final = "bench:attack"
+MOST_SHOWN: Final = 40
+"""Findings of one part that are printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """All parts under one seed."""
+
+    seed: int
+    outcomes: Sequence[Outcome]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything held."""
+        return not any(outcome.findings for outcome in self.outcomes)
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Numbers, and what did not hold."""
+    told = [f"{name} {count}" for name, count in outcome.counts.items()]
+    told += [f"{name} {figure}" for name, figure in outcome.figures.items()]
+    print(f"{outcome.part}: {', '.join(told)}; findings {len(outcome.findings)}", flush=True)
+    for finding in outcome.findings[:MOST_SHOWN]:
+        print(f"  {finding}", flush=True)
+
+
+def table(runs: Sequence[Run], command: str) -> str:
+    """A row for each number, a column for each seed."""
+    head = ["part", "what", *(f"seed {run.seed}" for run in runs)]
+    lines = [f"`{command}`, on two cores that others used at the same time:", "", _row(head), _row(["---"] * len(head))]
+    for parts in zip(*(run.outcomes for run in runs), strict=True):
+        names = dict.fromkeys(name for part in parts for name in (*part.counts, *part.figures))
+        lines += [_row([parts[0].part, name, *(_cell(part, name) for part in parts)]) for name in names]
+        lines.append(_row([parts[0].part, "**findings**", *(_findings(part) for part in parts)]))
+    return "\n".join(lines)
+
+
+def write_page(runs: Sequence[Run], command: str) -> None:
+    """Into the page."""
+    write(MARK, table(runs, command), PAGE)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(outcome: Outcome, name: str) -> str:
+    return outcome.figures.get(name) or str(outcome.counts[name])
+
+
+def _findings(outcome: Outcome) -> str:
+    kinds = Counter(finding.what for finding in outcome.findings)
+    return ", ".join(f"{kind} {count}" for kind, count in kinds.items()) or "0"
