@@ -109,6 +109,7 @@ def _config(kept: str, doomed: str) -> str:
         'include-path-regex = "^/v1/"',
         f'parameters = {{ "path.conversation_id" = "{_openai(kept)}" }}',
         *_deleting("/conversations/{conversation_id}", doomed),
+        *_deleting("/users/{user_id}", "nobody", "user_id"),  # an end user that is erased loses the key
         *_deleting("/v1/conversations/{conversation_id}", _openai(doomed)),
     ]
     names = sorted({name for where, _ in EXCLUDED_AT.values() for name in where})
@@ -118,11 +119,11 @@ def _config(kept: str, doomed: str) -> str:
     return "\n".join(lines_) + "\n"
 
 
-def _deleting(path: str, id_: str) -> tuple[str, ...]:
+def _deleting(path: str, id_: str, name: str = "conversation_id") -> tuple[str, ...]:
     return (
         "[[operations]]",
         f'include-name = "DELETE {path}"',
-        f'parameters = {{ "path.conversation_id" = "{id_}" }}',
+        f'parameters = {{ "path.{name}" = "{id_}" }}',
     )
 
 

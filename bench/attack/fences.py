@@ -45,6 +45,16 @@ _ANY: Final = re.compile(
 )
 """``message`` is a common word: without one of our attributes it opens nothing."""
 _MARKER: Final = re.compile(r"[→⟶➔➜⇒]\s*l\d\s*:")
+_SPEAKERS: Final[Mapping[str, str]] = {"A: ": "assistant", "U: ": "user"}
+"""How a line of a recalled message begins."""
+_OWN_MARKER: Final = re.compile(r"→L3:anchors\]")
+"""The one of ours that stands outside of digests: the anchors that there was no room for."""
+_SAID_BY: Final[Mapping[str, frozenset[str]]] = {
+    "system": frozenset({"system", "user"}),
+    "named": frozenset({"assistant", "tool"}),
+}
+"""A tool's name is the assistant's in a call and the tool's in a result. A system message in the midst of a talk is a
+user's where a provider has no such role there: less, not more."""
 CANARY: Final = re.compile(r"Qn\d{4}")
 
 
@@ -60,7 +70,7 @@ class Speech:
 class Expected:
     """What a context was asked for."""
 
-    roles: Mapping[str, Role | Literal["passage", "nowhere", "state"]]
+    roles: Mapping[str, Role | Literal["passage", "nowhere", "state", "named"]]
     """By canary: whose text it is."""
     states: int
     passages: int
@@ -114,7 +124,7 @@ def _faults_of(speech: Speech, expected: Expected, elements: Counter[str]) -> It
 
 def _faults_between(text: str, role: Role, stack: tuple[str, ...], expected: Expected) -> Iterator[str]:
     """Of what stands between two elements."""
-    plain = skeleton(text)
+    plain = skeleton(_OWN_MARKER.sub("]", text) if stack[-1:] == ("anchors",) else text)
     if forged := _ANY.search(plain):
         yield f"a forged element in {stack or role}: {plain[forged.start() : forged.end() + 60]!r}"
     if "digests" not in stack and (marker := _MARKER.search(plain)):
@@ -133,11 +143,9 @@ def _misplaced(canary: str, line: str, role: Role, stack: tuple[str, ...], expec
     elif whose == "passage":
         if stack != ("passage",):
             yield f"{canary} of a passage stands in {stack or role}"
-    elif not stack and whose != role:
+    elif not stack and role not in _SAID_BY.get(whose, {whose}):
         yield f"{canary} of {whose} stands in the words of {role}"
-    elif (
-        stack == ("recalled",) and line[:2] in {"A: ", "U: "} and line[:1] != {"user": "U", "assistant": "A"}.get(whose)
-    ):
+    elif stack == ("recalled",) and _SPEAKERS.get(line[:3], whose) != whose:
         yield f"{canary} of {whose} is recalled as said by {line[:1]}"
 
 
@@ -172,7 +180,7 @@ def speeches_of(format_: str, system: Any, messages: Sequence[Json]) -> list[Spe
 def _speeches(format_: str, message: Json) -> Iterator[Speech]:
     role: Role = {"model": "assistant", "developer": "system"}.get(str(message.get("role")), message.get("role"))  # type: ignore[assignment]
     if message.get("type") == "function_call":
-        yield Speech(role="assistant", text=_arguments(message.get("arguments")))
+        yield from _call(message, "arguments")
         return
     if message.get("type") == "function_call_output":
         yield from (Speech(role="tool", text=text) for text in _texts(message.get("output")))
@@ -184,7 +192,7 @@ def _speeches(format_: str, message: Json) -> Iterator[Speech]:
     for block in blocks:
         yield from _block(block, role)
     for call in message.get("tool_calls") or ():
-        yield Speech(role="assistant", text=_arguments(call["function"]["arguments"]))
+        yield from _call(call["function"], "arguments")
     if format_ not in {"plain", "openai", "gemini", "anthropic", "responses"}:
         raise ValueError(format_)
 
@@ -194,14 +202,19 @@ def _block(block: Json, role: Role) -> Iterator[Speech]:
         yield Speech(role=role, text=block["text"])
     for call in ("functionCall", "function_call"):
         if call in block:
-            yield Speech(role="assistant", text=_arguments(block[call].get("args")))
+            yield from _call(block[call], "args")
     for result in ("functionResponse", "function_response"):
         if result in block:
             yield from (Speech(role="tool", text=text) for text in _texts(block[result].get("response")))
     if block.get("type") in {"tool_use", "tool_call"}:
-        yield Speech(role="assistant", text=_arguments(block.get("input", block.get("arguments"))))
+        yield from _call(block, "input" if "input" in block else "arguments")
     if block.get("type") == "tool_result":
         yield from (Speech(role="tool", text=text) for text in _texts(block.get("content")))
+
+
+def _call(call: Json, key: str) -> Iterator[Speech]:
+    yield Speech(role="assistant", text=str(call.get("name", "")))
+    yield Speech(role="assistant", text=_arguments(call.get(key)))
 
 
 def _arguments(value: Any) -> str:

@@ -84,7 +84,7 @@ def document() -> Json:
 def fields() -> list[Field]:
     """All of them, in the order of the document."""
     read = document()
-    found = []
+    found: list[Field] = []
     for path, methods in read["paths"].items():
         for method, operation in methods.items():
             found += _of_operation(read, method.upper(), path, operation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -64,6 +64,12 @@ KEPT: Final = frozenset(
 """What is told again: in the answer, or in the newest messages."""
 READS: Final = ("/messages", "/chat", "/items", "/batch")
 """Ends of paths after which the newest messages are looked at."""
+CONTRADICTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "conversation": ("store",),
+    "parts": ("messages.0.parts",),
+    "value>": ("",),
+}
+"""What may be named in place of a field: the one that contradicts it, and its place in a batch of one."""
 BAD: Final = 500
 REFUSED: Final = 400
 NOT_NAMED: Final = frozenset(
@@ -83,7 +89,7 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
             ids = conversation(http) if field.where == "body" else ids  # a talk that grows is slow to chat in
             is_hot = (field.operation, field.name) in HOT
             for family, text in strings.everything() if is_hot else strings.drawn(chance, examples):
-                ids = _put(http, ids, field, family, text, outcome)
+                ids = put(http, ids, field, family, text, outcome)
         for header in HEADERS:
             for family, text in strings.drawn(chance, examples):
                 _put_header(http, ids, header, family, text, outcome)
@@ -117,7 +123,7 @@ def conversation(http: httpx.Client) -> Json:
     }
 
 
-def _put(http: httpx.Client, ids: Json, field: Field, family: str, text: str, outcome: Outcome) -> Json:
+def put(http: httpx.Client, ids: Json, field: Field, family: str, text: str, outcome: Outcome) -> Json:
     """One string into one field; the ids go on with a new conversation where it was deleted."""
     path = path_of(field, ids, text)
     params: Json = {"q": "port"} if field.path.endswith("/search") else {}
@@ -197,15 +203,17 @@ def _judge_refusal(field: Field, response: httpx.Response, what: str, outcome: O
     except ValueError:
         outcome.found("a refusal in no form of ours", str(field), what)
         return
+    if not isinstance(problem, dict):
+        outcome.found("a refusal in no form of ours", str(field), what)
+        return
     problem = problem.get("error", problem)
     outcome.expect(problem.get("code"), "a refusal without a code", str(field), what)
     if problem.get("code") != "invalid_input":
         return
     named = [str(item["field"]) for item in problem.get("errors") or ()] or [str(problem.get("param"))]
     first = field.name.partition(".")[0].removeprefix("<")
-    is_named = field.where != "body" or any(
-        name == "body" or name.startswith(first) or first == "key>" for name in named
-    )
+    allowed = ("body", first, *CONTRADICTED.get(first, ()))
+    is_named = field.where != "body" or first == "key>" or any(name.startswith(allowed) for name in named)
     outcome.expect(is_named, "a refusal that names another field", str(field), what)
 
 
@@ -216,7 +224,7 @@ def _put_header(http: httpx.Client, ids: Json, header: str, family: str, text: s
         Field(method="POST", path="/conversations/{conversation_id}/messages", where="header", name=header,
               template={"role": "user", "content": "Hello."}),
     ):  # fmt: skip
-        _put(http, ids, field, family, text, outcome)
+        put(http, ids, field, family, text, outcome)
 
 
 def leaves(value: Any) -> Iterator[str]:

@@ -30,6 +30,7 @@ PLACES: Final = (
     *("passage", "question"),
 )
 """Where each of them goes."""
+FILLER: Final = "We looked at the harbour crane, the billing export and the garden shed; the port of the service is"
 POLICY: Final[Json] = {"context_window": 24_000, "max_tokens": -1, "fallback_model": "offline"}
 PAGE: Final = 100
 
@@ -39,7 +40,7 @@ class Play:
     """One conversation: what was sent, and whose each canary is."""
 
     sent: list[Json] = field(default_factory=list)
-    roles: dict[str, Role | Literal["passage", "nowhere", "state"]] = field(default_factory=dict)
+    roles: dict[str, Role | Literal["passage", "nowhere", "state", "named"]] = field(default_factory=dict)
     by_place: dict[str, list[Injection]] = field(default_factory=dict)
 
     def text(self, place: str) -> str:
@@ -63,8 +64,8 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
 def prepared(some: Sequence[Injection]) -> Play:
     """Which goes where."""
     play = Play()
-    owners: Mapping[str, Role | Literal["passage", "nowhere", "state"]] = {
-        "assistant": "assistant", "tool result": "tool", "tool arguments": "assistant", "tool name": "nowhere",
+    owners: Mapping[str, Role | Literal["passage", "nowhere", "state", "named"]] = {
+        "assistant": "assistant", "tool result": "tool", "tool arguments": "assistant", "tool name": "named",
         "system message": "system", "title": "nowhere", "metadata": "nowhere", "scratchpad": "nowhere",
         "system prompt": "system", "reply": "assistant", "passage": "passage", "verifier": "nowhere",
     }  # fmt: skip
@@ -100,8 +101,8 @@ def messages_of(play: Play) -> list[Json]:
                 {"role": "assistant", "content": "Fine."},
             ]
             made += [
-                {"role": "user" if n % 2 == 0 else "assistant", "content": f"The port of service {n} is {7000 + n}."}
-                for n in range(10)
+                {"role": "user" if n % 2 == 0 else "assistant", "content": f"{FILLER} {n} {7000 + n}."}
+                for n in range(24)
             ]
     made.insert(4, {"role": "system", "content": play.text("system message")})
     return made

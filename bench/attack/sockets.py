@@ -102,7 +102,7 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:  # noqa: ARG001
     head, whole = limits["THROUGHLINE_HEAD_SECONDS"], limits["THROUGHLINE_REQUEST_TIMEOUT_SECONDS"]
     clients = max(2, min(examples, 20))
     kinds: tuple[tuple[str, Callable[[Target, float], float | None], float], ...] = (
-        ("nothing is sent", _silent, head),
+        ("nothing is sent", silent, head),
         ("a head, byte by byte", _slow_head, head),
         ("a second head, byte by byte", _slow_second_head, head),
         ("a body, byte by byte", _slow_body, whole + head),
@@ -145,7 +145,8 @@ def _until_over(raw: Raw, patience: float, dripping: bytes = b"") -> float | Non
     return None
 
 
-def _silent(target: Target, patience: float) -> float | None:
+def silent(target: Target, patience: float) -> float | None:
+    """Nothing is sent: seconds until it is ended; ``None`` where it is not within the patience."""
     with Raw(target.url) as raw:
         return _until_over(raw, patience)
 

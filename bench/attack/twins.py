@@ -183,7 +183,7 @@ def _pair(target: Target, number: int, name: str, outcome: Outcome, *, whole: bo
         outcome.expect(mine.id != other.id, "one key of idempotency for two tenants", "POST /conversations", mine.id)
         before = other.whole
         for where, response, unknown in _probes(mine, other, whole=whole):
-            _judge(where, response, unknown, other, outcome)
+            judge(where, response, unknown, other, outcome)
         for path in LISTS:
             text = mine.http.get(path).text
             outcome.expect(other.secret not in text and other.id not in text, "told of another tenant", path, text)
@@ -200,10 +200,11 @@ def _pair(target: Target, number: int, name: str, outcome: Outcome, *, whole: bo
 
 def _probes(mine: Side, other: Side, *, whole: bool) -> Iterator[Probe]:
     """What is asked of the other's things, and the same of what there is not."""
-    yield from _every_route(mine, other) if whole else _hot_routes(mine, other)
+    yield from _every_route(mine, other) if whole else hot_routes(mine, other)
 
 
-def _hot_routes(mine: Side, other: Side) -> Iterator[Probe]:
+def hot_routes(mine: Side, other: Side) -> Iterator[Probe]:
+    """What is asked most."""
     ids = other.id, str(uuid4())
     for tail in HOT:
         yield _probe(
@@ -271,7 +272,8 @@ def _asked(http: httpx.Client, method: str, path: str, body: Json | None = None)
         return response
 
 
-def _judge(where: str, response: httpx.Response, unknown: httpx.Response, other: Side, outcome: Outcome) -> None:
+def judge(where: str, response: httpx.Response, unknown: httpx.Response, other: Side, outcome: Outcome) -> None:
+    """The same refusal as for what there is not, and not a byte of the other's."""
     what = f"{response.status_code} {response.text[:300]}"
     outcome.counts["probes"] += 1
     outcome.expect(response.status_code in GONE, "not refused as what there is not", where, what)
@@ -321,5 +323,5 @@ def _end_users(target: Target, outcome: Outcome) -> None:
     for mine, other in ((eva, emil), (emil, eva)):
         before = other.whole
         for where, response, unknown in _probes(mine, other, whole=True):
-            _judge(f"as an end user: {where}", response, unknown, other, outcome)
+            judge(f"as an end user: {where}", response, unknown, other, outcome)
         outcome.expect(other.whole == before, "written to another end user", mine.key)

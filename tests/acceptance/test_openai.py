@@ -313,6 +313,8 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
         ("/responses", {"input": "x", "background": True}, 400, "background"),
         ("/responses", {"input": " "}, 400, "input"),
         ("/responses/input_tokens", {"input": ""}, 400, "input"),
+        ("/conversations", {"items": [{"type": "compaction", "encrypted_content": "tl1.AAAA"}]}, 400, "items"),
+        ("/conversations", {"items": [UNASKED]}, 400, "items"),
         ("/responses", {"input": "x", "text": {"verbosity": "a\0"}}, 400, "text.verbosity"),
         ("/responses", {"input": "x", "tools": [{"type": "web_search"}]}, 400, "tools"),
         ("/responses", {"input": [{"type": "computer_call"}]}, 400, "input.0"),
