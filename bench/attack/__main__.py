@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.attack import document, hostile, injecting, json_bodies, sockets, twins
 from bench.attack.findings import Outcome
-from bench.attack.report import Run, print_outcome, write_page
+from bench.attack.report import Run, print_outcome, save, saved, write_page
 from bench.attack.target import KEYS, Target, running_target
 
 Attack = Callable[[Target, int, int], Outcome]
@@ -45,13 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=list(PARTS), action="append", help="these parts (all)")
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="what is drawn (1); several: as many runs")
     parser.add_argument("--examples", type=int, help="how much a part draws (each has a number of its own)")
+    parser.add_argument("--saved", action="store_true", help="attack nothing: what these seeds found last")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/attacks.md")
     asked = parser.parse_args(arguments)
     chosen = asked.only or list(PARTS)
-    runs = [
-        Run(seed=seed, outcomes=[_played(name, seed, asked.examples, is_first=not number) for name in chosen])
-        for number, seed in enumerate(asked.seed)
-    ]
+    for number, seed in enumerate(asked.seed if not asked.saved else ()):
+        for name in chosen:
+            save(_played(name, seed, asked.examples, is_first=not number), seed)
+    runs = [Run(seed=seed, outcomes=[saved(name, seed) for name in chosen]) for seed in asked.seed]
     if asked.write:
         only = "".join(f" --only {name}" for name in asked.only or ())
         seeds = " ".join(map(str, asked.seed))

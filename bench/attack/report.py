@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.attack.findings import Outcome
+from bench.attack.findings import Finding, Outcome
 from bench.measurements import write
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"
+FOLDER: Final = Path(".data") / "bench" / "attack"
+"""Under the current folder: what each part came to."""
 MARK: Final = "bench:attack"
 MOST_SHOWN: Final = 40
 """Findings of one part that are printed."""
@@ -37,6 +40,19 @@ def print_outcome(outcome: Outcome) -> None:
     print(f"{outcome.part}: {', '.join(told)}; findings {len(outcome.findings)}", flush=True)
     for finding in outcome.findings[:MOST_SHOWN]:
         print(f"  {finding}", flush=True)
+
+
+def save(outcome: Outcome, seed: int) -> None:
+    """Keep what a part came to, for ``saved``."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / f"{seed}-{outcome.part}.json").write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+
+
+def saved(part: str, seed: int) -> Outcome:
+    """What a part came to when it was last played with that seed. Raises ``FileNotFoundError`` where it never was."""
+    told = json.loads((FOLDER / f"{seed}-{part}.json").read_text(encoding="utf-8"))
+    findings = [Finding(**finding) for finding in told["findings"]]
+    return Outcome(part, Counter(told["counts"]), told["figures"], findings)
 
 
 def table(runs: Sequence[Run], command: str) -> str:

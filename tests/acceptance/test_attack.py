@@ -49,7 +49,7 @@ def test_the_document_holds(target: Target) -> None:
     try:
         held(document.attack(target, 7, 1))
     except document.NotInstalledError as missing:
-        pytest.skip(f"left out: {missing}")
+        pytest.skip(f"needs a package index: {missing}")
 
 
 def test_slow_clients_are_ended(tmp_path: Path) -> None:
