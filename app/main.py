@@ -50,8 +50,8 @@ def _lifespan(settings: Settings, given: Container | None) -> Callable[[FastAPI]
     return lifespan
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until a signal says otherwise."""
+def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] = create_app) -> None:
+    """Serve what the factory makes until a signal says otherwise."""
     settings = Settings()
     parser = argparse.ArgumentParser(prog="python -m app.main", description="The API.")
     parser.add_argument("--host", default=settings.host)
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--grace", type=int, default=20, help="seconds that streams have at the end (20)")
     asked = parser.parse_args(arguments)
     uvicorn.run(
-        create_app,
+        factory,
         factory=True,
         host=asked.host,
         port=asked.port,
