@@ -49,7 +49,7 @@ class ConnectionLimits:
     unread_seconds: float
     """For how long nothing may be read of what waits to be sent."""
     most: int
-    """Above so many the one that has waited longest without a request goes, else the newest."""
+    """Above so many one that rests between requests goes, or has waited longest for one, else the newest."""
 
 
 class Connection(H11Protocol):
@@ -98,7 +98,7 @@ class Connection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _make_room(self) -> None:
-        waiting = [(since, one) for one in self._others() if (since := one._waits_since) is not None]  # noqa: SLF001
+        waiting = [(one._waits_since or 0, one) for one in self._others() if not one._is_answering]  # noqa: SLF001
         if waiting:
             min(waiting, key=lambda pair: pair[0])[1].transport.abort()
             return
