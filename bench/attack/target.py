@@ -85,7 +85,7 @@ def settings_for(gemini: Gemini, openai: OpenAI) -> dict[str, str]:
 
 def make_keys(database_url: str, redis_url: str, wanted: Keys) -> dict[str, str]:
     """Keys by name; in a thread, for the caller may run in a loop already."""
-    settings = Settings(_env_file=None, database_url=database_url, redis_url=redis_url)  # type: ignore[call-arg]
+    settings = Settings(_env_file=None, database_url=database_url, redis_url=redis_url)
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(_make_keys(settings, wanted))).result(120)
 

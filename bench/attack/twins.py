@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 from uuid import uuid4
 
@@ -65,6 +65,8 @@ NAMING: Final[tuple[tuple[str, Json], ...]] = (
 )
 """Fields of bodies that name something."""
 HOT: Final = ("", "/messages", "/context", "/search?q=word", "/events", "/export", "/usage", "/segments", "/anchors")
+SAID: Final[Mapping[str, Json]] = {"/chat": {"content": "Hello."}, "/messages": HELLO, "/compact": {}}
+"""Likewise, with a body."""
 GONE: Final = {403, 404}
 Probe = tuple[str, httpx.Response, httpx.Response]
 """Where, what came of another's id, and of one that is nobody's."""
@@ -114,7 +116,7 @@ class Overheard:
         self._thread.join(10)
 
     def _listen(self) -> None:
-        with self._client.monitor() as monitor:
+        with self._client.monitor() as monitor:  # type: ignore[no-untyped-call]
             self._ready.set()
             for command in monitor.listen():
                 self.commands.append(str(command["command"]).encode())
@@ -205,44 +207,31 @@ def _probes(mine: Side, other: Side, *, whole: bool) -> Iterator[Probe]:
 
 def hot_routes(mine: Side, other: Side) -> Iterator[Probe]:
     """What is asked most."""
-    ids = other.id, str(uuid4())
     for tail in HOT:
-        yield _probe(
-            f"GET {tail}", lambda one, tail=tail: _asked(mine.http, "GET", f"/conversations/{one}{tail}"), *ids
-        )
-    for tail, said in (("/chat", {"content": "Hello."}), ("/messages", HELLO), ("/compact", {})):
-        yield _probe(
-            f"POST {tail}",
-            lambda one, tail=tail, said=said: _asked(mine.http, "POST", f"/conversations/{one}{tail}", said),
-            *ids,
-        )
-    yield _probe(
-        "/v1/responses",
-        lambda one: _asked(mine.http, "POST", "/v1/responses", {"conversation": one, "input": "Hello."}),
-        other.openai["conversation"],
-        f"conv_{uuid4().hex}",
-    )
+        named, unknown = (_asked(mine.http, "GET", f"/conversations/{one}{tail}") for one in (other.id, uuid4()))
+        yield f"GET {tail}", named, unknown
+    for tail, said in SAID.items():
+        named, unknown = (_asked(mine.http, "POST", f"/conversations/{one}{tail}", said) for one in (other.id, uuid4()))
+        yield f"POST {tail}", named, unknown
+    ids = other.openai["conversation"], f"conv_{uuid4().hex}"
+    bodies = ({"conversation": one, "input": "Hello."} for one in ids)
+    named, unknown = (_asked(mine.http, "POST", "/v1/responses", body) for body in bodies)
+    yield "POST /v1/responses", named, unknown
 
 
 def _every_route(mine: Side, other: Side) -> Iterator[Probe]:
     for path, methods in document()["paths"].items():
         for method in methods if "{" in path and path not in {"/users/{user_id}", "/v1/models/{model}"} else ():
             route = f"{method.upper()} {path}"
-            yield _probe(
-                route, lambda ids, route=route: _of_route(mine.http, route, ids), _named(path, other), _unknown(path)
-            )
+            named, unknown = (_of_route(mine.http, route, ids) for ids in (_named(path, other), _unknown(path)))
+            yield route, named, unknown
     for path, body in NAMING:
         text = json.dumps(body)
         for name, value in other.openai.items():
             text = text.replace(f"{{{name}}}", value)
-        unknown = re.sub(r"_[0-9a-f]{32}", f"_{uuid4().hex}", text)
-        yield _probe(
-            f"{path} {body}", lambda one, path=path: _asked(mine.http, "POST", path, json.loads(one)), text, unknown
-        )
-
-
-def _probe(where: str, ask: Callable[[Any], httpx.Response], named: Any, unknown: Any) -> Probe:
-    return where, ask(named), ask(unknown)
+        nobodys = re.sub(r"_[0-9a-f]{32}", f"_{uuid4().hex}", text)
+        named, unknown = (_asked(mine.http, "POST", path, json.loads(one)) for one in (text, nobodys))
+        yield f"{path} {body}", named, unknown
 
 
 def _named(path: str, other: Side) -> Json:

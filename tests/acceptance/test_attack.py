@@ -53,7 +53,7 @@ def test_the_document_holds(target: Target) -> None:
 
 
 def test_slow_clients_are_ended(tmp_path: Path) -> None:
-    with running_target(tmp_path, **sockets.SETTINGS) as running:
+    with running_target(tmp_path, KEYS, **sockets.SETTINGS) as running:
         held(sockets.attack(running, 7, 2))
 
 
