@@ -52,7 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number, seed in enumerate(asked.seed if not asked.saved else ()):
         for name in chosen:
             save(_played(name, seed, asked.examples, is_first=not number), seed)
-    runs = [Run(seed=seed, outcomes=[saved(name, seed) for name in chosen]) for seed in asked.seed]
+    runs = [
+        Run(seed=seed, outcomes=[one for name in chosen if (one := saved(name, seed)) is not None])
+        for seed in asked.seed
+    ]
     if asked.write:
         only = "".join(f" --only {name}" for name in asked.only or ())
         seeds = " ".join(map(str, asked.seed))

@@ -135,7 +135,7 @@ def _run(
     target: Target, key: str | None, config: Path, events: Path, phases: tuple[str, ...], seed: int, examples: int
 ) -> None:
     argv = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", str(ROOT / "openapi.json")]
-    argv += ["--url", target.url, "--phases", ",".join(phases), "-n", str(examples), "--seed", str(seed), "-w", "2"]
+    argv += ["--url", target.url, "--phases", ",".join(phases), "-n", str(examples), "--seed", str(seed), "-w", "1"]
     argv += ["--no-shrink", "--no-color", "--generation-database", "none", "--report-ndjson-path", str(events)]
     for name, value in target.headers(key).items():
         argv += ["-H", f"{name}: {value}"]

@@ -16,6 +16,7 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"
 FOLDER: Final = Path(".data") / "bench" / "attack"
 """Under the current folder: what each part came to."""
 MARK: Final = "bench:attack"
+NOT_PLAYED: Final = "not played"
 MOST_SHOWN: Final = 40
 """Findings of one part that are printed."""
 
@@ -48,8 +49,10 @@ def save(outcome: Outcome, seed: int) -> None:
     (FOLDER / f"{seed}-{outcome.part}.json").write_text(json.dumps(asdict(outcome)), encoding="utf-8")
 
 
-def saved(part: str, seed: int) -> Outcome:
-    """What a part came to when it was last played with that seed. Raises ``FileNotFoundError`` where it never was."""
+def saved(part: str, seed: int) -> Outcome | None:
+    """What a part came to when it was last played with that seed; ``None`` where it never was."""
+    if not (FOLDER / f"{seed}-{part}.json").exists():
+        return None
     told = json.loads((FOLDER / f"{seed}-{part}.json").read_text(encoding="utf-8"))
     findings = [Finding(**finding) for finding in told["findings"]]
     return Outcome(part, Counter(told["counts"]), told["figures"], findings)
@@ -59,10 +62,11 @@ def table(runs: Sequence[Run], command: str) -> str:
     """A row for each number, a column for each seed."""
     head = ["part", "what", *(f"seed {run.seed}" for run in runs)]
     lines = [f"`{command}`, on two cores that others used at the same time:", "", _row(head), _row(["---"] * len(head))]
-    for parts in zip(*(run.outcomes for run in runs), strict=True):
-        names = dict.fromkeys(name for part in parts for name in (*part.counts, *part.figures))
-        lines += [_row([parts[0].part, name, *(_cell(part, name) for part in parts)]) for name in names]
-        lines.append(_row([parts[0].part, "**findings**", *(_findings(part) for part in parts)]))
+    for part in dict.fromkeys(outcome.part for run in runs for outcome in run.outcomes):
+        played = [next((one for one in run.outcomes if one.part == part), None) for run in runs]
+        names = dict.fromkeys(name for one in played if one for name in (*one.counts, *one.figures))
+        lines += [_row([part, name, *(_cell(one, name) for one in played)]) for name in names]
+        lines.append(_row([part, "**findings**", *(_findings(one) for one in played)]))
     return "\n".join(lines)
 
 
@@ -75,10 +79,14 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(outcome: Outcome, name: str) -> str:
+def _cell(outcome: Outcome | None, name: str) -> str:
+    if outcome is None:
+        return NOT_PLAYED
     return outcome.figures.get(name) or str(outcome.counts[name])
 
 
-def _findings(outcome: Outcome) -> str:
+def _findings(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return NOT_PLAYED
     kinds = Counter(finding.what for finding in outcome.findings)
     return ", ".join(f"{kind} {count}" for kind, count in kinds.items()) or "0"
