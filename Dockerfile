@@ -29,5 +29,4 @@ COPY alembic.ini ./
 USER 10001:10001
 EXPOSE 8000
 # The grace is shorter than the one of docker-compose.yml, so that streams end by themselves.
-CMD ["python", "-m", "uvicorn", "app.main:create_app", "--factory", "--host", "0.0.0.0", "--port", "8000", \
-     "--log-level", "warning", "--no-access-log", "--timeout-graceful-shutdown", "20"]
+CMD ["python", "-m", "app.main", "--host", "0.0.0.0", "--port", "8000", "--grace", "20"]

@@ -1,14 +1,20 @@
-"""The HTTP process: ``uvicorn app.main:create_app --factory``."""
+"""The HTTP process: ``python -m app.main``.
+
+``uvicorn app.main:create_app --factory`` serves the same, without an end to connections that a client leaves open.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import argparse
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+import uvicorn
 from fastapi import FastAPI
 
 from app.bootstrap import Container, build_container
 from app.http.application import build_app
+from app.http.connections import ConnectionLimits, affordable, connection_class
 from app.http.lifespan import living
 from app.logs import configure_logs
 from app.settings import Settings
@@ -42,3 +48,36 @@ def _lifespan(settings: Settings, given: Container | None) -> Callable[[FastAPI]
                 await container.close()
 
     return lifespan
+
+
+def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] = create_app) -> None:
+    """Serve what the factory makes until a signal says otherwise."""
+    settings = Settings()
+    parser = argparse.ArgumentParser(prog="python -m app.main", description="The API.")
+    parser.add_argument("--host", default=settings.host)
+    parser.add_argument("--port", type=int, default=settings.port)
+    parser.add_argument("--grace", type=int, default=20, help="seconds that streams have at the end (20)")
+    asked = parser.parse_args(arguments)
+    uvicorn.run(
+        factory,
+        factory=True,
+        host=asked.host,
+        port=asked.port,
+        http=connection_class(limits_of(settings)),
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=asked.grace,
+    )
+
+
+def limits_of(settings: Settings) -> ConnectionLimits:
+    """What a connection may take."""
+    return ConnectionLimits(
+        head_seconds=settings.head_seconds,
+        unread_seconds=settings.unread_seconds,
+        most=affordable(settings.max_connections),
+    )
+
+
+if __name__ == "__main__":
+    main()

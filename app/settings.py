@@ -219,6 +219,12 @@ class Settings(BaseSettings):
     max_files_bytes: int = Field(default=FILES_BYTES, ge=1)
     """Of all files of a conversation together."""
     request_timeout_seconds: float = Field(default=120.0, gt=0)
+    max_connections: int = Field(default=4_000, ge=1)
+    """Of one API process; see ``app.http.connections`` for this and the next two."""
+    head_seconds: float = Field(default=20.0, gt=0, le=3_600)
+    """Until the head of a request is there, from the connection's beginning or the first byte after an answer."""
+    unread_seconds: float = Field(default=60.0, gt=0, le=3_600)
+    """For how long a client may read nothing of what waits for it."""
     worker_concurrency: int = Field(default=2, ge=1, le=64)
     work_processes: int = Field(default=2, ge=0, le=64)
     """Processes of an API process that read long texts; 0 = threads, which slow it and cannot be ended."""

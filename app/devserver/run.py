@@ -40,13 +40,12 @@ class Commands:
     def of(cls, settings: Settings) -> Commands:
         """Compose the real ones."""
         python = (sys.executable, "-m")
-        api = ("uvicorn", "app.main:create_app", "--factory", "--host", settings.host, "--port", str(settings.port))
-        quiet = ("--log-level", "warning", "--no-access-log", "--timeout-graceful-shutdown", str(_API_GRACE_SECONDS))
+        api = ("app.main", "--host", settings.host, "--port", str(settings.port), "--grace", str(_API_GRACE_SECONDS))
         worker = ("celery", "-q", "-A", "worker.celery_app", "worker", "-n", f"throughline-{settings.port}@%h")
         pool = ("--concurrency", str(settings.worker_concurrency), "--loglevel", settings.log_level.upper())
         # Nobody listens to gossip between the workers of one machine.
         alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-        return cls(api=(*python, *api, *quiet), worker=(*python, *worker, *pool, *alone))
+        return cls(api=(*python, *api), worker=(*python, *worker, *pool, *alone))
 
 
 class Service:

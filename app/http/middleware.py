@@ -209,6 +209,6 @@ def _log_line(scope: Scope, status: int, seconds: float) -> None:
         route=getattr(scope.get("route"), "path_format", None),
         **{name: value for name, value in scope.get("path_params", {}).items() if UUID_TEXT.fullmatch(str(value))},
         tenant_id=str(principal.tenant_id) if principal else None,
-        status=status,
+        status=int(status),
         duration_ms=round(seconds * 1000, 1),
     )

@@ -13,6 +13,7 @@ from app.core.context.assembly import AssembledContext, Material
 from app.settings import Settings
 from app.usecases.context import context
 
+SERVE = "serve"
 SECONDS = 600
 POISON = "the text that nobody survives"
 
@@ -52,8 +53,9 @@ def supervise() -> None:
     from app.devserver import run  # noqa: PLC0415
 
     api = run.Commands.of(Settings()).api
+    assert api[2] == "app.main"
     commands = run.Commands(
-        api=tuple("tests.acceptance.hanging:create_app" if part == "app.main:create_app" else part for part in api),
+        api=(*api[:2], "tests.acceptance.hanging", SERVE, *api[3:]),
         worker=(sys.executable, "-m", "tests.acceptance.stand_in", "worker"),
     )
     with mock.patch.object(run.Commands, "of", return_value=commands):
@@ -61,4 +63,4 @@ def supervise() -> None:
 
 
 if __name__ == "__main__":
-    supervise()
+    main.main(sys.argv[2:], create_app) if sys.argv[1:2] == [SERVE] else supervise()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Body
 
 from app.bootstrap import Container
 from app.core.model.errors import DomainError, FieldError, InvalidInputError, NotFoundError
+from app.core.text.patterns import compiled
 from app.http.dependencies import Services, Tenant
 from app.http.openai.ids import ItemId, item_of
 from app.http.openai.inputs import Attempts, conversation_of, drafts_of
@@ -22,20 +26,38 @@ from app.usecases.history.conversations import NewConversation
 
 router = openai_router()
 
+_ITEMS: Final = compiled(r"(?:messages|input)\b.*", re.ASCII | re.DOTALL)
+"""What the field is called elsewhere."""
+
+
+@contextlib.contextmanager
+def _telling_items() -> Iterator[None]:
+    """Errors name the field that these requests have."""
+    try:
+        yield
+    except InvalidInputError as error:
+        error.errors = tuple(
+            replace(one, field="items") if _ITEMS.fullmatch(one.field) else one for one in error.errors
+        )
+        raise
+
 
 @router.post("/conversations")
 async def create_openai_conversation(
     services: Services, tenant: Tenant, attempt: Attempts, body: Annotated[ConversationRequest, Body()]
 ) -> dict[str, Any]:
     """A new conversation."""
-    drafts = await drafts_of(services, tenant, body.items or ())
+    with _telling_items():
+        drafts = await drafts_of(services, tenant, body.items or ())
     new = NewConversation(metadata=body.metadata or {})
     conversation = (await services.conversations.create(tenant, new, idem=attempt.own)).conversation
     if drafts:
         # Nobody knows the conversation yet: whatever is appended under this key belongs to this request.
         idem = replace(attempt, tries=1).key(_items_of(conversation.id), fixes_place=True)
         try:
-            await services.messages.append(tenant, conversation.id, drafts, idem=replace(idem, key=f"{idem.key}:items"))
+            with _telling_items():
+                own = replace(idem, key=f"{idem.key}:items")
+                await services.messages.append(tenant, conversation.id, drafts, idem=own)
         except DomainError:
             await services.conversations.delete(tenant, conversation.id)
             raise
@@ -94,12 +116,14 @@ async def create_conversation_items(
 ) -> dict[str, Any]:
     """Append items without an answer."""
     id_ = conversation_of(conversation_id)
-    drafts = await drafts_of(services, tenant, body.items)
+    with _telling_items():
+        drafts = await drafts_of(services, tenant, body.items)
     if not drafts:
         message = "there is nothing to keep of these items"
         raise InvalidInputError(message, errors=[FieldError(field="items", message=message)])
     idem = attempt.key(_items_of(id_), fixes_place=False)
-    messages = await services.messages.append(tenant, id_, drafts, idem=idem)
+    with _telling_items():
+        messages = await services.messages.append(tenant, id_, drafts, idem=idem)
     return listing(items_of_all(messages), has_more=False)
 
 

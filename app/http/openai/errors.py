@@ -68,7 +68,8 @@ def openai_status(error: DomainError, status: int) -> int:
 def _param(field: str) -> str:
     """The place of a field as that API's clients know it."""
     steps = takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))
-    return redact(".".join(step for step in steps if step not in _FORMS)) or redact(field)
+    told = [step for number, step in enumerate(steps) if number == 0 or step not in _FORMS]
+    return redact(".".join(told)) or redact(field)
 
 
 def _missing(asked: Mapping[str, Any]) -> str:

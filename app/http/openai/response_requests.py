@@ -42,12 +42,18 @@ def checked(items: list[Any]) -> list[Any]:
     return items
 
 
+def said(text: str) -> str:
+    """The same text. Raises ``ValueError`` where nothing is said."""
+    if not text.strip():
+        raise ValueError("input cannot be empty: leave it out where nothing is said")
+    return text
+
+
 Id = Annotated[str, Field(min_length=1, max_length=100)]
 Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked)]
 FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked)]
-Input = Annotated[
-    Annotated[str, Field(max_length=MAX_CONTENT), Tag("text")] | Annotated[Items, Tag("list")], Discriminator(form_of)
-]
+Text = Annotated[str, Field(max_length=MAX_CONTENT), AfterValidator(said)]
+Input = Annotated[Annotated[Text, Tag("text")] | Annotated[Items, Tag("list")], Discriminator(form_of)]
 
 
 class FunctionTool(ClientFunction):

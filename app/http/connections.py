@@ -1,0 +1,149 @@
+"""Connections that a client leaves open end: without a request, without reading, and above a number.
+
+uvicorn closes a connection that rests between two requests, and only as long as no byte comes. A request's body has
+the time of the whole request (``middleware.Deadline``). What is left is here, once for every connection of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import ClassVar, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+LOOKS: Final = 4
+"""How often a connection is looked at within the shorter of its times."""
+PROGRESS: Final = 16_384
+"""Bytes that a reader has to take within its time: what the buffer shrinks by before writing goes on."""
+RESERVE: Final = 200
+"""Open files that are none of clients: databases, models, logs."""
+_PROBLEM: Final = json.dumps(
+    {
+        "type": "urn:throughline:problem:dependency_unavailable",
+        "title": "Too many connections",
+        "status": int(HTTPStatus.SERVICE_UNAVAILABLE),
+        "detail": "The server has as many connections as it takes. Try again in a moment.",
+        "code": "dependency_unavailable",
+        "retryable": True,
+        "request_id": "",
+        "errors": [],
+    }
+).encode()
+FULL: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n"
+    b"connection: close\r\ncontent-length: " + str(len(_PROBLEM)).encode() + b"\r\n\r\n" + _PROBLEM
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """What a connection may take, and how many there may be."""
+
+    head_seconds: float
+    """From its beginning, or from the first byte after an answer, until the head of a request is there."""
+    unread_seconds: float
+    """For how long nothing may be read of what waits to be sent."""
+    most: int
+    """Above so many one that rests between requests goes, or has waited longest for one, else the newest."""
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection, with an end to what it would leave open."""
+
+    limits: ClassVar[ConnectionLimits]
+    _waits_since: float | None = None
+    """When it began to be without a request that is answered, in the loop's time."""
+    _unread: tuple[float, int] | None = None
+    """Since when nothing has been read, and how many bytes waited then."""
+    _looking: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take it, or give the place of another to it, or refuse it."""
+        super().connection_made(transport)
+        self._waits_since = self.loop.time()
+        self._look_again()
+        if len(self.connections) > self.limits.most:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        if self._looking is not None:
+            self._looking.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Without a request that is answered, the time of the next head runs from its first byte."""
+        if self._waits_since is None and not self._is_answering:
+            self._waits_since = self.loop.time()
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        """A head that is complete ends the wait for it."""
+        super().handle_events()
+        if self._is_answering:
+            self._waits_since = None
+
+    def resume_writing(self) -> None:
+        """Enough has been read."""
+        self._unread = None
+        super().resume_writing()
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _make_room(self) -> None:
+        waiting = [(one._waits_since or 0, one) for one in self._others() if not one._is_answering]  # noqa: SLF001
+        if waiting:
+            min(waiting, key=lambda pair: pair[0])[1].transport.abort()
+            return
+        self.transport.write(FULL)
+        self.transport.close()
+
+    def _others(self) -> Iterator[Connection]:
+        """Those of the same server that are not about to end."""
+        for one in self.connections:
+            if isinstance(one, Connection) and one is not self and not one.transport.is_closing():
+                yield one
+
+    def _look_again(self) -> None:
+        pause = min(self.limits.head_seconds, self.limits.unread_seconds) / LOOKS
+        self._looking = self.loop.call_later(pause, self._look)
+
+    def _look(self) -> None:
+        """End it where it is over; a socket has an end of its own."""
+        if self.transport.get_protocol() is not self:
+            return
+        if self._is_headless() or self._is_unread():
+            self.transport.abort()
+            return
+        self._look_again()
+
+    def _is_headless(self) -> bool:
+        since = self._waits_since
+        return since is not None and self.loop.time() - since > self.limits.head_seconds
+
+    def _is_unread(self) -> bool:
+        size, now = self.transport.get_write_buffer_size(), self.loop.time()
+        if size == 0:
+            self._unread = None
+        elif self._unread is None or size <= self._unread[1] - PROGRESS:
+            self._unread = now, size
+        return self._unread is not None and now - self._unread[0] > self.limits.unread_seconds
+
+
+def affordable(most: int) -> int:
+    """So many connections, or as many as the process's open files allow, which are set as high as they may be."""
+    _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))
+    return most if highest == resource.RLIM_INFINITY else max(1, min(most, highest - RESERVE))
+
+
+def connection_class(limits: ConnectionLimits) -> type[Connection]:
+    """The connections of a server with these limits."""
+    return type("LimitedConnection", (Connection,), {"limits": limits})

@@ -1,0 +1,44 @@
+"""What a part of the attack comes to: what was done, in numbers, and what did not hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+LONGEST: Final = 600
+"""Characters of evidence that are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that did not hold."""
+
+    what: str
+    where: str
+    evidence: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} [{self.where}] {self.evidence}".rstrip()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Of one part: filled while it runs."""
+
+    part: str
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often what was done or answered."""
+    figures: dict[str, str] = field(default_factory=dict)
+    """What is no count: ratios, seconds."""
+    findings: list[Finding] = field(default_factory=list)
+
+    def found(self, what: str, where: str, evidence: object = "") -> None:
+        """Note what did not hold."""
+        self.findings.append(Finding(what=what, where=where, evidence=str(evidence)[:LONGEST]))
+
+    def expect(self, holds: object, what: str, where: str, evidence: object = "") -> None:
+        """Count a check, and note it where it does not hold."""
+        self.counts["checks"] += 1
+        if not holds:
+            self.found(what, where, evidence)

@@ -1,0 +1,240 @@
+"""Part 2: hostile strings through every text field of every route.
+
+Each is kept byte for byte and told again, or refused with a problem that names the field; nothing else of anybody's
+conversations is told, and nothing ends in a 5xx.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from bench.attack import strings
+from bench.attack.fields import HEADERS, Field, fields, in_path, with_text
+from bench.attack.findings import Outcome
+from bench.attack.latency import Watch
+from bench.attack.target import Target
+
+NAME: Final = "strings"
+Json = dict[str, Any]
+CANARY: Final = "Zugunruhe-4471"
+"""Said in another conversation: no answer may have it."""
+HOT: Final = frozenset(
+    {
+        ("POST /conversations", "title"),
+        ("POST /conversations", "system_prompt"),
+        ("POST /conversations", "metadata.<value>"),
+        ("POST /conversations/{conversation_id}/messages", "content"),
+        ("POST /conversations/{conversation_id}/messages", "parts.0.text"),
+        ("POST /conversations/{conversation_id}/chat", "content"),
+        ("GET /conversations/{conversation_id}/search", "q"),
+        ("GET /conversations/{conversation_id}", "conversation_id"),
+        ("POST /v1/conversations/{conversation_id}/items", "items.0.content"),
+    }
+)
+"""These get all strings, the others as many as are asked for."""
+KEPT: Final = frozenset(
+    {
+        ("POST /conversations", "title"),
+        ("POST /conversations", "system_prompt"),
+        ("POST /conversations", "user_id"),
+        ("POST /conversations", "metadata.<key>"),
+        ("POST /conversations", "metadata.<value>"),
+        ("POST /conversations", "scratchpad.<value>"),
+        ("PATCH /conversations/{conversation_id}", "title"),
+        ("PATCH /conversations/{conversation_id}", "system_prompt"),
+        ("PATCH /conversations/{conversation_id}", "metadata.<value>"),
+        ("POST /conversations/{conversation_id}/messages", "content"),
+        ("POST /conversations/{conversation_id}/messages", "parts.0.text"),
+        ("POST /conversations/{conversation_id}/messages", "parts.0.content"),
+        ("POST /conversations/{conversation_id}/messages", "parts.0.name"),
+        ("POST /conversations/{conversation_id}/messages", "metadata.<key>"),
+        ("POST /conversations/{conversation_id}/messages", "metadata.<value>"),
+        ("POST /conversations/{conversation_id}/messages/batch", "messages.0.content"),
+        ("POST /conversations/{conversation_id}/chat", "content"),
+        ("POST /v1/conversations/{conversation_id}/items", "items.0.content"),
+        ("POST /v1/conversations", "metadata.<value>"),
+    }
+)
+"""What is told again: in the answer, or in the newest messages."""
+READS: Final = ("/messages", "/chat", "/items", "/batch")
+"""Ends of paths after which the newest messages are looked at."""
+CONTRADICTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "conversation": ("store",),
+    "parts": ("messages.0.parts",),
+    "value>": ("",),
+}
+"""What may be named in place of a field: the one that contradicts it, and its place in a batch of one."""
+BAD: Final = 500
+REFUSED: Final = 400
+NOT_NAMED: Final = frozenset(
+    {"unreadable", "not_found", "body_too_large", "unsupported_media_type", "message_too_large"}
+)
+"""Codes of refusals that are about no field: what was asked for is not there, or the body as a whole is refused."""
+
+
+def attack(target: Target, seed: int, examples: int) -> Outcome:
+    """Put ``examples`` strings into each field, and all of them into the hottest."""
+    outcome, chance = Outcome(NAME), random.Random(f"strings {seed}")
+    outcome.counts["fields"] = len(fields())
+    with target.client("writer") as http, Watch(target.url) as watch:
+        _canary(http)
+        ids = conversation(http)
+        for field in fields():
+            ids = conversation(http) if field.where == "body" else ids  # a talk that grows is slow to chat in
+            is_hot = (field.operation, field.name) in HOT
+            for family, text in strings.everything() if is_hot else strings.drawn(chance, examples):
+                ids = put(http, ids, field, family, text, outcome)
+        for header in HEADERS:
+            for family, text in strings.drawn(chance, examples):
+                _put_header(http, ids, header, family, text, outcome)
+    outcome.expect(watch.failed == 0, "/healthz did not answer", "meanwhile", watch.failed)
+    outcome.figures["/healthz, median meanwhile over before"] = f"{watch.ratio:.1f}"
+    outcome.figures["/healthz, slowest meanwhile, s"] = f"{watch.longest:.2f}"
+    return outcome
+
+
+def _canary(http: httpx.Client) -> None:
+    other = http.post("/conversations", json={"title": CANARY}).raise_for_status().json()["id"]
+    said = {"role": "user", "content": f"The word is {CANARY}."}
+    http.post(f"/conversations/{other}/messages", json=said).raise_for_status()
+
+
+def conversation(http: httpx.Client) -> Json:
+    """What paths name: a conversation with a message."""
+    made = http.post("/conversations", json={"policy": {"max_tokens": -1}}).raise_for_status().json()["id"]
+    said = http.post(f"/conversations/{made}/messages", json={"role": "user", "content": "We use port 7001."})
+    unknown = "00000000-0000-7000-8000-000000000000"
+    return {
+        "conversation_id": made,
+        "message_id": said.raise_for_status().json()["id"],
+        "anchor_id": unknown,
+        "segment_id": "s1",
+        "compaction_id": unknown,
+        "user_id": "nobody",
+        "response_id": "resp_1",
+        "item_id": "msg_1",
+        "model": "throughline",
+    }
+
+
+def put(http: httpx.Client, ids: Json, field: Field, family: str, text: str, outcome: Outcome) -> Json:
+    """One string into one field; the ids go on with a new conversation where it was deleted."""
+    path = path_of(field, ids, text)
+    params: Json = {"q": "port"} if field.path.endswith("/search") else {}
+    headers: dict[str, bytes] = {}
+    if field.where == "query":
+        params[field.name] = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if field.where == "header":
+        headers[field.name] = header_bytes(text)
+    body = None if field.template is None else with_text(field.template, text)
+    if body is None and field.method in {"POST", "PATCH"}:
+        body = {}
+    try:
+        response = _sent(http, field.method, path, params, headers, body)
+    except httpx.HTTPError as error:
+        outcome.found("no answer", str(field), f"{family} {strings.shown(text)} {error!r}")
+        return conversation(http)
+    _judge(http, ids, field, family, text, response, outcome)
+    return conversation(http) if field.method == "DELETE" and response.is_success else ids
+
+
+def path_of(field: Field, ids: Json, text: str) -> str:
+    """The path with ids in it, or with the text in place of one."""
+    known = dict(ids)
+    if field.path.startswith("/v1/"):
+        known["conversation_id"] = f"conv_{ids['conversation_id'].replace('-', '')}"
+    if field.where == "path":
+        known[field.name] = in_path(text)
+    return field.path.format(**known)
+
+
+def header_bytes(text: str) -> bytes:
+    """A text as a client can send it: what would end a header is left out."""
+    sent = text.encode("utf-8", "replace").translate(None, bytes([0, 10, 13]))
+    return sent.strip()[:4_000] or b"-"
+
+
+def _sent(
+    http: httpx.Client, method: str, path: str, params: Json, headers: dict[str, bytes], body: Any
+) -> httpx.Response:
+    """The answer; of an event stream its beginning."""
+    content = None if body is None else json.dumps(body).encode()
+    whole: dict[str, Any] = {**headers}
+    if content is not None and "Content-Type" not in headers:
+        whole["Content-Type"] = "application/json"
+    query = "&".join(f"{quote(name)}={quote(value)}" for name, value in params.items())
+    with http.stream(method, f"{path}?{query}" if query else path, headers=whole, content=content) as response:
+        if not response.headers.get("content-type", "").startswith("text/event-stream") or method == "POST":
+            response.read()
+        else:
+            response._content = next(response.iter_bytes(), b"")  # noqa: SLF001 - an open stream has no end to read
+        return response
+
+
+def _judge(
+    http: httpx.Client, ids: Json, field: Field, family: str, text: str, response: httpx.Response, outcome: Outcome
+) -> None:
+    what = f"{family} {strings.shown(text)} → {response.status_code} {response.text[:200]}"
+    outcome.counts["requests"] += 1
+    outcome.expect(response.status_code < BAD, "a 5xx", str(field), what)
+    outcome.expect(CANARY not in response.text, "another conversation is told", str(field), what)
+    if response.status_code >= REFUSED:
+        outcome.counts["refused"] += 1
+        _judge_refusal(field, response, what, outcome)
+    elif response.is_success and (field.operation, field.name) in KEPT:
+        told = set(leaves(response.json()))
+        if field.path.endswith(READS):
+            newest = http.get(f"/conversations/{ids['conversation_id']}/messages", params={"limit": 3, "order": "desc"})
+            told = set(leaves(newest.json()))
+        outcome.counts["told again"] += 1
+        outcome.expect(text in told, "not told again as it was", str(field), what)
+
+
+def _judge_refusal(field: Field, response: httpx.Response, what: str, outcome: Outcome) -> None:
+    """In our form, and the field is named."""
+    try:
+        problem = response.json()
+    except ValueError:
+        outcome.found("a refusal in no form of ours", str(field), what)
+        return
+    if not isinstance(problem, dict):
+        outcome.found("a refusal in no form of ours", str(field), what)
+        return
+    problem = problem.get("error", problem)
+    outcome.expect(problem.get("code"), "a refusal without a code", str(field), what)
+    if problem.get("code") != "invalid_input":
+        return
+    named = [str(item["field"]) for item in problem.get("errors") or ()] or [str(problem.get("param"))]
+    first = field.name.partition(".")[0].removeprefix("<")
+    allowed = ("body", first, *CONTRADICTED.get(first, ()))
+    is_named = field.where != "body" or first == "key>" or any(name.startswith(allowed) for name in named)
+    outcome.expect(is_named, "a refusal that names another field", str(field), what)
+
+
+def _put_header(http: httpx.Client, ids: Json, header: str, family: str, text: str, outcome: Outcome) -> None:
+    """Any header of ours, on a read and on a write."""
+    for field in (
+        Field(method="GET", path="/conversations/{conversation_id}", where="header", name=header),
+        Field(method="POST", path="/conversations/{conversation_id}/messages", where="header", name=header,
+              template={"role": "user", "content": "Hello."}),
+    ):  # fmt: skip
+        put(http, ids, field, family, text, outcome)
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from leaves(item)

@@ -1,0 +1,92 @@
+"""What an attack comes to: on the terminal, and between the marks of ``docs/attacks.md``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.attack.findings import Finding, Outcome
+from bench.measurements import write
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"
+FOLDER: Final = Path(".data") / "bench" / "attack"
+"""Under the current folder: what each part came to."""
+MARK: Final = "bench:attack"
+NOT_PLAYED: Final = "not played"
+MOST_SHOWN: Final = 40
+"""Findings of one part that are printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """All parts under one seed."""
+
+    seed: int
+    outcomes: Sequence[Outcome]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything held."""
+        return not any(outcome.findings for outcome in self.outcomes)
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Numbers, and what did not hold."""
+    told = [f"{name} {count}" for name, count in outcome.counts.items()]
+    told += [f"{name} {figure}" for name, figure in outcome.figures.items()]
+    print(f"{outcome.part}: {', '.join(told)}; findings {len(outcome.findings)}", flush=True)
+    for finding in outcome.findings[:MOST_SHOWN]:
+        print(f"  {finding}", flush=True)
+
+
+def save(outcome: Outcome, seed: int) -> None:
+    """Keep what a part came to, for ``saved``."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / f"{seed}-{outcome.part}.json").write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+
+
+def saved(part: str, seed: int) -> Outcome | None:
+    """What a part came to when it was last played with that seed; ``None`` where it never was."""
+    if not (FOLDER / f"{seed}-{part}.json").exists():
+        return None
+    told = json.loads((FOLDER / f"{seed}-{part}.json").read_text(encoding="utf-8"))
+    findings = [Finding(**finding) for finding in told["findings"]]
+    return Outcome(part, Counter(told["counts"]), told["figures"], findings)
+
+
+def table(runs: Sequence[Run], command: str) -> str:
+    """A row for each number, a column for each seed."""
+    head = ["part", "what", *(f"seed {run.seed}" for run in runs)]
+    lines = [f"`{command}`, on two cores that others used at the same time:", "", _row(head), _row(["---"] * len(head))]
+    for part in dict.fromkeys(outcome.part for run in runs for outcome in run.outcomes):
+        played = [next((one for one in run.outcomes if one.part == part), None) for run in runs]
+        names = dict.fromkeys(name for one in played if one for name in (*one.counts, *one.figures))
+        lines += [_row([part, name, *(_cell(one, name) for one in played)]) for name in names]
+        lines.append(_row([part, "**findings**", *(_findings(one) for one in played)]))
+    return "\n".join(lines)
+
+
+def write_page(runs: Sequence[Run], command: str) -> None:
+    """Into the page."""
+    write(MARK, table(runs, command), PAGE)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(outcome: Outcome | None, name: str) -> str:
+    if outcome is None:
+        return NOT_PLAYED
+    return outcome.figures.get(name) or str(outcome.counts[name])
+
+
+def _findings(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return NOT_PLAYED
+    kinds = Counter(finding.what for finding in outcome.findings)
+    return ", ".join(f"{kind} {count}" for kind, count in kinds.items()) or "0"
