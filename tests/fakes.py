@@ -21,6 +21,7 @@ from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.files import KeptFile
 from app.core.model.model_io import (
     ChatRequest,
+    ContextMessage,
     DetailRequest,
     FinishReason,
     ModelProfile,
@@ -351,7 +352,9 @@ class FakeModels:
     async def forget_file(self, name: str, file_name: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no files.")
 
-    async def make_cache(self, name: str, prefix: CachedPrefix, ttl: timedelta) -> MadeCache:
+    async def make_cache(
+        self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
+    ) -> MadeCache:
         raise InvalidInputError(f"The provider of {name} keeps no caches.")
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:

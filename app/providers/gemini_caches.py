@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,10 +17,13 @@ from pydantic_ai.models.google import GoogleModelSettings
 from pydantic_ai.providers import Provider
 from pydantic_ai.settings import ModelSettings
 
+from app.core.context.files import FILE_COPY
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.errors import CacheTooSmallError, ModelUnavailableError
-from app.core.model.model_io import ToolSpec
+from app.core.model.model_io import ContextMessage, ToolSpec
+from app.core.text.parts import Part
 from app.core.text.patterns import compiled
+from app.off_loop import off_loop
 from app.providers.failures import CACHE_LOST, unavailable
 from app.providers.settings import definition_of
 
@@ -56,10 +60,11 @@ def naming(
 async def make(
     model: Model,
     prefix: CachedPrefix,
+    attached: ContextMessage | None,
     ttl: timedelta,
     timeout: float,  # noqa: ASYNC109 - the client's own
 ) -> MadeCache:
-    """Have the provider cache a prefix.
+    """Have the provider cache a prefix; ``attached`` is the message with its files.
 
     Raises:
         CacheTooSmallError: It is less than the provider caches.
@@ -70,6 +75,7 @@ async def make(
         system_instruction=types.Content(role="user", parts=[types.Part(text=prefix.instruction)]),
         ttl=_seconds(ttl),
         http_options=_options(timeout),
+        contents=await off_loop(_contents, attached) if attached else None,
         **_tools(model, prefix.tools),
     )
     try:
@@ -126,6 +132,19 @@ def _tools(model: Model, tools: Sequence[ToolSpec]) -> dict[str, Any]:
         "tools": [types.Tool(function_declarations=declared)],
         "tool_config": types.ToolConfig(function_calling_config=chosen),
     }
+
+
+def _contents(attached: ContextMessage) -> list[types.Content]:
+    """The message with the files, as a request without a cache says it."""
+    return [types.Content(role="user", parts=[_content_part(part) for part in attached.parts])]
+
+
+def _content_part(part: Part) -> types.Part:
+    if part["type"] == "text":
+        return types.Part(text=part["text"])
+    if part["type"] == FILE_COPY:
+        return types.Part(file_data=types.FileData(file_uri=part["uri"], mime_type=part["media_type"]))
+    return types.Part(inline_data=types.Blob(data=base64.b64decode(part["data"]), mime_type=part["media_type"]))
 
 
 def _system_parts(message: ModelMessage) -> list[SystemPromptPart]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic_ai.direct import model_request, model_request_stream
@@ -96,7 +96,10 @@ class LanguageChat:
             thread = await off_loop(model.prepare_messages, thread, parameters, size=size)
             if request.cache is not None:
                 system = request.messages[0].content
-                naming = gemini_caches.naming(thread, parameters, settings, name=request.cache, system=system)
+                # The cache holds the files too.
+                _, _, rest = await off_loop(self._prepared, replace(request, files=()), size=size)
+                rest = await off_loop(model.prepare_messages, rest, parameters, size=size)
+                naming = gemini_caches.naming(rest, parameters, settings, name=request.cache, system=system)
                 thread, parameters, settings = naming or (thread, parameters, settings)
                 named = naming is not None
             async with model_request_stream(

@@ -13,6 +13,7 @@ from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, ModelNotAllowedError
 from app.core.model.files import KeptFile
+from app.core.model.model_io import ContextMessage
 from app.providers import offline
 from app.providers.keys import Keys
 from app.usecases.ports import ChatModel, Embedder, Summarizer
@@ -125,8 +126,10 @@ class ModelRegistry:
             return None
         return self._open().embedder(self._embedding, self._embedding_timeouts, self._embedding_dimensions)
 
-    async def make_cache(self, name: str, prefix: CachedPrefix, ttl: timedelta) -> MadeCache:
-        """Have a model's provider cache what its requests begin with.
+    async def make_cache(
+        self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
+    ) -> MadeCache:
+        """Have a model's provider cache what its requests begin with; ``attached`` carries the files of it.
 
         Raises:
             CacheTooSmallError: It is less than the provider caches.
@@ -134,7 +137,7 @@ class ModelRegistry:
             InvalidInputError: There is no such model, or its provider keeps no caches.
         """
         self._refuse_unlisted(name)
-        return await self._open().make_cache(name, prefix, ttl, self._chat_timeout)
+        return await self._open().make_cache(name, prefix, attached, ttl, self._chat_timeout)
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
         """Have a cache kept from now on for so long; when it ends. Raises as ``make_cache``."""

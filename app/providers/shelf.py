@@ -20,6 +20,7 @@ from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.files import KeptFile
+from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
 from app.providers import any as others
 from app.providers import embedding, gemini, gemini_caches, responses
@@ -133,11 +134,12 @@ class Shelf:
         self,
         name: str,
         prefix: CachedPrefix,
+        attached: ContextMessage | None,
         ttl: timedelta,
         timeout: float,  # noqa: ASYNC109 - the client's own
     ) -> MadeCache:
         """Have a model's provider cache a prefix. Raises as ``ModelRegistry.make_cache``."""
-        return await gemini_caches.make(self._caching(name), prefix, ttl, timeout)
+        return await gemini_caches.make(self._caching(name), prefix, attached, ttl, timeout)
 
     async def renew_cache(
         self,

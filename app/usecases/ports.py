@@ -16,6 +16,7 @@ from app.core.model.files import KeptFile
 from app.core.model.instruments import Instrument
 from app.core.model.model_io import (
     ChatRequest,
+    ContextMessage,
     DetailRequest,
     ModelProfile,
     Proposal,
@@ -164,8 +165,13 @@ class Models(Protocol):
     async def forget(self, name: str, response_id: str) -> None:
         """Have a model's provider delete a response or a cache that it keeps. Raises ``ModelUnavailableError``."""
 
-    async def make_cache(self, name: str, prefix: CachedPrefix, ttl: timedelta) -> MadeCache:
-        """Have a provider cache a prefix. Raises ``CacheTooSmallError`` and ``ModelUnavailableError``."""
+    async def make_cache(
+        self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
+    ) -> MadeCache:
+        """Have a provider cache a prefix; ``attached`` carries its files.
+
+        Raises ``CacheTooSmallError`` and ``ModelUnavailableError``.
+        """
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
         """Have a cache kept for longer; when it ends. Raises ``ModelUnavailableError``."""

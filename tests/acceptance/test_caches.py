@@ -88,6 +88,34 @@ class TestACache:
         assert first["warnings"] == second["warnings"] == []
         assert second["reply"]["usage"]["cached_tokens"] == cache["usageMetadata"]["totalTokenCount"]
 
+    def test_holds_the_files_of_a_conversation_and_goes_with_them(
+        self, gemini: Gemini, begin: Callable[..., Talk]
+    ) -> None:
+        talk = begin()
+        data, type_ = b"The depot opens on Monday.", {"Content-Type": "text/markdown"}
+        file = good(talk.http.post(talk.path("/files?name=plan.md"), content=data, headers=type_))
+        talk.chat("When does it open?")
+        whole = sent(gemini)
+        *attached, question = whole["contents"][0]["parts"]
+        assert "The depot opens on Monday." in str(attached)
+        assert question == {"text": "When does it open?"}
+        (cache,) = cached(gemini)
+        assert [content["parts"] for content in cache["body"]["contents"]] == [attached], (
+            "as a request without a cache says it"
+        )
+        stored(talk)
+
+        talk.chat("And when does it close?")
+        named = sent(gemini)
+        assert named["cachedContent"] == cache["name"]
+        assert named["contents"][0]["parts"] == [question]
+
+        assert talk.http.delete(talk.path(f"/files/{file['id']}")).status_code == 204
+        until(lambda: gemini.caches() == [], what="the deletion of what held the file")
+        talk.chat("Do you still know?")
+        assert "cachedContent" not in sent(gemini)
+        assert sent(gemini)["contents"][0]["parts"] == [question]
+
     def test_is_told_and_paid_for_in_the_stats(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
         talk = begin()
         talk.chat("One.")

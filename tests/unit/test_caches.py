@@ -127,7 +127,7 @@ def test_a_fingerprint_is_that_of_all_a_cache_holds_and_of_where_it_is_kept() ->
     same = PREFIX.fingerprint("m", "a")
     assert replace(PREFIX, tools=(OTHER, TOOL)).fingerprint("m", "a") == same, "the order of tools is no difference"
     told_otherwise = replace(TOOL, description="otherwise")
-    file = CachedFile(sha256="f" * 64, media_type="image/png")
+    file = CachedFile(sha256="f" * 64, media_type="image/png", name="a.png")
     others = {
         PREFIX.fingerprint("n", "a"),
         PREFIX.fingerprint("m", "b"),
@@ -135,10 +135,12 @@ def test_a_fingerprint_is_that_of_all_a_cache_holds_and_of_where_it_is_kept() ->
         replace(PREFIX, awareness="There is none.").fingerprint("m", "a"),
         replace(PREFIX, tools=(told_otherwise, OTHER)).fingerprint("m", "a"),
         replace(PREFIX, files=(file,)).fingerprint("m", "a"),
+        replace(PREFIX, files=(replace(file, name="b.png"),)).fingerprint("m", "a"),
+        replace(PREFIX, files=(file,), locale="ru").fingerprint("m", "a"),
         replace(PREFIX, files=(file, replace(file, sha256="e" * 64))).fingerprint("m", "a"),
         replace(PREFIX, files=(replace(file, sha256="e" * 64), file)).fingerprint("m", "a"),
     }
-    assert len(others - {same}) == 8
+    assert len(others - {same}) == 10
 
 
 def test_the_tables_know_what_they_know() -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
 from app.core.model.conversation import Usage
+from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.model_io import CachePrices, CacheTerms, ToolSpec
 
 CacheMode = Literal["off", "auto", "always"]
@@ -49,6 +51,8 @@ class CachedFile:
 
     sha256: str
     media_type: str
+    name: str
+    """It stands in the file's label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class CachedPrefix:
     tools: tuple[ToolSpec, ...] = ()
     files: tuple[CachedFile, ...] = ()
     """In the order in which they stand first in the contents."""
+    locale: str = ""
+    """The language of the words beside the files; empty without any."""
 
     @property
     def instruction(self) -> str:
@@ -76,7 +82,7 @@ class CachedPrefix:
             ),
             key=lambda tool: str(tool["name"]),
         )
-        files = [[file.sha256, file.media_type] for file in self.files]
+        files = [[file.sha256, file.media_type, file.name, self.locale] for file in self.files]
         whole = {
             "model": model,
             "account": account,
@@ -98,6 +104,14 @@ class Caching:
     """What it weighs, as we estimate it."""
     mode: CacheMode
     ttl: timedelta
+
+    def with_files(self, files: Sequence[ConversationFile | RequestFile], locale: str) -> Caching:
+        """With the files that stand first in the contents."""
+        if not files:
+            return self
+        held = tuple(CachedFile(sha256=one.sha256, media_type=one.media_type, name=one.name) for one in files)
+        prefix = replace(self.prefix, files=held, locale=locale)
+        return replace(self, prefix=prefix, tokens=self.tokens + sum(one.tokens for one in files))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

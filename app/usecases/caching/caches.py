@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -10,6 +11,7 @@ from uuid import UUID
 
 import structlog
 
+from app.core.context.files import files_message
 from app.core.model.caches import (
     CacheEntry,
     Caching,
@@ -29,10 +31,12 @@ from app.core.model.errors import (
     ModelUnavailableError,
     NotFoundError,
 )
-from app.core.model.model_io import CachePrices, CacheTerms
+from app.core.model.files import ConversationFile
+from app.core.model.model_io import CachePrices, CacheTerms, ContextMessage
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.caching.prefixes import LOST, copy_of, fingerprint_of
 from app.usecases.compaction.spending import SpendGuard
+from app.usecases.files.serving import FileServing
 from app.usecases.shared.shell import Shell
 
 MOST_CACHES: Final = 100
@@ -57,9 +61,10 @@ log = structlog.get_logger(__name__)
 class CacheService:
     """Providers' caches of one process; any number of processes may be at it, one at a time at each prefix."""
 
-    def __init__(self, shell: Shell, spending: SpendGuard) -> None:
+    def __init__(self, shell: Shell, spending: SpendGuard, files: FileServing) -> None:
         self._shell = shell
         self._spending = spending
+        self._files = files
 
     async def make_or_renew(self, cache_id: UUID) -> Outcome:
         """What a turn asked for, if it is wanted still. Delivered twice or late it does nothing."""
@@ -72,7 +77,7 @@ class CacheService:
             await uow.commit()
         if row is None:  # another process is at it, or it is done
             return "nothing"
-        return await _Work(self._shell, self._spending, row).do()
+        return await _Work(self._shell, self._spending, self._files, row).do()
 
     async def work(self) -> bool:
         """One step of a sweep: end what nobody begins with any more, and ask for workers that have not come."""
@@ -119,15 +124,17 @@ class _Plan:
     caching: Caching
     terms: CacheTerms
     conversation_id: UUID
+    files: tuple[ConversationFile, ...] = ()
     step: Step | None = None
 
 
 class _Work:
     """One prefix that this process has to itself for a while."""
 
-    def __init__(self, shell: Shell, spending: SpendGuard, row: ProviderCache) -> None:
+    def __init__(self, shell: Shell, spending: SpendGuard, files: FileServing, row: ProviderCache) -> None:
         self._shell = shell
         self._spending = spending
+        self._files = files
         self._row = row
         self._made_for: UUID | None = None
         """The conversation whose account it goes on."""
@@ -183,9 +190,23 @@ class _Work:
         except NotFoundError:
             return None
         caching = self._shell.resolver(conversation, model=self._row.model).caching
+        files: Sequence[ConversationFile] = ()
+        if caching is not None and conversation.file_tokens:
+            files = await uow.files.of(conversation_id)
+            caching = caching.with_files(files, conversation.locale)
         if caching is None or await fingerprint_of(caching, self._row.model, terms) != self._row.fingerprint:
             return None
-        return _Plan(caching=caching, terms=terms, conversation_id=conversation_id)
+        return _Plan(caching=caching, terms=terms, conversation_id=conversation_id, files=tuple(files))
+
+    async def _attached(self, plan: _Plan) -> ContextMessage | None:
+        """The message with the files; a cache holds each whole or is not made."""
+        if not plan.files:
+            return None
+        profile, locale = self._shell.models.chat(self._row.model).profile, plan.caching.prefix.locale
+        files, _ = await self._files.carried(self._row.tenant_id, plan.files, locale, profile)
+        if any(file.form == "words" for file in files):
+            raise ModelUnavailableError("file_not_sent")
+        return files_message(files, locale)
 
     async def _decided(self, uow: UnitOfWork, plan: _Plan) -> Decision:
         row, now, caching, terms = self._row, self._shell.clock.now(), plan.caching, plan.terms
@@ -196,7 +217,8 @@ class _Work:
 
     async def _make(self, plan: _Plan) -> Outcome:
         row, shell, caching, conversation_id = self._row, self._shell, plan.caching, plan.conversation_id
-        made = await shell.models.make_cache(row.model, caching.prefix, caching.ttl)
+        attached = await self._attached(plan)
+        made = await shell.models.make_cache(row.model, caching.prefix, attached, caching.ttl)
         now, tokens = shell.clock.now(), made.tokens or row.tokens
         prices = _prices(plan.terms, tokens, now)
         spent = spent_on_making(prices, tokens, caching.ttl)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from app.core.model.caches import (
 from app.core.model.errors import ConflictError, DependencyUnavailableError, NotFoundError
 from app.core.model.model_io import CacheTerms, ChatRequest
 from app.core.model.records import ProviderCopy, Turn
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
 from app.usecases.shared.shell import Shell
@@ -69,8 +69,9 @@ class PrefixCaches:
         terms = profile.caches
         if terms is None or caching is None or caching.mode == "off" or not self._shell.caches:
             return None
-        unlike = request.tools != caching.prefix.tools or request.must_call or request.settings.output is not None
-        if unlike or caching.tokens < terms.minimum:
+        asks_more = request.must_call or request.settings.output is not None
+        unlike = request.tools != caching.prefix.tools or len(request.files) != len(caching.prefix.files)
+        if asks_more or unlike or caching.tokens < terms.minimum:
             return None
         fingerprint = await fingerprint_of(caching, profile.name, terms)
         known: ProviderCache | None = None
@@ -183,7 +184,7 @@ async def fingerprint_of(caching: Caching, model: str, terms: CacheTerms) -> str
     """Of a prefix; a long one is hashed off the event loop."""
     if len(caching.prefix.system) <= LARGE:
         return caching.prefix.fingerprint(model, terms.account)
-    return await asyncio.to_thread(caching.prefix.fingerprint, model, terms.account)
+    return await off_loop(caching.prefix.fingerprint, model, terms.account)
 
 
 def copy_of(cache: ProviderCache, conversation_id: UUID, now: datetime) -> ProviderCopy:

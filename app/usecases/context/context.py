@@ -136,8 +136,9 @@ class ContextService:
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
-        context = replace(context, caching=resolved.caching)
         context, left = await self._files.served(tenant_id, context, model=model, in_turn=asked.in_turn)
+        if resolved.caching is not None and all(file.form != "words" for file in context.files):
+            context = replace(context, caching=resolved.caching.with_files(context.files, context.locale))
         context = await with_media(self._shell, tenant_id, context, room=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return Looked(context=context, recall_ms=took, begins_answer=begins)

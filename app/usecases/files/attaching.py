@@ -82,6 +82,7 @@ class FileService:
             content = Content(sha256=sha256, data=given.data, media_type=given.media_type)
             await uow.contents.count_up({sha256: content}, [[sha256]])
             await uow.files.add(file)
+            await uow.caches.leave(conversation_id)
             job = await self._settle(uow, resolved)
             numbers = {"conversation_id": str(conversation_id), "bytes": file.bytes, "tokens": file.tokens}
             await audit(uow, shell, tenant_id, "file.attached", file.id, **numbers)
@@ -125,6 +126,7 @@ class FileService:
             conversation = await uow.conversations.lock(conversation_id)
             file = await uow.files.get(conversation_id, file_id)
             await uow.files.remove(conversation_id, file_id)
+            await uow.caches.leave(conversation_id)
             # A stateful model's provider was told of it with earlier responses.
             await uow.copies.want_deleted(conversation_id)
             without = _having(conversation, -file.tokens, -file.bytes)

@@ -60,18 +60,23 @@ class FileServing:
         A turn's model is sent what it reads: small files with the request, large ones by the copy of its provider,
         where it keeps any. A client gets the data, as far as a request has room.
         """
-        room = self._shell.media_bytes
         if not context.attached:
-            return context, room
+            return context, self._shell.media_bytes
         profile = self._shell.models.chat(model).profile if in_turn else None
-        plan = _planned(context.attached, profile, room)
+        files, room = await self.carried(tenant_id, context.attached, context.locale, profile)
+        warnings = tuple(f"{NOT_SENT}:{file.file_id}" for file in files if file.form == "words")
+        return replace(context, files=files, warnings=(*context.warnings, *warnings)), room
+
+    async def carried(
+        self, tenant_id: UUID, attached: Sequence[ConversationFile], locale: str, profile: ModelProfile | None
+    ) -> tuple[tuple[RequestFile, ...], int]:
+        """The files as a request to that model carries them, or a client; and the room that media have left."""
+        plan = _planned(attached, profile, self._shell.media_bytes)
         addresses = await self._addresses(tenant_id, plan, profile)
         wanted = sorted({file.sha256 for file in (*plan.texts, *plan.inline)})
         async with self._shell.uow(tenant_id) as uow:
             contents = await uow.contents.read(wanted) if wanted else {}
-        files = await off_loop(_files, context, plan, addresses, contents)
-        warnings = tuple(f"{NOT_SENT}:{file.file_id}" for file in files if file.form == "words")
-        return replace(context, files=files, warnings=(*context.warnings, *warnings)), plan.room
+        return await off_loop(_files, attached, locale, plan, addresses, contents), plan.room
 
     async def renewed(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """The provider does not have a copy any more that this context names; whether asking again can help."""
@@ -112,15 +117,19 @@ def _planned(files: Sequence[ConversationFile], profile: ModelProfile | None, ro
 
 
 def _files(
-    context: AssembledContext, plan: _Plan, addresses: Mapping[str, str], contents: Mapping[str, bytes]
+    attached: Sequence[ConversationFile],
+    locale: str,
+    plan: _Plan,
+    addresses: Mapping[str, str],
+    contents: Mapping[str, bytes],
 ) -> tuple[RequestFile, ...]:
     def carried(file: ConversationFile) -> RequestFile:
         if file.id in plan.words:
-            return as_words(file, plan.words[file.id], context.locale)
+            return as_words(file, plan.words[file.id], locale)
         if file.sha256 in addresses:
             return as_copy(file, addresses[file.sha256])
         if file.sha256 not in contents:  # it was removed since the context was read
-            return as_words(file, "gone", context.locale)
+            return as_words(file, "gone", locale)
         return (as_text if is_text(file) else as_inline)(file, contents[file.sha256])
 
-    return tuple(carried(file) for file in context.attached)
+    return tuple(carried(file) for file in attached)
