@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,27 +13,31 @@ from hypothesis import strategies as st
 
 from app.core.anchors.cues import LONGEST
 from app.core.anchors.detect import MOST_BY_ASSISTANT, MOST_BY_USER, detect
-from app.core.anchors.tables import TABLES, read_tables
+from app.core.anchors.tables import TABLES, tables_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
+from app.core.text.languages.loading import read_languages
 from tests.unit.talk import message
 from tests.unit.timing import assert_linear
 
 GERMAN = r"""
-language = "de"
+code = "de"
+name = "German"
+
+[anchors]
 letters = "a-zäöüß"
 opening = '''(?:also|ja|gut|ok)[,.]* '''
 
-[commitment]
+[anchors.commitment]
 says = ['''\bich (?:werde|schicke|prüfe|schreibe)\b.{0,80}\b(?:schicken|prüfen|schreiben|bis \w+tag)\b''']
 
-[decision]
+[anchors.decision]
 says = ['''\bwir (?:nehmen|haben uns (?:für|auf))\b''']
 
-[critical_fact]
+[anchors.critical_fact]
 user = ['''\bich heiße\b''']
 
-[correction]
+[anchors.correction]
 says = ['''\bich habe mich geirrt\b|^nein, (?:doch|lieber)\b''']
 """
 
@@ -361,7 +364,7 @@ def test_importance_knows_who_spoke_and_exact_values() -> None:
 
 def test_another_language_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "de.toml").write_text(GERMAN, encoding="utf-8")
-    tables = (*TABLES, *read_tables(tmp_path))
+    tables = (*TABLES, *tables_of(read_languages(tmp_path)))
     said = {
         "Ja, wir nehmen PostgreSQL.": "decision",
         "Ich schicke den Bericht bis Freitag.": "commitment",
@@ -448,14 +451,6 @@ def test_whatever_is_said_places_are_exact_and_numbers_bounded(pieces: list[str]
 )
 def test_hostile_texts_take_linear_time(hostile: str) -> None:
     assert_linear(lambda text: [found(text), found(text, "assistant")], hostile[:100_000])
-
-
-def test_the_tables_are_part_of_the_package() -> None:
-    configured = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
-    data = configured["tool"]["setuptools"]["package-data"]
-
-    assert "tables/*.toml" in data["app.core.anchors"]
-    assert {table.language for table in TABLES} >= {"en", "ru"}
 
 
 @pytest.mark.parametrize(

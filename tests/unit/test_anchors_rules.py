@@ -9,10 +9,11 @@ import pytest
 from app.core.anchors import detect as module
 from app.core.anchors import recognition
 from app.core.anchors.detect import detect
-from app.core.anchors.tables import TABLES, read_tables
+from app.core.anchors.tables import TABLES, tables_of
 from app.core.anchors.transitions import transitions
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Role
+from app.core.text.languages.loading import read_languages
 from tests.unit.talk import message
 from tests.unit.test_anchors_transitions import anchors_of
 from tests.unit.timing import assert_linear, often
@@ -173,15 +174,17 @@ def test_keeping_in_mind_is_neither_decided_nor_promised(text: str) -> None:
 
 def test_labels_and_rules_of_another_language_are_in_its_file(tmp_path: Path) -> None:
     german = r"""
-language = "de"
+code = "de"
+name = "German"
+[anchors]
 letters = "a-zäöüß"
 
-[critical_fact]
+[anchors.critical_fact]
 labelled = '''^(?:regel|wichtig|ziel): '''
 standing = ['''^(?:nie|niemals) (?:\w+ )*\w+en\b|^immer \w+en\b''']
 """
     (tmp_path / "de.toml").write_text(german, encoding="utf-8")
-    tables = (*TABLES, *read_tables(tmp_path))
+    tables = (*TABLES, *tables_of(read_languages(tmp_path)))
     said = ["Wichtig: wir schließen um acht. Danach ist niemand da.", "Niemals vor zehn anrufen."]
 
     assert [[one.content for one in detect(message(1, text), tables=tables)] for text in said] == [

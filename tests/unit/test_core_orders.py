@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from importlib.resources import files
 from typing import Final
 
 import pytest
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
+from app.core.text.languages.loading import languages
 from app.core.validation import orders as orders_module
 from app.core.validation.exact import examine, settled
 from app.core.validation.orders import Wishes, orders_in
@@ -135,13 +134,13 @@ def test_a_record_of_a_wish_is_none(text: str) -> None:
 
 def test_each_form_has_an_order_here() -> None:
     """A form that none of these texts needs is tested by nothing."""
-    tables = tomllib.loads((files("app.core.validation") / "orders.toml").read_text("utf-8"))
+    tables = {language.code: language.orders for language in languages() if language.orders is not None}
     assert set(tables) == set(ORDERS)
     unused = []
     for language, table in tables.items():
-        assert len(table["forms"]) <= 10
-        for form in table["forms"]:
-            pattern = re.compile(orders_module._LEADS + form.replace("{assistant}", table["assistant"]), re.IGNORECASE)
+        assert len(table.forms) <= 10
+        for form in table.forms:
+            pattern = re.compile(orders_module._LEADS + form.replace("{assistant}", table.assistant), re.IGNORECASE)
             if not any(pattern.match(text) for text in ORDERS[language]):
                 unused.append((language, form))
     assert unused == []

@@ -26,7 +26,7 @@ FROM_TABLES: Final = {
     "app/core/anchors/tables.py": {"_table", "_row", "_opening"},
     "app/core/model/policies/goals.py": {"__init__"},
     "app/core/retrieval/words.py": {"__init__"},
-    "app/core/text/language_tables.py": {"pattern_of"},
+    "app/core/text/languages/joined.py": {"pattern_of"},
 }
 """Functions that compile what stands in tables, which are read once, when their module is imported."""
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib.resources import files
-
 import pytest
 
 from app.core.retrieval.kinds import akin, forms_of, of_kind
+from app.core.text.languages.loading import languages
 from app.core.text.words import stem, stems
 
-FOLDER = files("app.core.retrieval").joinpath("related_words")
-TABLES = {entry.name: tomllib.loads(entry.read_text(encoding="utf-8")) for entry in FOLDER.iterdir()}
+TABLES = {one.code: {key: text for key, text in one.related if text} for one in languages() if one.related.kinds}
 
 
 def groups(name: str) -> list[str]:

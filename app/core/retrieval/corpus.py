@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
+from app.core.retrieval.words import any_of, plain_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
 from app.core.text.speakers import Label, labels_of
@@ -29,7 +29,8 @@ _SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
 _ASCII_CAPITALISED: Final = compiled(r"\s([A-Z][a-z]{2,})", re.ASCII)
 _YEAR: Final = compiled(r"\b\d{4}\b")
-_PERSONS: Final = (ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON)
+_PERSONS: Final = (plain_words("first_person"), plain_words("second_person"))
+_TIMES: Final = plain_words("time")
 _TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
 _PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
 _QUOTED: Final = compiled(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
@@ -89,7 +90,7 @@ def words_of(text: str) -> Words:
     if text.isascii():  # the same by sets of words instead of patterns, which takes a third of the time
         tokens = ascii_tokens(text)
         counts = Counter(stems_of_tokens(tokens))
-        says_when = not ENGLISH_TIME.isdisjoint(tokens) or _YEAR.search(text) is not None
+        says_when = not _TIMES.isdisjoint(tokens) or _YEAR.search(text) is not None
         first, second = (sum(map(words.__contains__, tokens)) for words in _PERSONS)
         names = _ASCII_CAPITALISED.findall(text)
     else:

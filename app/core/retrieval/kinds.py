@@ -1,17 +1,11 @@
-"""Related words, by general knowledge: "pets" is answered by "dog". Data is in ``related_words``, a file per language.
-
-* ``kinds``: words that ask for a kind, a colon, words of that kind.
-* ``forms``: forms that no ending tells, spellings of chats, and words that mean the same; between strokes.
-* ``wide_kinds`` and ``wide_forms``: the same, finer, wider and looser, so that recall weighs them apart.
-"""
+"""Related words, by general knowledge: "pets" is answered by "dog". See ``related`` in the files of ``languages``."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 
+from app.core.text.languages.loading import languages
 from app.core.text.words import stems
 
 Related = Mapping[str, frozenset[str]]
@@ -59,15 +53,9 @@ def _kinds(*, wide: bool) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
 
 
 def _texts(key: str, *, wide: bool) -> Iterator[str]:
-    """What each language has under a key, by the name of its file."""
+    """What each language has under a key."""
     name = f"wide_{key}" if wide else key
-    yield from (table[name].strip() for table in _tables() if name in table)
-
-
-@cache
-def _tables() -> tuple[Mapping[str, str], ...]:
-    entries = sorted(files(__package__).joinpath("related_words").iterdir(), key=lambda entry: entry.name)
-    return tuple(tomllib.loads(entry.read_text(encoding="utf-8")) for entry in entries if entry.name.endswith(".toml"))
+    yield from (text.strip() for language in languages() if (text := getattr(language.related, name)))
 
 
 def _related(given: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, Literal
 
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import Question, question_of
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import LANGUAGES
+from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.words import stem
 
@@ -27,8 +27,8 @@ _GREETED: Final = 2  # calls that one by a greeting is worth; a mark before or b
 _INTRODUCED: Final = 3  # and one "my name is"
 
 
-def _any(kind: str) -> str:
-    return "|".join(getattr(language, kind) for language in LANGUAGES.values())
+def _any(kind: Literal["hello", "called"]) -> str:
+    return "|".join(said for language in languages() if (said := getattr(language.questions, kind)))
 
 
 _WORD: Final = r"([^\W\d_]+)"

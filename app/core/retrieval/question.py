@@ -11,7 +11,8 @@ from typing import Final
 
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import LANGUAGES, any_of
+from app.core.retrieval.words import any_of
+from app.core.text.languages.loading import languages
 from app.core.text.patterns import any_literal, compiled
 from app.core.text.words import stem, stems
 
@@ -24,10 +25,9 @@ _NUMBERED_MONTH: Final = compiled(r"(?<!\d)(1[0-2]|0?[1-9])月")
 _ISO: Final = compiled(r"(?<!\d)((?:19|20)\d{2})-(\d{2})(?:-(\d{2}))?(?!\d)")
 _ROLES: Final = frozenset({"user", "assistant"})
 _LAST_DAY: Final = 31
-_SHORT_MONTH: Final = 5  # letters; a longer word that begins like "mar" is "marathon" unless it is the whole name
-_MONTH_NAMES: Final = frozenset(
-    "january february march april may june july august september october november december".split()  # noqa: SIM905
-)
+_MONTHS: Final[Mapping[str, int]] = {
+    word: int(number) for one in languages() for number, words in one.questions.months for word in words
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,41 +110,9 @@ def _names(name: str, text: str) -> bool:
 
 def _dates(text: str) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
     iso = [match.groups() for match in _ISO.finditer(text)]
-    months = {number for word in _WORD.findall(text) if (number := _month(word))}
+    months = {number for word in _WORD.findall(text) if (number := _MONTHS.get(word))}
     months |= {int(month) for month in _NUMBERED_MONTH.findall(text)} | {int(month) for _, month, _ in iso}
     years = {int(year) for year in _YEAR.findall(text)}
     rest = _ISO.sub(" ", text)
     days = {int(day) for day in _DAY.findall(rest)} | {int(day) for _, _, day in iso if day}
     return frozenset(months), frozenset(years), frozenset(day for day in days if 1 <= day <= _LAST_DAY)
-
-
-def _month(word: str) -> int:
-    """1–12 for the name of a month in any language we know, 0 for another word."""
-    if word in _MONTH_NAMES or len(word) <= _SHORT_MONTH or not word.isascii():
-        for language in LANGUAGES.values():
-            for number, beginning in enumerate(language.months, start=1):
-                if word.startswith(beginning) and _is_month(word, beginning):
-                    return number
-    return 0
-
-
-def _is_month(word: str, beginning: str) -> bool:
-    if word.isascii():
-        return word in _MONTH_NAMES or word in {beginning, "sept"}
-    return word[len(beginning) :] in _RUSSIAN_ENDINGS[beginning]
-
-
-_RUSSIAN_ENDINGS: Final[Mapping[str, frozenset[str]]] = {
-    "янв": frozenset({"", "арь", "аря", "аре", "арю"}),
-    "фев": frozenset({"", "раль", "раля", "рале", "ралю"}),
-    "мар": frozenset({"", "т", "та", "те", "ту"}),
-    "апр": frozenset({"", "ель", "еля", "еле", "елю"}),
-    "ма": frozenset({"й", "я", "е", "ю"}),
-    "июн": frozenset({"", "ь", "я", "е", "ю"}),
-    "июл": frozenset({"", "ь", "я", "е", "ю"}),
-    "авг": frozenset({"", "уст", "уста", "усте", "усту"}),
-    "сен": frozenset({"", "тябрь", "тября", "тябре", "тябрю"}),
-    "окт": frozenset({"", "ябрь", "ября", "ябре", "ябрю"}),
-    "ноя": frozenset({"", "брь", "бря", "бре", "брю"}),
-    "дек": frozenset({"", "абрь", "абря", "абре", "абрю"}),
-}

@@ -11,8 +11,8 @@ Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is
   of the state, or in messages next to each other; and so do the exact values of the messages that say most of them: an
   entry without its number covers no question for it.
 
-Everything else is ``needed``. The tables are data: another language is another row, and a language without a row is
-decided by its words alone.
+Everything else is ``needed``. The words stand in the files of ``languages``, under ``questions``; a language without
+them is decided by the words of a message alone.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Final, Literal
 from app.core.retrieval.corpus import Corpus, words_of
 from app.core.retrieval.kinds import forms_of, of_kind
 from app.core.retrieval.question import Question
+from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.values import Given, Value, values
 
@@ -38,59 +39,31 @@ _COURTESY_WORDS: Final = 6
 _MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
 _MOST_PLACES: Final = 24  # served texts in which they are looked for
 
-_COURTESIES: Final[Mapping[str, str]] = {
-    "en": (
-        r"hi|hello|hey|yo|good (?:morning|evening|afternoon|night)|thanks?|thank you|thx|cheers|great|perfect|awesome"
-        r"|nice|cool|ok(?:ay)?|yes|yep|yeah|no|nope|sure|bye|goodbye|see you|got it|sounds good|well done|please|lol"
-    ),
-    "ru": (
-        r"привет\w*|здравствуй\w*|добр(?:ый|ое|ой) (?:день|утро|вечер|ночи)|спасибо|благодар\w+|отлично|супер|класс\w*"
-        r"|хорошо|ладно|ок(?:ей)?|да|нет|ага|угу|пока|до свидания|понятно|понял\w*|ясно|здорово|пожалуйста"
-    ),
-    "zh": (
-        r"你好|您好|早上好|晚上好|下午好|晚安|谢谢|多谢|感谢|太好了|很好|好的|好|是的|是|对|不是|不|行|可以|再见|明白|知道了"
-    ),
-}
+
+def _any(kind: Literal["courtesies", "fillers", "instructions", "points_back"]) -> str:
+    return "|".join(said for language in languages() if (said := getattr(language.questions, kind)))
+
+
+_COURTESIES: Final = _any("courtesies")
 """What a message may consist of that only keeps up the talk."""
 
-_FILLERS: Final = r"there|again|very|so|much|you|a lot|man|everyone|all|больше|большое|вам|тебе|очень|всем"
-_SIGNS: Final = "[好的谢是对不了你您啊吧呢行]+"
+_FILLERS: Final = _any("fillers")
+_SIGNS: Final = f"[{''.join(one.questions.courtesy_signs for one in languages())}]+"
 
-_INSTRUCTIONS: Final[Mapping[str, str]] = {
-    "en": (
-        r"(?:please |can you |could you )?(?:translate|rewrite|rephrase|summari[sz]e|fix|correct|proofread|format"
-        r"|convert|explain|review|shorten|classify|extract|calculate|compute|solve)"
-    ),
-    "ru": (
-        r"(?:пожалуйста,? )?(?:перевед\w+|перепиш\w+|перефразир\w+|сократ\w+|исправ\w+|отформатир\w+|преобраз\w+"
-        r"|объясн\w+|проверь\w*|извлек\w+|вычисл\w+|посчита\w+|реш\w+)"
-    ),
-    "zh": r"(?:请|帮我|请帮我)?(?:把|将)?(?:下面|以下)?.{0,8}?(?:翻译|改写|总结|概括|润色|修改|解释|检查|计算|提取)",
-}
+_INSTRUCTIONS: Final = _any("instructions")
 """What asks to work on a text that comes along."""
 
-_POINTS_BACK: Final[Mapping[str, str]] = {
-    "en": (
-        r"\b(?:earlier|before|previous(?:ly)?|last time|again|remember|we|our|us|my|mine|i|you (?:said|told|wrote"
-        r"|suggested|gave|mentioned)|as usual)\b"
-    ),
-    "ru": (
-        r"\b(?:раньше|ранее|прежн\w+|прошл\w+|снова|опять|помни\w+|мы|наш\w*|нам|нас|мой|моя|моё|мое|мои|моего|моей|моих"
-        r"|я|меня|мне|ты (?:говорил|писал|сказал|предлагал)\w*|вы (?:говорили|писали|сказали)|как обычно)\b"
-    ),
-    "zh": r"之前|以前|上次|刚才|记得|我们|我的|我|你说|您说|照旧",
-}
+_POINTS_BACK: Final = _any("points_back")
 """What says that something was said, or is known, already."""
 
 _MATERIAL: Final = compiled(r"[:：]\s*+\S.{15}|```|\n[^\S\n]*+\S.{15}|[\"“«「『][^\"”»」』]{12}", re.DOTALL)
 _MATERIAL_IN_SIGNS: Final = compiled(r"[:：]\s*[\u3400-\u9fff]{4}")
 _BEFORE_MATERIAL: Final = compiled(r"\A[^:：\n`\"“«「『]*")
-_ANY_COURTESY: Final = "|".join(_COURTESIES.values())
-_COURTEOUS: Final = compiled(rf"(?<!\w)(?:{_ANY_COURTESY}|{_FILLERS})(?!\w)|{_SIGNS}", re.IGNORECASE)
-_HAS_COURTESY: Final = compiled(rf"(?<!\w)(?:{_ANY_COURTESY})", re.IGNORECASE)
+_COURTEOUS: Final = compiled(rf"(?<!\w)(?:{_COURTESIES}|{_FILLERS})(?!\w)|{_SIGNS}", re.IGNORECASE)
+_HAS_COURTESY: Final = compiled(rf"(?<!\w)(?:{_COURTESIES})", re.IGNORECASE)
 _LETTER: Final = compiled(r"[^\W_]")
-_INSTRUCTS: Final = compiled(rf"\A\W*(?:{'|'.join(_INSTRUCTIONS.values())})", re.IGNORECASE)
-_REFERS: Final = compiled("|".join(_POINTS_BACK.values()), re.IGNORECASE)
+_INSTRUCTS: Final = compiled(rf"\A\W*(?:{_INSTRUCTIONS})", re.IGNORECASE)
+_REFERS: Final = compiled(_POINTS_BACK, re.IGNORECASE)
 
 
 def decide_recall(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.retrieval.words import COMMON_SIGNS
 from app.core.text.patterns import compiled
+from app.core.text.word_lists import COMMON_SIGNS
 from app.core.text.words import stems
 
 _SIGN: Final = compiled(r"[\u3400-\u9fff\uf900-\ufaff]")

@@ -15,6 +15,7 @@ from app.core.state.thinning import thinned
 from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.language import detect
+from app.core.text.languages.loading import languages
 from app.core.text.sentences import sentences
 from app.core.text.values import values
 from app.core.text.words import stems
@@ -26,7 +27,7 @@ _FIRST: Final = 6
 """The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
-_IN_DOUBT: Final = {"en": "(in doubt)", "ru": "(под сомнением)", "zh": "（存疑）", "de": "(fraglich)"}
+_IN_DOUBT: Final = {language.code: language.in_doubt for language in languages() if language.in_doubt}
 
 Fits = Callable[[dict[str, Any]], bool]
 """Whether a state, in the shape of the schema's model, is small enough; smaller states must fit when larger ones do."""

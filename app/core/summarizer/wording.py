@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-_WORDS_PER_TOKEN: Final[Mapping[str, float]] = {
-    "en": 0.75,
-    "ru": 0.5,
-    "uk": 0.45,
-    "de": 0.6,
-    "fr": 0.65,
-    "es": 0.65,
-    "it": 0.65,
-    "pt": 0.65,
-    "nl": 0.6,
-    "pl": 0.45,
-    "cs": 0.45,
-    "tr": 0.45,
-    "ar": 0.5,
-    "he": 0.5,
-    "ko": 0.45,
+from app.core.text.languages.loading import languages
+
+_WORDS_PER_TOKEN: Final = {one.code: one.words_per_token for one in languages() if one.words_per_token is not None}
+_CHARACTERS_PER_TOKEN: Final = {
+    one.code: one.characters_per_token for one in languages() if one.characters_per_token is not None
 }
-_CHARACTERS_PER_TOKEN: Final[Mapping[str, float]] = {"zh": 1.5, "ja": 1.6, "th": 2.5}
 """Where words are not set apart by blanks, the size is named in characters."""
 _DEFAULT_WORDS_PER_TOKEN: Final = 0.6
-
-_LANGUAGES: Final[Mapping[str, str]] = {
-    "en": "English", "ru": "Russian", "uk": "Ukrainian", "de": "German", "fr": "French", "es": "Spanish",
-    "it": "Italian", "pt": "Portuguese", "nl": "Dutch", "pl": "Polish", "cs": "Czech", "tr": "Turkish",
-    "sv": "Swedish", "ar": "Arabic", "fa": "Persian", "he": "Hebrew", "zh": "Chinese", "ja": "Japanese",
-    "ko": "Korean", "hi": "Hindi", "el": "Greek", "th": "Thai", "vi": "Vietnamese", "id": "Indonesian",
-}  # fmt: skip
+_NAMES: Final = {one.code: one.name for one in languages()}
 
 
 def language_rule(language: str | None) -> str:
     """In which language to write."""
-    name = f", {_LANGUAGES[language]}" if language and language in _LANGUAGES else ""
+    name = f", {_NAMES[language]}" if language and language in _NAMES else ""
     return f"Write in the conversation's own language{name}."
 
 

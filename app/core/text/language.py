@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Final
 
+from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.speakers import without_speakers
@@ -29,25 +30,13 @@ _SCRIPTS: Final[Mapping[str, str]] = {
     "armenian": "\u0530-\u058f",
 }
 _RUNS: Final = compiled("|".join(f"(?P<{name}>[{signs}]+)" for name, signs in _SCRIPTS.items()))
-_ALONE: Final[Mapping[str, str]] = {
-    "hangul": "ko",
-    "greek": "el",
-    "hebrew": "he",
-    "devanagari": "hi",
-    "bengali": "bn",
-    "tamil": "ta",
-    "thai": "th",
-    "georgian": "ka",
-    "armenian": "hy",
+_BY_SCRIPT: Final[Mapping[str, tuple[str, ...]]] = {
+    script: tuple(language.code for language in languages() if language.script == script) for script in _SCRIPTS
 }
-"""Scripts that name a language by themselves."""
-
 _SIGNS_PER_WORD: Final[Mapping[str, float]] = {"han": 1.6, "kana": 2.5, "thai": 4.0, "hangul": 2.5}
 _LETTERS_PER_WORD: Final = 5.0
 """To compare scripts: how many signs carry as much as one word."""
 
-_CYRILLIC_LANGUAGES: Final = ("ru", "uk")
-_LATIN_LANGUAGES: Final = tuple(code for code in STOPWORDS if code not in _CYRILLIC_LANGUAGES)
 _UKRAINIAN_LETTERS: Final = frozenset("іїєґ")
 _RUSSIAN_LETTERS: Final = frozenset("ыэъё")
 _PERSIAN_LETTERS: Final = frozenset("پچژگ")
@@ -197,16 +186,16 @@ def _east_asian(weights: Mapping[str, float], runs: Mapping[str, list[str]]) -> 
 
 
 def _by_script(script: str, runs: Mapping[str, list[str]]) -> str | None:
-    if script in _ALONE:
-        return _ALONE[script]
-    found = runs[script]
+    found, spoken = runs[script], _BY_SCRIPT[script]
+    if len(spoken) == 1:
+        return spoken[0]
     if script == "arabic":
         letters = Counter("".join(found))
         persian = sum(letters[letter] for letter in _PERSIAN_LETTERS)
         return "fa" if persian >= max(_MINIMUM_HITS, _PERSIAN_SHARE * letters.total()) else "ar"
     if script == "cyrillic":
         return _cyrillic(found)
-    return _by_function_words(found, _LATIN_LANGUAGES)
+    return _by_function_words(found, spoken)
 
 
 def _cyrillic(found: list[str]) -> str | None:
@@ -217,17 +206,23 @@ def _cyrillic(found: list[str]) -> str | None:
         return None
     if ukrainian >= _MINIMUM_HITS and ukrainian > 2 * russian:
         return "uk"
-    return "ru" if russian >= _MINIMUM_HITS > ukrainian else _by_function_words(found, _CYRILLIC_LANGUAGES)
+    return "ru" if russian >= _MINIMUM_HITS > ukrainian else _by_function_words(found, _BY_SCRIPT["cyrillic"])
 
 
-def _by_function_words(found: list[str], languages: tuple[str, ...]) -> str | None:
+def _by_function_words(found: list[str], spoken: tuple[str, ...]) -> str | None:
     words = Counter(word.lower() for word in found if len(word) == 1 or not word.isupper())
     total = sum(words.values())
     hits = sorted(
-        ((sum(words[word] for word in STOPWORDS[language] & words.keys()), language) for language in languages),
+        (
+            (sum(words[word] for word in STOPWORDS[language] & words.keys()), language)
+            for language in spoken
+            if language in STOPWORDS
+        ),
         reverse=True,
     )
-    (best, language), (second, _) = hits[0], hits[1]
+    (best, language), (second, _) = [*hits, (0, ""), (0, "")][:2]
+    if not best:
+        return None
     sure = best >= max(_MINIMUM_HITS, _HIT_SHARE * total) and best >= _MARGIN * second
     sure = sure and sum(len(word) > 1 for word in STOPWORDS[language] & words.keys()) >= _MINIMUM_HITS
     return language if total >= _MINIMUM_WORDS and sure else None

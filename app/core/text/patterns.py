@@ -48,6 +48,15 @@ def compiled(source: str, flags: int = 0) -> re.Pattern[str]:
     return _kept(re.compile(source, flags), None)
 
 
+def fault_of(source: str) -> str | None:
+    """What is wrong with a source, to be told to who wrote it; it is not kept, and no text is tried."""
+    try:
+        re.compile(f"(?:{source})")
+    except re.error as error:
+        return str(error)
+    return None
+
+
 class Capped:
     """A pattern that sees no more than the first characters of a text."""
 

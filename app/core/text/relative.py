@@ -1,30 +1,31 @@
 """Times that are told by the day on which they are said: where they stand, and how that day is written beside them.
 
-The words are data, by language, in ``relative.toml``: a closed list whose day follows ("yesterday"), and patterns of
-other times that depend on the day ("last Friday").
+The words stand in the files of ``languages``, under ``relative``: a closed list whose day follows ("yesterday"), and
+patterns of other times that depend on the day ("last Friday").
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from importlib.resources import files
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
+from app.core.text.languages.dialect import Relative
+from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 
-_TABLES: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
-    (files("app.core.text") / "relative.toml").read_text("utf-8")
-)
+_TABLES: Final[Mapping[str, Relative]] = {
+    language.code: language.relative for language in languages() if language.relative is not None
+}
 _STARTS: Final = ".!?…:;\"'“«„(（[—–-•*。！？：；「"
 """Behind one of them a sentence, or what somebody says, may begin."""
 _QUOTED: Final = compiled(
     r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」|『[^』\n]{1,600}』|`[^`\n]{1,600}`"
 )
 _HAN: Final = "\u3400"
+_NOTHING: Final = r"(?!)"
 
 
 Needed = Literal["weekday", "day", "month"]
@@ -57,7 +58,7 @@ def near_days(text: str) -> list[Near]:
             _is_inside(match.start(), quoted),
         )
         for language, match in matches
-        if not (_TABLES[language]["capital"] and match[0][0].isupper() and not _begins(text, match.start()))
+        if not (_TABLES[language].capital and match[0][0].isupper() and not _begins(text, match.start()))
     ]
     return sorted(found, key=lambda one: one.start)
 
@@ -88,7 +89,7 @@ def is_relative(text: str) -> bool:
 
 def in_brackets(day: date, language: str) -> str:
     """A day as it stands behind its word: `` (12 May 2025)``."""
-    return _bracketed(language, _written(_TABLES[language]["day"], day, language))
+    return _bracketed(language, _written(_TABLES[language].day, day, language))
 
 
 def said_on(day: date, text: str) -> str:
@@ -98,7 +99,7 @@ def said_on(day: date, text: str) -> str:
         return ""
     language = others[0].language if others else near[0].language
     needed = others[0].needed if others else "day"
-    form = _TABLES[language]["said"]["day" if near and needed == "month" else needed]
+    form: str = getattr(_TABLES[language].said, "day" if near and needed == "month" else needed)
     return _bracketed(language, _written(form, day, language))
 
 
@@ -112,14 +113,13 @@ def undated(text: str) -> str:
 
 
 def _bracketed(language: str, said: str) -> str:
-    brackets: str = _TABLES[language]["brackets"]
-    return brackets.replace("{}", said)
+    return _TABLES[language].brackets.replace("{}", said)
 
 
 def _written(form: str, day: date, language: str) -> str:
     table = _TABLES[language]
     return form.format(
-        day=day.day, month=table["months"][day.month - 1], year=day.year, weekday=table["weekdays"][day.weekday()]
+        day=day.day, month=table.months[day.month - 1], year=day.year, weekday=table.weekdays[day.weekday()]
     )
 
 
@@ -137,35 +137,36 @@ def _any_of(words: Collection[str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-def _near_pattern(table: Mapping[str, Any]) -> str:
-    words, parts = _any_of(table["days"]), _any_of(table["parts"])
-    if next(iter(table["days"]))[0] >= _HAN:
-        return rf"{table['not_after']}(?P<word>{words}){table['not_before']}(?:{parts})?"
-    return rf"(?<![\w-]){table['not_after']}(?P<word>{words})(?:['’]s)?(?: (?:{parts}))?{table['not_before']}(?![\w-])"
+def _near_pattern(table: Relative) -> str:
+    words, parts = _any_of(table.days), _any_of(table.parts)
+    if next(iter(table.days))[0] >= _HAN:
+        return rf"{table.not_after}(?P<word>{words}){table.not_before}(?:{parts})?"
+    return rf"(?<![\w-]){table.not_after}(?P<word>{words})(?:['’]s)?(?: (?:{parts}))?{table.not_before}(?![\w-])"
 
 
-def _other_pattern(table: Mapping[str, Any], needed: Needed) -> str:
-    others = "|".join(table[f"by_{needed}"]).replace("{number}", table["number"])
-    return others if next(iter(table["days"]))[0] >= _HAN else rf"(?<![\w-])(?:{others})(?![\w-])"
+def _other_pattern(table: Relative, needed: Needed) -> str:
+    patterns: tuple[str, ...] = getattr(table, f"by_{needed}")
+    others = "|".join(patterns).replace("{number}", table.number) or _NOTHING
+    return others if next(iter(table.days))[0] >= _HAN else rf"(?<![\w-])(?:{others})(?![\w-])"
 
 
-def _added_patterns(table: Mapping[str, Any]) -> Iterator[str]:
+def _added_patterns(table: Relative) -> Iterator[str]:
     """What ``in_brackets`` and ``said_on`` write, the former behind its word only."""
-    months, weekdays = _any_of(table["months"]), _any_of(table["weekdays"])
+    months, weekdays = _any_of(table.months), _any_of(table.weekdays)
     day, *said = (
-        re.escape(table["brackets"].replace("{}", form))
+        re.escape(table.brackets.replace("{}", form))
         .replace(r"\{day\}", r"\d{1,2}")
         .replace(r"\{year\}", r"\d{4}")
         .replace(r"\{month\}", f"(?:{months})")
         .replace(r"\{weekday\}", f"(?:{weekdays})")
-        for form in dict.fromkeys([table["day"], *table["said"].values()])
+        for form in dict.fromkeys([table.day, table.said.weekday, table.said.day, table.said.month])
     )
     yield rf"(?P<word>{_near_pattern(table).replace('(?P<word>', '(?:')}){day}"
     yield rf"(?P<word>)(?:{'|'.join(said)})"
 
 
 _NEAR: Final[Mapping[str, tuple[re.Pattern[str], Mapping[str, int]]]] = {
-    language: (compiled(_near_pattern(table), re.IGNORECASE), table["days"]) for language, table in _TABLES.items()
+    language: (compiled(_near_pattern(table), re.IGNORECASE), table.days) for language, table in _TABLES.items()
 }
 _NEEDED: Final[tuple[Needed, ...]] = get_args(Needed)
 _OTHER: Final[Mapping[str, Mapping[Needed, re.Pattern[str]]]] = {

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
-from importlib.resources import files
 from typing import Final
 
+from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
-_TABLE: Final = files("app.core.validation") / "orders.toml"
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
 _SHARED: Final = 0.7  # of an order's words, for who asks for it: an invented one shares names and topics too
 
 
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    tables = tomllib.loads(_TABLE.read_text("utf-8"))
+    tables = [language.orders for language in languages() if language.orders is not None]
     return tuple(
-        compiled(
-            _LEADS + "(?:" + "|".join(table["forms"]).replace("{assistant}", table["assistant"]) + ")", re.IGNORECASE
-        )
-        for table in tables.values()
+        compiled(_LEADS + "(?:" + "|".join(table.forms).replace("{assistant}", table.assistant) + ")", re.IGNORECASE)
+        for table in tables
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
 from app.core.summarizer.offline.phrasing import Phrasing
-from app.core.text.language_tables import pattern_of
+from app.core.text.languages.joined import pattern_of
 from app.core.text.patterns import compiled
 
 _CHANGED: Final = pattern_of("work", "done")

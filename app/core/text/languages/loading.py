@@ -1,0 +1,117 @@
+"""Reads the files of languages, once, and says in plain words what is wrong with one.
+
+No I/O in the core's sense: the files are part of the program, as the patterns of its modules are; nothing that happens
+later depends on a disk.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from app.core.text.languages.dialect import CHECKED, Language
+
+_SHIPPED: Final = files(__package__)
+_FURTHER: Final[list[Traversable]] = []
+
+
+class LanguageError(ValueError):
+    """A file of a language is wrong; the message says where, and what may stand there."""
+
+
+def read_also(folder: Traversable) -> None:
+    """Read the files of one more folder too; to be called before any other module of the core is imported.
+
+    Raises:
+        RuntimeError: The languages were read already.
+    """
+    if languages.cache_info().currsize:
+        raise RuntimeError("The languages were read already: name the folder before the core is imported")
+    _FURTHER.append(folder)
+
+
+@cache
+def languages() -> tuple[Language, ...]:
+    """All languages, by code.
+
+    Raises:
+        LanguageError: A file is wrong, or two are of one language.
+    """
+    found = [*read_languages(_SHIPPED, check=False), *(each for folder in _FURTHER for each in read_languages(folder))]
+    codes = [one.code for one in found]
+    if twice := sorted({code for code in codes if codes.count(code) > 1}):
+        raise LanguageError(f"{twice[0]}.toml: there is a file of this language already")
+    return tuple(sorted(found, key=lambda one: one.code))
+
+
+def read_languages(folder: Traversable, *, check: bool = True) -> tuple[Language, ...]:
+    """Every ``.toml`` file of a folder, by name.
+
+    Args:
+        folder: Where they stand.
+        check: Whether to try each pattern too.
+
+    Raises:
+        LanguageError: A file is wrong.
+    """
+    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
+    return tuple(read_language(entry.name, entry.read_text("utf-8"), check=check) for entry in found)
+
+
+def read_language(name: str, text: str, *, check: bool = True) -> Language:
+    """One file.
+
+    Args:
+        name: Of the file.
+        text: What it says.
+        check: Whether to try each pattern too.
+
+    Raises:
+        LanguageError: It is no TOML, or says something wrong; each mistake is a line.
+    """
+    try:
+        language = Language.model_validate(tomllib.loads(text), context=CHECKED if check else None)
+    except tomllib.TOMLDecodeError as error:
+        raise LanguageError(f"{name}: this is no TOML: {error}") from None
+    except ValidationError as error:
+        raise LanguageError("\n".join(f"{name}: {mistake}" for mistake in _mistakes(error))) from None
+    if name != f"{language.code}.toml":
+        raise LanguageError(f"{name}: code: a file of {language.code!r} has to be named {language.code}.toml")
+    return language
+
+
+def _mistakes(error: ValidationError) -> Iterator[str]:
+    for one in error.errors():
+        *_, key = path = [str(part) for part in one["loc"] if not str(part).startswith("function-")]
+        where = ".".join(path)
+        if one["type"] == "extra_forbidden":
+            yield f"{where}: there is no such key; {_suggestion(key, _keys(path[:-1]))}"
+        elif one["type"] == "missing":
+            yield f"{where}: this key is needed"
+        else:
+            yield f"{where}: {one['msg'].removeprefix('Value error, ')}"
+
+
+def _suggestion(key: str, known: list[str]) -> str:
+    near = get_close_matches(key, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+
+
+def _keys(path: Iterable[str]) -> list[str]:
+    section: type[BaseModel] = Language
+    for key in path:
+        section = next(_sections(section.model_fields[key].annotation), section)
+    return list(section.model_fields)
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+    for one in (annotation, *get_args(annotation)):
+        if isinstance(one, type) and issubclass(one, BaseModel):
+            yield one

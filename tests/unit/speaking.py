@@ -1,0 +1,51 @@
+"""What the core makes of a talk in Esperanto, told by a process of its own: languages are read once in each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from app.core.anchors.detect import detect as anchors_of
+from app.core.model.model_io import SummaryRequest
+from app.core.model.policies.goals import states_goal
+from app.core.model.schemas import SESSION
+from app.core.reading.cues import ACCEPTANCE, cues_of
+from app.core.reading.labels import role_label
+from app.core.reading.quoting import quoted
+from app.core.retrieval.question import question_of
+from app.core.state.pruning import marked
+from app.core.summarizer.offline.extractive import compress
+from app.core.summarizer.wording import language_rule, size_of
+from app.core.text.language import detect
+from app.core.text.languages.loading import languages
+from app.core.text.relative import said_on
+from app.core.text.values import values
+from app.core.validation.orders import orders_in
+from tests.unit.talk import START, entry, message, talk
+
+DECISION = "Ni decidis uzi verdan koverton por ĉiuj invitoj."
+APPOINTMENT = "Ĝi estas je la 12 majo 2027 kaj ĝi daŭros kvardek du horojn."
+YESTERDAY = "Hieraŭ ni vizitis malnovan muzeon kun mia fratino."
+
+
+def heard() -> dict[str, Any]:
+    """What is recognised, and what is written."""
+    spoken = talk(DECISION, "Bone, kaj kiam estas nia kunveno?", APPOINTMENT, "Dankon, tio estas en ordo.")
+    return {
+        "known": [one.code for one in languages()],
+        "language": detect(" ".join(one.content for one in spoken)),
+        "anchors": [[one.type, one.content] for one in anchors_of(message(1, DECISION))],
+        "values": [[value.kind, value.text, value.amount] for value in values(APPOINTMENT)],
+        "day": said_on(START.date(), YESTERDAY),
+        "cues": sorted(cues_of(DECISION)),
+        "accepts": ACCEPTANCE.search("Konsentite.") is not None,
+        "goal": states_goal("Mia celo estas lerni kuiri."),
+        "orders": orders_in("Vi devas ĉiam obei."),
+        "months": sorted(question_of("kio okazis en majo?", frozenset()).months),
+        "quoted": quoted(DECISION, "user", "eo"),
+        "role": role_label("user", "eo"),
+        "in doubt": marked(replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)),
+        "rule": [language_rule("eo"), size_of(100, "eo")],
+        "state": json.loads(compress(SummaryRequest(schema=SESSION, messages=spoken))),
+    }
