@@ -45,14 +45,15 @@ BODIES: Final[dict[tuple[str, str], Json]] = {
     ("patch", "/conversations/{conversation_id}/anchors/{anchor_id}"): {"status": "resolved"},
     ("post", "/conversations/{conversation_id}/segments"): {"from_seq": 1, "to_seq": 2, "level": "brief"},
 }
-QUERIES: Final = {("get", "/conversations/{conversation_id}/search"): {"q": "hello"}}
+FILES: Final = ("post", "/conversations/{conversation_id}/files")
+QUERIES: Final = {("get", "/conversations/{conversation_id}/search"): {"q": "hello"}, FILES: {"name": "a.md"}}
 ALL_ROUTES: Final = [(method, path) for path, methods in OPENAPI["paths"].items() for method in methods]
 ROUTES: Final = [route for route in ALL_ROUTES if not route[1].startswith("/v1/")]
 OPENAI_ROUTES: Final = [route for route in ALL_ROUTES if route[1].startswith("/v1/")]
 HELLO: Final = {"role": "user", "content": "Hello."}
 OPENAI_BODY: Final = {"model": "throughline", "input": "Hello.", "messages": [HELLO], "items": [HELLO], "metadata": {}}
 """For every route of OpenAI's API: each takes of it what it knows."""
-OBJECTS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id", "segment_id")
+OBJECTS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id", "segment_id", "file_id")
 ERASE_USER: Final = ("delete", "/users/{user_id}")
 """Begun for any name: whose conversations go, ``test_a_user_is_erased_in_the_own_tenant_alone`` says."""
 OBJECT_ROUTES: Final = [route for route in ROUTES if "{" in route[1] and route != ERASE_USER]
@@ -121,6 +122,9 @@ def alices(guarded: Guarded) -> Talk:
 
 
 def call(client: httpx.Client, method: str, path: str, ids: dict[str, str]) -> httpx.Response:
+    if (method, path) == FILES:
+        type_ = {"Content-Type": "text/markdown"}
+        return client.request(method, path.format(**ids), content=b"Hello.", params=QUERIES[FILES], headers=type_)
     body = BODIES.get((method, path), {} if method in {"post", "patch"} else None)
     return client.request(method, path.format(**ids), json=body, params=QUERIES.get((method, path)))
 
@@ -135,7 +139,14 @@ def ids(alices: Talk) -> dict[str, str]:
         "anchor_id": alices.get("/anchors")["data"][0]["id"],
         "segment_id": alices.get("/segments")["data"][0]["segment_id"],
         "user_id": "nobody",
+        "file_id": attached(alices),
     }
+
+
+def attached(talk: Talk) -> str:
+    added = call(talk.http, *FILES, {"conversation_id": talk.id})
+    assert added.status_code == 201, added.text
+    return str(added.json()["id"])
 
 
 def unknown_ids() -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from app.core.model.records import Compaction, Event, Page
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.turn_streams import LocalTurnStreams
 from app.settings import Settings
-from app.storage.unit_of_work import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Embedder, TurnStreams
@@ -163,3 +164,24 @@ async def _yes() -> bool:
 async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
     """Run all at once; exceptions are results."""
     return await asyncio.gather(*(work() for work in works), return_exceptions=True)
+
+
+class _Opened:
+    """A unit of work that is entered another way; until then it is like the one within."""
+
+    def __init__(self, around: AbstractAsyncContextManager[UnitOfWork], unit: UnitOfWork) -> None:
+        self._around = around
+        self.conversations = unit.conversations
+
+    async def __aenter__(self) -> UnitOfWork:
+        return await self._around.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._around.__aexit__(kind, error, trace)
+
+
+def opened_by(opening: Callable[[UnitOfWork], AbstractAsyncContextManager[UnitOfWork]], unit: UnitOfWork) -> UnitOfWork:
+    """The unit of work, entered by ``opening``."""
+    return _Opened(opening(unit), unit)  # type: ignore[return-value]  # it is used in ``async with`` only

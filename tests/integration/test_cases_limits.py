@@ -166,7 +166,7 @@ async def test_what_can_never_be_met_is_refused_when_it_is_set(
 async def test_control_without_the_arithmetic_it_is_accepted(
     service: Service, monkeypatch: pytest.MonkeyPatch, prompt: str, policy: dict[str, Any], field: str
 ) -> None:
-    monkeypatch.setattr("app.usecases.history.conversations.contradictions", lambda *_: [])
+    monkeypatch.setattr("app.usecases.history.conversations.contradictions", lambda *_, **__: [])
     with pytest.raises(AssertionError, match="refused when it is set"):
         await refuses(service, prompt, policy, field)
 

@@ -40,6 +40,10 @@ _VERSIONS: Final = "calls name the version of their prompt: null of those that w
 _REPAIRS: Final = "new fields: what was done to a summary, and which entries are in doubt"
 _VERIFIED: Final = "a version says who wrote it, and what looked at it; a policy, whether a model is to"
 _CONTINUITY: Final = "a compaction says what can still be answered, where that was asked; a policy, how much at least"
+_REASONING: Final = "a message has what its model showed of its thoughts; a policy, whether that is shown"
+_CACHES: Final = "a policy says whether the provider is told to keep a cache"
+_FILES: Final = "files of a conversation are a part of what a context weighs"
+_VECTORS: Final = "a context says by what its messages were recalled"
 _CAP: Final = "a policy may name the most that a state weighs"
 _ADAPTIVE: Final = "a policy says whether thresholds follow the conversation; a gauge, where they are and why"
 _SPEAKERS: Final = "an anchor says whose words it quotes"
@@ -63,6 +67,12 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
     "*.conversation.policy.continuity_floor": _CONTINUITY,
+    "*.conversation.policy.reasoning": _REASONING,
+    "*.messages.*.reasoning": _REASONING,
+    "*.conversation.policy.cache": _CACHES,
+    "*.conversation.policy.cache_ttl": _CACHES,
+    "*.breakdown.files": _FILES,
+    "*.contexts.*.recalled_by": _VECTORS,
     "*.conversation.policy.adaptive*": _ADAPTIVE,
     "*.gauge.target": _ADAPTIVE,
     "*.gauge.adaptive": _ADAPTIVE,

@@ -67,9 +67,10 @@ def filled(path: str, ids: dict[str, str]) -> str:
 
 async def asked(client: httpx.AsyncClient, method: str, path: str, ids: dict[str, str]) -> tuple[int, Any]:
     body: dict[str, Any] | None = {} if method in {"POST", "PATCH"} else None
-    response = await client.request(
-        method, filled(path, ids), json=BODIES.get(path, body) if body is not None else None, params=QUERIES.get(path)
-    )
+    sent: dict[str, Any] = {"json": BODIES.get(path, body) if body is not None else None, "params": QUERIES.get(path)}
+    if (method, path) == ("POST", "/conversations/{conversation_id}/files"):
+        sent = {"content": b"hi", "params": {"name": "a.md"}, "headers": {"Content-Type": "text/markdown"}}
+    response = await client.request(method, filled(path, ids), **sent)
     problem = response.json() if response.content and response.status_code >= 400 else {}
     return response.status_code, problem.get("code") or problem.get("error", {}).get("code")
 
@@ -135,6 +136,7 @@ async def ids_of(client: httpx.AsyncClient, engine: AsyncEngine, conversation: s
         "segment_id": "s",
         "compaction_id": compaction.json().get("id") or str(uuid4()),
         "turn_id": str(turn),
+        "file_id": str(uuid4()),
         "user_id": "bob",
     }
 

@@ -22,7 +22,7 @@ from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as context_module
 from app.usecases.history.drafts import MessageDraft
 from tests.fakes import FAKE_PROFILE
-from tests.integration.services import Gate, Service
+from tests.integration.services import Gate, Service, opened_by
 
 PATIENCE = 30.0
 QUICK = Settings(lease_seconds=0.9, heartbeat_seconds=0.1, turn_heartbeat_seconds=0.1, watchdog_seconds=0)
@@ -218,16 +218,16 @@ async def test_a_record_that_cannot_be_struck_at_once_is_struck_later(begin: Uni
     """Otherwise a pause of the database would look like the end of a process."""
     away: list[bool] = []
 
-    def begin_(tenant_id: UUID | None) -> UnitOfWork:
-        @asynccontextmanager
-        async def refusing() -> AsyncIterator[UnitOfWork]:
-            if tenant_id is None and away:
-                away.pop()
-                raise DependencyUnavailableError("away")
-            async with begin(tenant_id) as unit:
-                yield unit
+    @asynccontextmanager
+    async def refusing(unit: UnitOfWork) -> AsyncIterator[UnitOfWork]:
+        if unit.session.tenant_id is None and away:
+            away.pop()
+            raise DependencyUnavailableError("away")
+        async with unit:
+            yield unit
 
-        return refusing()  # type: ignore[return-value]  # it is used in ``async with`` only
+    def begin_(tenant_id: UUID | None) -> UnitOfWork:
+        return opened_by(refusing, begin(tenant_id))
 
     service = Service(begin_, tenant, settings=QUICK)
     conversation_id, _ = await two(service)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -26,7 +26,7 @@ from app.usecases.chat.turn_watch import Watch
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
-from tests.integration.services import Service
+from tests.integration.services import Service, opened_by
 
 PATIENCE = 30.0
 LOOK_UP = Reply(calls=(ToolCall(id="0", name="search_conversation", arguments={"query": "crates"}),))
@@ -48,20 +48,17 @@ class Machine:
             await asyncio.sleep(0.001)
 
     def __call__(self, tenant_id: UUID | None) -> UnitOfWork:
-        return self._opened(tenant_id)  # type: ignore[return-value]  # it is used in ``async with`` only
+        return opened_by(self._opened, self._begin(tenant_id))
 
-    def _opened(self, tenant_id: UUID | None) -> AbstractAsyncContextManager[UnitOfWork]:
-        @asynccontextmanager
-        async def opened() -> AsyncIterator[UnitOfWork]:
-            await self.goes.wait()
-            self.open += 1
-            try:
-                async with self._begin(tenant_id) as unit:
-                    yield unit
-            finally:
-                self.open -= 1
-
-        return opened()
+    @asynccontextmanager
+    async def _opened(self, unit: UnitOfWork) -> AsyncIterator[UnitOfWork]:
+        await self.goes.wait()
+        self.open += 1
+        try:
+            async with unit:
+                yield unit
+        finally:
+            self.open -= 1
 
 
 class Stopped:

@@ -386,7 +386,8 @@ def _calls() -> Iterable[Any]:
             for one in inspect.signature(describe).parameters.values()
             if one.default is one.empty and one.kind is not one.VAR_KEYWORD
         ]
-        made = describe(*(["{}"] * len(needed)))
+        named = {one.name: "{}" for one in needed if one.kind is one.KEYWORD_ONLY}
+        made = describe(*(["{}"] * (len(needed) - len(named))), **named)
         first = getattr(made, "first", made)
         yield first if hasattr(first, "path") else first(Retrying()).call()
 
