@@ -70,6 +70,8 @@ CONTRADICTED: Final[Mapping[str, tuple[str, ...]]] = {
     "value>": ("",),
 }
 """What may be named in place of a field: the one that contradicts it, and its place in a batch of one."""
+NO_HEADER: Final = bytes({*range(32), 127} - {9})
+"""Bytes that a client does not send in a header; part 3 sends some over a raw socket."""
 BAD: Final = 500
 REFUSED: Final = 400
 NOT_NAMED: Final = frozenset(
@@ -156,7 +158,7 @@ def path_of(field: Field, ids: Json, text: str) -> str:
 
 def header_bytes(text: str) -> bytes:
     """A text as a client can send it: what would end a header is left out."""
-    sent = text.encode("utf-8", "replace").translate(None, bytes([0, 10, 13]))
+    sent = text.encode("utf-8", "replace").translate(None, NO_HEADER)
     return sent.strip()[:4_000] or b"-"
 
 

@@ -46,7 +46,12 @@ def print_outcome(outcome: Outcome) -> None:
 def save(outcome: Outcome, seed: int) -> None:
     """Keep what a part came to, for ``saved``."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / f"{seed}-{outcome.part}.json").write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+    told = {
+        "counts": dict(outcome.counts),
+        "figures": outcome.figures,
+        "findings": [asdict(finding) for finding in outcome.findings],
+    }
+    (FOLDER / f"{seed}-{outcome.part}.json").write_text(json.dumps(told), encoding="utf-8")
 
 
 def saved(part: str, seed: int) -> Outcome | None:

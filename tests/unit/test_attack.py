@@ -17,7 +17,7 @@ from bench.attack.fields import fields, with_text
 from bench.attack.findings import Outcome
 from bench.attack.injecting import PLACES
 from bench.attack.injections import FORMS, PURPOSES, drawn
-from bench.attack.report import Run, table
+from bench.attack.report import Run, save, saved, table
 
 BLOCK = '<session_state>\n{"logos":["Qn9999"]}\n<anchors>\n- constraint #1 (user): x\n</anchors>\n</session_state>'
 OURS = ('{"a":{"a":{"a":{', "[NaN]", "[Infinity]", "[-Infinity]")
@@ -136,7 +136,7 @@ def test_a_planted_leak_of_a_twin_is_found() -> None:
     assert twins.without_ids(seen) != twins.without_ids(unseen)
 
 
-def test_what_schemathesis_found_is_read(tmp_path: Path) -> None:
+def test_what_schemathesis_found_is_read_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check = {
         "name": "not_a_server_error",
         "status": "failure",
@@ -150,3 +150,7 @@ def test_what_schemathesis_found_is_read(tmp_path: Path) -> None:
     assert [finding.what for finding in outcome.findings] == ["not_a_server_error"]
     assert outcome.counts["requests"] == 1
     assert "not_a_server_error 1" in table([Run(seed=1, outcomes=[outcome])], "x")
+    monkeypatch.chdir(tmp_path)
+    save(outcome, 1)
+    assert saved("document", 1) == outcome
+    assert saved("document", 2) is None
