@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class ConnectionLimits:
     unread_seconds: float
     """For how long nothing may be read of what waits to be sent."""
     most: int
-    """Above so many one that rests between requests goes, or has waited longest for one, else the newest."""
+    """Above so many the one that has waited longest for a request goes, then one that rests, else the newest."""
 
 
 class Connection(H11Protocol):
@@ -98,12 +99,16 @@ class Connection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _make_room(self) -> None:
-        waiting = [(one._waits_since or 0, one) for one in self._others() if not one._is_answering]  # noqa: SLF001
-        if waiting:
-            min(waiting, key=lambda pair: pair[0])[1].transport.abort()
+        free = [one for one in self._others() if not one._is_answering]  # noqa: SLF001
+        if free:
+            min(free, key=Connection._age).transport.abort()
             return
         self.transport.write(FULL)
         self.transport.close()
+
+    def _age(self) -> float:
+        """The smallest has waited longest; one that rests after an answer may be a client's that asks all the time."""
+        return math.inf if self._waits_since is None else self._waits_since
 
     def _others(self) -> Iterator[Connection]:
         """Those of the same server that are not about to end."""
