@@ -219,6 +219,7 @@ class Service:
             "REDIS_URL": self.redis_url,
             "THROUGHLINE_EMBEDDED": "1",
             "THROUGHLINE_VERIFY": "off",  # tests/integration/test_verification*.py have it on
+            "THROUGHLINE_WORK_PROCESSES": "0",  # each takes seconds to start; tests/integration/test_loop.py has them
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",

@@ -32,7 +32,7 @@ def parts_in(items: list[dict[str, Any]]) -> list[Any]:
 def test_originals_come_back_through_every_door(start_talk: StartTalk, offline: Service) -> None:
     talk = start_talk(offline, policy=MANUAL)
     appended = talk.append("Look.", parts=PARTS)
-    key = {"Idempotency_Key": "once"}
+    key = {"Idempotency_Key": "a picture once"}
     body = {"messages": [{"role": "assistant", "content": "Seen."}, {"role": "user", "content": "", "parts": PARTS}]}
     batch = good(talk.post("/messages/batch", body, **key))["data"]
     twice = [*PARTS, *PARTS]

@@ -436,7 +436,7 @@ def test_a_share_fires_at_greater_or_equal_exactly(limit: int, share: float) -> 
     assert (first - 1) * 100 < round(share * 100) * found.budget
 
 
-@given(st.lists(st.integers(0, 100_000), min_size=8, max_size=8), st.floats(0.7, 1.5))
+@given(st.lists(st.integers(0, 100_000), min_size=9, max_size=9), st.floats(0.7, 1.5))
 def test_a_breakdown_by_the_factor_adds_up(parts: list[int], factor: float) -> None:
     names = [field.name for field in fields(Breakdown)]
     found = Breakdown(**dict(zip(names, parts, strict=True)))

@@ -136,6 +136,8 @@ def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[Fiel
                 " the budget that folds to_target (background_at)",
             )
         return
+    if policy.adaptive == "off" and not any(policy.adaptive_bounds.model_dump().values()):
+        return
     bounds, own, target = bounds_of(policy, budgets, trigger), _share_of(trigger), _exact(policy.target)
     ordered = (
         ("background_min", bounds.background_min, own, "background_at"),
