@@ -116,6 +116,7 @@ def conversation(http: httpx.Client) -> Json:
         "conversation_id": made,
         "message_id": said.raise_for_status().json()["id"],
         "anchor_id": unknown,
+        "file_id": unknown,
         "segment_id": "s1",
         "compaction_id": unknown,
         "user_id": "nobody",

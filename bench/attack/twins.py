@@ -34,6 +34,7 @@ SAME: Final = "the very same name"
 """Title, end user, external id, key of idempotency: of both."""
 USERS: Final = ("eva", "emil")
 """End users of one tenant, each with a key."""
+UUIDS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id", "file_id")
 HELLO: Final = {"role": "user", "content": "Hello."}
 BODIES: Final[Mapping[str, Json]] = {
     "POST /conversations/{conversation_id}/messages": HELLO,
@@ -146,6 +147,7 @@ class Side:
             "message_id": stored[0]["id"],
             "compaction_id": str(uuid4()),
             "anchor_id": str(uuid4()),
+            "file_id": str(uuid4()),
             "segment_id": "none",
             "user_id": SAME,
             "model": "throughline",
@@ -160,6 +162,7 @@ class Side:
         self.ids["segment_id"] = self._good("GET", f"{path}/segments")["data"][0]["segment_id"]
         anchors = self._good("GET", f"{path}/anchors")["data"]
         self.ids["anchor_id"] = anchors[0]["id"] if anchors else self.ids["anchor_id"]
+        self.ids["file_id"] = _attached(self.http, path, self.secret).raise_for_status().json()["id"]
         body = {"input": f"Say {self.secret}.", "conversation": self.openai["conversation"]}
         made = self._good("POST", "/v1/responses", body)
         self.openai |= {"response": made["id"], "item": made["output"][-1]["id"]}
@@ -239,13 +242,20 @@ def _named(path: str, other: Side) -> Json:
 
 
 def _unknown(path: str) -> Json:
-    ids: Json = {name: str(uuid4()) for name in ("conversation_id", "message_id", "compaction_id", "anchor_id")}
+    ids: Json = {name: str(uuid4()) for name in UUIDS}
     ids |= {"segment_id": "nowhere", "response_id": f"resp_{uuid4().hex}", "item_id": f"msg_{uuid4().hex}"}
     return {**ids, "conversation_id": f"conv_{uuid4().hex}"} if path.startswith("/v1/") else ids
 
 
+def _attached(http: httpx.Client, conversation: str, text: str) -> httpx.Response:
+    headers = {"Content-Type": "text/markdown"}
+    return http.post(f"{conversation}/files", params={"name": "a.md"}, content=text.encode(), headers=headers)
+
+
 def _of_route(http: httpx.Client, operation: str, ids: Json) -> httpx.Response:
     method, path = operation.split(" ")
+    if (method, path) == ("POST", "/conversations/{conversation_id}/files"):
+        return _attached(http, path.removesuffix("/files").format(**ids), "Hello.")
     body = BODIES.get(operation, {} if method in {"POST", "PATCH"} else None)
     query = "?q=word" if path.endswith("/search") else ""
     return _asked(http, method, path.format(**ids) + query, body)
