@@ -155,16 +155,19 @@ def _is_by_hand(node: ast.AST) -> bool:
     return False
 
 
+_HELPERS = ("compiled", "capped", "capped_later")
+
+
 def compiled_while_running(source: str) -> list[str]:
     """Functions in which a module calls the helper: patterns that it keeps must not depend on texts."""
-    if "compiled(" not in source and "capped(" not in source:
+    if not any(f"{helper}(" in source for helper in _HELPERS):
         return []
     return [
         function.name
         for function in ast.walk(ast.parse(source))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"compiled", "capped"}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _HELPERS
     ]
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from app.core.text.factors import Index, alternatives, fold, pieces
-from app.core.text.patterns import capped
+from app.core.text.factors import Index, alternatives, fold
+from app.core.text.patterns import capped, capped_later
 
 LONGEST: Final = 400
 """Characters of a text that patterns of a table see, which is as long as a statement may be."""
@@ -37,12 +37,13 @@ class Cue:
 
     __slots__ = ("_needed", "_parts", "mask", "pattern")
 
-    def __init__(self, parts: Sequence[tuple[int, str]]) -> None:
-        self._parts: Final = tuple((bit, capped(part, LONGEST, re.IGNORECASE)) for bit, part in parts)
+    def __init__(self, parts: Sequence[tuple[int, str, frozenset[str] | None]]) -> None:
+        """From (bit, pattern, pieces of which one is needed) of each."""
+        self._parts: Final = tuple((bit, capped_later(part, LONGEST, re.IGNORECASE)) for bit, part, _ in parts)
         self.mask: Final = sum(bit for bit, _ in self._parts)
-        joined = "|".join(f"(?:{part})" for _, part in parts)
-        self.pattern: Final = capped(joined, LONGEST, re.IGNORECASE) if parts else _NOTHING
-        needed = [pieces(part) for _, part in parts]
+        joined = "|".join(f"(?:{part})" for _, part, _ in parts)
+        self.pattern: Final = capped_later(joined, LONGEST, re.IGNORECASE) if parts else _NOTHING
+        needed = [pieces for _, _, pieces in parts]
         self._needed: Final = None if None in needed else frozenset[str]().union(*(need or () for need in needed))
 
     def fits(self, texts: Iterable[str], opened: int) -> bool:
@@ -71,4 +72,11 @@ class Cues(Index):
 
     def cue(self, patterns: Iterable[str]) -> Cue:
         """Take one in; none any more once texts are looked at."""
-        return Cue([(self.add(part), part) for pattern in patterns if pattern for part in alternatives(pattern)])
+        return Cue(
+            [
+                (self.add_needing(needed), part, needed)
+                for pattern in patterns
+                if pattern
+                for part, needed in alternatives(pattern)
+            ]
+        )

@@ -64,14 +64,13 @@ def pieces(pattern: str) -> frozenset[str] | None:
     return None if needed is None else _shortest(needed)
 
 
-def alternatives(pattern: str) -> list[str]:
-    """The pattern, parted where it says "or" outside all brackets: it fits where one of these does."""
+def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
+    """The pattern, parted where it says "or" outside all brackets, with the pieces of each: it fits where one does."""
     try:
-        places = _Reader(pattern).joints()
+        found = _Reader(pattern).branches()
     except _UnreadableError:
-        return [pattern]
-    starts, ends = [0, *(place + 1 for place in places)], [*places, len(pattern)]
-    return [pattern[start:end] for start, end in zip(starts, ends, strict=True)]
+        return [(pattern, None)]
+    return [(part, None if fits.needs is None else _shortest(fits.needs)) for part, fits in found]
 
 
 class Index:
@@ -84,7 +83,11 @@ class Index:
 
     def add(self, pattern: str) -> int:
         """Take one in, and number it: its bit. None any more once texts are looked at."""
-        needed, bit = pieces(pattern), 1 << self._count
+        return self.add_needing(pieces(pattern))
+
+    def add_needing(self, needed: frozenset[str] | None) -> int:
+        """The same for one whose pieces are known."""
+        bit = 1 << self._count
         self._count += 1
         for piece in needed or ():
             self._bits[piece] |= bit
@@ -139,15 +142,17 @@ class _Reader:
             raise _UnreadableError(self._pattern)
         return found
 
-    def joints(self) -> list[int]:
-        """Where the alternatives of the whole pattern meet."""
-        found: list[int] = []
-        self._sequence()
-        while self._next() == "|":
-            found.append(self._at)
+    def branches(self) -> list[tuple[str, _Fits]]:
+        """The alternatives of the whole pattern, with what each fits."""
+        found: list[tuple[str, _Fits]] = []
+        start = 0
+        while True:
+            fits = self._sequence()
+            found.append((self._pattern[start : self._at], fits))
+            if self._next() != "|":
+                return found
             self._at += 1
-            self._sequence()
-        return found
+            start = self._at
 
     def _next(self) -> str:
         return self._pattern[self._at : self._at + 1]

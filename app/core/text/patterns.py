@@ -32,10 +32,16 @@ class Known:
 
 
 _KNOWN: Final[dict[tuple[str, int, int | None], Known]] = {}
+_LATER: Final[list[Capped]] = []
 
 
 def known() -> Mapping[tuple[str, int, int | None], Known]:
-    """Every pattern so far, by source, flags and cap; complete once all modules are imported."""
+    """Every pattern so far, by source, flags and cap; complete once all modules are imported.
+
+    What was to be compiled later is compiled now: half a second of CPU the first time.
+    """
+    for one in _LATER:
+        _ = one.pattern
     return MappingProxyType(_KNOWN)
 
 
@@ -45,7 +51,7 @@ def compiled(source: str, flags: int = 0) -> re.Pattern[str]:
     Raises:
         re.error: The source is no pattern.
     """
-    return _kept(re.compile(source, flags), None)
+    return _kept(re.compile(source, flags), None, _place())
 
 
 def fault_of(source: str) -> str | None:
@@ -60,11 +66,21 @@ def fault_of(source: str) -> str | None:
 class Capped:
     """A pattern that sees no more than the first characters of a text."""
 
-    __slots__ = ("_longest", "pattern")
+    __slots__ = ("_flags", "_longest", "_pattern", "_place", "_source")
 
-    def __init__(self, pattern: re.Pattern[str], longest: int) -> None:
-        self.pattern: Final = pattern
+    def __init__(self, source: str, longest: int, flags: int, place: str) -> None:
+        self._source: Final = source
+        self._flags: Final = flags
         self._longest: Final = longest
+        self._place: Final = place
+        self._pattern: re.Pattern[str] | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled when it is first asked for."""
+        if self._pattern is None:
+            self._pattern = _kept(re.compile(self._source, self._flags), self._longest, self._place)
+        return self._pattern
 
     def search(self, text: str) -> re.Match[str] | None:
         """The first place in the beginning."""
@@ -93,7 +109,19 @@ def capped(source: str, longest: int, flags: int = 0) -> Capped:
     Raises:
         re.error: The source is no pattern.
     """
-    return Capped(_kept(re.compile(source, flags), longest), longest)
+    found = Capped(source, longest, flags, _place())
+    _ = found.pattern
+    return found
+
+
+def capped_later(source: str, longest: int, flags: int = 0) -> Capped:
+    """The same, compiled when it is first used: for the many patterns of which a text needs a few.
+
+    Whether the source is a pattern has to be known already.
+    """
+    found = Capped(source, longest, flags, _place())
+    _LATER.append(found)
+    return found
 
 
 def any_literal(texts: Collection[str], *, before: str = "", after: str = "", flags: int = 0) -> re.Pattern[str]:
@@ -105,16 +133,20 @@ def any_literal(texts: Collection[str], *, before: str = "", after: str = "", fl
         after: Likewise behind them.
         flags: Of ``re``.
     """
-    _kept(re.compile(f"{before}(?:ab|a){after}", flags), None)
+    _kept(re.compile(f"{before}(?:ab|a){after}", flags), None, _place())
     longest = sorted(texts, key=lambda text: (-len(text), text))
     return re.compile(f"{before}(?:{'|'.join(map(re.escape, longest))}){after}", flags)
 
 
-def _kept(pattern: re.Pattern[str], longest: int | None) -> re.Pattern[str]:
+def _kept(pattern: re.Pattern[str], longest: int | None, place: str) -> re.Pattern[str]:
     key = (pattern.pattern, pattern.flags, longest)
     if key not in _KNOWN:
-        frame = currentframe()
-        caller = frame.f_back.f_back if frame and frame.f_back else None
-        place = f"{caller.f_globals['__name__']}:{caller.f_lineno}" if caller else ""
         _KNOWN[key] = Known(pattern, longest, place)
     return pattern
+
+
+def _place() -> str:
+    """The module and line that asked this module for a pattern."""
+    frame = currentframe()
+    caller = frame.f_back.f_back if frame and frame.f_back else None
+    return f"{caller.f_globals['__name__']}:{caller.f_lineno}" if caller else ""
