@@ -38,7 +38,6 @@ from tests.servers import unused_port
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "limits.md"
 SHOWN: Final = 12
 KNOWN: Final[dict[str, str]] = {
-    "GET /openapi.json": "made once, when it is first asked for",
     "GET /stats": "its statements are put together and compiled when they are first asked for",
     "GET /stats, hierarchical": "the same",
 }

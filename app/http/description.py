@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
+from starlette.routing import Route
 
 from app.http.errors import MEDIA_TYPE, Problem, ProblemField
 from app.http.event_schemas import UNIONS
 from app.http.openai.errors import is_openai_path
 from app.http.schemas import Event, Notification
+from app.off_loop import off_loop
 
 TITLE: Final = "Throughline"
 VERSION: Final = "0.1.0"
@@ -32,7 +36,16 @@ def install(app: FastAPI) -> None:
         app.openapi_schema = app.openapi_schema or describe(app)
         return app.openapi_schema
 
+    async def serve(_request: Request) -> Response:
+        return Response(await off_loop(written), media_type="application/json")
+
+    @cache
+    def written() -> bytes:
+        return json.dumps(document(), ensure_ascii=False).encode()
+
     app.openapi = document  # type: ignore[method-assign]  # the framework's documented way
+    if app.openapi_url is not None:  # before the framework's own route, which makes the document on the event loop
+        app.router.routes.insert(0, Route(app.openapi_url, serve, include_in_schema=False))
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
