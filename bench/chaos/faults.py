@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import redis
+from sqlalchemy.exc import DBAPIError
 
 from app.devserver import EmbeddedError
 from bench.chaos.cluster import Cluster
@@ -91,7 +92,7 @@ class Conductor:
     def keep(self, seconds: float, done: Callable[[], bool]) -> None:
         """Watch over the processes until something is done, at most so long."""
         deadline = self._now() + seconds
-        while not done() and self._now() < deadline:
+        while not _is_so(done) and self._now() < deadline:
             self._supervise()
             time.sleep(_TICK)
 
@@ -240,6 +241,14 @@ class Conductor:
 
     def _be_honest(self, _: Fault) -> None:
         self._cluster.gemini.reset()
+
+
+def _is_so(done: Callable[[], bool]) -> bool:
+    """False also while the database that is asked comes up again."""
+    try:
+        return done()
+    except (DBAPIError, OSError):
+        return False
 
 
 def _nothing(_: Fault) -> None:
