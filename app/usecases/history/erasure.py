@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -44,11 +45,9 @@ from app.usecases.shared.retaking import Results, Work, retaken
 from app.usecases.shared.shell import STREAMS, Shell
 
 READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
-TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of: the lock is held
+TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of
 LOOKED_UP: Final = 40  # bytes of a text whose words are only looked up count as one that patterns are tried on
 DIGEST: Final = 90  # tokens of a digest where the narrative was shorter: two or three sentences of a conversation
-
-
 NOTHING_LEFT: Final = Remaining({})
 
 
@@ -160,7 +159,7 @@ class ErasureService:
         """Rewrite every version that covered the message; the current one, if it is among them."""
         uow, conversation, current = one.uow, one.conversation, None
         entries_of = [version.entries for version in versions]
-        left = await one.work(_left, entries_of, gone.erased, remaining, size=sum(map(_size, entries_of)))
+        left = await one.work(_left, entries_of, gone.erased, remaining, size=math.inf if entries_of else 0)
         for version, kept in zip(versions, left, strict=True):
             is_current = version.version == conversation.state_version
             entries = await self._with_digest(one, version, kept) if is_current else kept
