@@ -21,7 +21,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import anchoring, appending
-from app.usecases.history.anchoring import add_proposed
+from app.usecases.history.anchoring import add_proposed, proposed_anchors
 from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import anchor, make_tenant
 from tests.integration.services import WORDS, Gate, Service, honest, proposal
@@ -278,7 +278,7 @@ class TestProposed:
         async with service.begin(service.tenant) as uow:
             shell = service.container.conversations._shell
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
-            await add_proposed(uow, shell, resolved, proposed, span[:2])
+            await add_proposed(uow, resolved, proposed_anchors(shell, proposed, span[:2]), span[:2])
             await uow.commit()
         stored = {(one.seq, one.offset): one for one in await anchors(service, conversation_id)}
 
@@ -308,7 +308,7 @@ class TestProposed:
         async with service.begin(service.tenant) as uow:
             shell = service.container.conversations._shell
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
-            await add_proposed(uow, shell, resolved, [proposed], span)
+            await add_proposed(uow, resolved, proposed_anchors(shell, [proposed], span), span)
             await uow.commit()
         stored = {one.id: one for one in await anchors(service, conversation_id)}
         (mine,) = [one for one in stored.values() if one.proposed_by == "model"]

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import literal_column, select
 from sqlmodel import col
 
+from app.core.model.continuity import Continuity
 from app.core.model.conversation import Conversation, Message, Role
 from app.core.model.errors import (
     ModelUnavailableError,
@@ -247,8 +248,8 @@ async def test_a_pin_in_the_middle_of_a_run_is_there_after_it(
     """The run read the conversation before the pin; its layout is made of what holds when it is saved."""
     if not guarded:
 
-        async def as_planned(_shell: Any, _uow: Any, _present: Any, _chunk: Any, applied: Any) -> Any:
-            return applied
+        async def as_planned(_uow: Any, _resolved: Any, ready: Any, _results: Any) -> Any:
+            return saving._Served(applied=ready.applied, fidelity=None, continuity=Continuity())
 
         monkeypatch.setattr(saving, "_laid_out", as_planned)
     gate = Gate()

@@ -30,9 +30,8 @@ async def score(exam: Exam, applied: Applied) -> Comparison:
     return await off_loop(exam.compare, applied.state, applied.layout)
 
 
-async def added_score(row: Compaction, exam: Exam, applied: Applied) -> Continuity | None:
+def added_score(row: Compaction, found: Continuity) -> Continuity | None:
     """The score of the row with that of one more chunk; ``None`` while there was no probe."""
-    found = (await score(exam, applied)).continuity
     if not found.total.before:
         return row.continuity
     is_first = row.state_version_after is None or row.continuity is None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Conversation, Layout, Message
-from app.core.model.records import Compaction, CompactionStatus, EntryCounts
+from app.core.model.records import Compaction, CompactionStatus, EntryCounts, Event
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import ID_LETTERS, StateEntry, StateVersion
@@ -27,6 +28,7 @@ from app.usecases.compaction.job import JOB_DEADLINE
 from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import first_mark, note_version
 
@@ -164,19 +166,27 @@ def _told(candidate: Candidate, before: StateVersion, version: int) -> list[Stat
 
 async def _save(shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult) -> Compaction:
     """Install the new version, unless a restore, a compaction or another erasure came first."""
+    ended, events = await retaken(partial(_installed, shell, lease, chunk, attempted))
+    await shell.outbox.deliver(events)
+    return ended
+
+
+async def _installed(
+    shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, results: Results
+) -> tuple[Compaction, Sequence[Event]]:
+    """The transaction; its row, and the events to publish."""
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
         if attempted.applied is None or _moved(chunk.resolved.conversation, present):
             ended = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
-            stored = await _write(shell, uow, present, chunk, attempted, attempted.applied, row)
+            stored = await _write(shell, uow, present, chunk, attempted, attempted.applied, row, results)
             await count(uow, row)
             numbers = _numbers(row, chunk, attempted, stored)
             ended = await finish(shell, uow, row, status="applied", reason=None, **numbers)
         await uow.commit()
-    await shell.outbox.deliver(uow.committed_events)
-    return ended
+    return ended, uow.committed_events
 
 
 async def _write(
@@ -187,9 +197,15 @@ async def _write(
     attempted: AttemptsResult,
     applied: Applied,
     row: Compaction,
+    results: Results,
 ) -> Conversation:
     layout = await lay_out(
-        uow, chunk.resolved, schema=chunk.resolved.schema, state=applied.state, boundary_seq=present.boundary_seq
+        uow,
+        chunk.resolved,
+        schema=chunk.resolved.schema,
+        state=applied.state,
+        boundary_seq=present.boundary_seq,
+        work=results,
     )
     before = await uow.states.get(present.id, present.state_version)
     version = replace(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from typing import Any
 
+from app.core.continuity.comparing import Exam
+from app.core.model.anchors import Anchor
+from app.core.model.continuity import Continuity
 from app.core.model.conversation import Conversation, Layout
 from app.core.model.policies.policy import quiet_after
-from app.core.model.records import Compaction
+from app.core.model.records import Compaction, Event
 from app.core.model.state import Verified
 from app.core.state.apply import Applied, ApplyContext, version_of
 from app.core.validation.fidelity import exact_values, fidelity
@@ -20,9 +25,11 @@ from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.continuity import added_score, exam_of
 from app.usecases.compaction.ending import count, end_row, finish
 from app.usecases.compaction.segmenting import ToldSegment, store_segments, told_segments
-from app.usecases.history.anchoring import add_proposed
-from app.usecases.shared.layouts import lay_out
+from app.usecases.history.anchoring import add_proposed, proposed_anchors
+from app.usecases.shared.layouts import LayoutSources, laid_out, layout_sources
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import first_mark, note_version
 
@@ -39,34 +46,72 @@ async def save_chunk(
     Raises:
         LeaseLostError: The row is no longer this process's; nothing is written.
     """
-    values = await off_loop(exact_values, chunk.span)
-    exam = attempted.exam or await exam_of(chunk)
-    told = await _told(shell, chunk, attempted, applied)
+    now = shell.clock.now()
+    ready = _Ready(
+        chunk=chunk,
+        attempted=attempted,
+        applied=applied,
+        values=await off_loop(exact_values, chunk.span),
+        exam=attempted.exam or await exam_of(chunk),
+        told=await _told(chunk, attempted, applied, now),
+        proposed=proposed_anchors(shell, applied.found, chunk.span),
+        now=now,
+    )
+    saved, events = await retaken(partial(_save, shell, lease, ready))
+    await shell.outbox.deliver(events)
+    return saved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    """An accepted answer, with what follows from it and the chunk alone."""
+
+    chunk: Chunk
+    attempted: AttemptsResult
+    applied: Applied
+    values: Sequence[str]
+    """The exact values of what is folded."""
+    exam: Exam
+    told: Sequence[ToldSegment]
+    proposed: Sequence[Anchor]
+    """What the model proposed."""
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Served:
+    """The state as it is going to be served, and what of the folded is left in it."""
+
+    applied: Applied
+    fidelity: float | None
+    continuity: Continuity
+
+
+async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> tuple[Compaction, Sequence[Event]]:
+    """The transaction; its row, and the events to publish."""
+    chunk, attempted = ready.chunk, ready.attempted
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
         if _moved(chunk.resolved.conversation, present):
             saved = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
-            await uow.anchors.rank(present.id, applied.ranking)
-            await add_proposed(uow, shell, shell.resolver(present), applied.found, chunk.span)
+            resolved = shell.resolver(present)
+            await uow.anchors.rank(present.id, ready.applied.ranking)
+            await add_proposed(uow, resolved, ready.proposed, chunk.span, work=results)
             wants_detail = _wants_detail(shell, chunk)
-            ids = await store_segments(uow, present.id, told, wants_detail=wants_detail, now=shell.clock.now())
-            served = await _laid_out(shell, uow, present, chunk, applied)
+            ids = await store_segments(uow, present.id, ready.told, wants_detail=wants_detail, now=ready.now)
+            served = await _laid_out(uow, resolved, ready, results)
             mark = _mark(shell, chunk, attempted)
-            stored = await _write_state(shell, uow, present, chunk, served, row, ids, mark)
-            probed = {
-                "fidelity": _probed(chunk, served, values),
-                "continuity": await added_score(row, exam, served),
-            }
-            saved = await _record(shell, uow, lease, row, chunk, attempted, served, stored, probed)
+            stored = await _write_state(shell, uow, present, chunk, served.applied, row, ids, mark)
+            probed = {"fidelity": served.fidelity, "continuity": added_score(row, served.continuity)}
+            saved = await _record(shell, uow, lease, row, chunk, attempted, served.applied, stored, probed)
         await uow.commit()
-    await shell.outbox.deliver(uow.committed_events)
-    return saved
+    return saved, uow.committed_events
 
 
-async def _told(shell: Shell, chunk: Chunk, attempted: AttemptsResult, applied: Applied) -> tuple[ToldSegment, ...]:
-    """The chunk's segments with their texts: made before the conversation is locked."""
+async def _told(chunk: Chunk, attempted: AttemptsResult, applied: Applied, now: datetime) -> tuple[ToldSegment, ...]:
+    """The chunk's segments with their texts."""
     return await told_segments(
         chunk.segments,
         chunk.span,
@@ -74,7 +119,7 @@ async def _told(shell: Shell, chunk: Chunk, attempted: AttemptsResult, applied: 
         digests=applied.digests,
         model=attempted.accepted.model,
         locale=chunk.resolved.conversation.locale,
-        now=shell.clock.now(),
+        now=now,
     )
 
 
@@ -87,30 +132,41 @@ def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
     return "L1" in chunk.resolved.policy.levels and summarizer_of(shell, chunk.resolved).profile.metered
 
 
-async def _laid_out(shell: Shell, uow: UnitOfWork, present: Conversation, chunk: Chunk, applied: Applied) -> Applied:
-    """The state as it is going to be served: pins and anchors as they are now, not as they were when it was planned.
+async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results: Results) -> _Served:
+    """With pins and anchors as they are now, not as they were when it was planned."""
+    applied, chunk = ready.applied, ready.chunk
+    sources = await layout_sources(
+        uow,
+        resolved,
+        schema=chunk.resolved.schema,
+        boundary_seq=chunk.plan.to_seq,
+        anchor_room=applied.anchor_room,
+        kept=None,
+    )
+    return await results(_served, ready, sources)
+
+
+def _served(ready: _Ready, sources: LayoutSources) -> _Served:
+    """The state with what stands beside it.
 
     Digests have what is left of the target, or, where all is folded, of what keeps the context smaller than it was.
     """
+    applied, chunk = ready.applied, ready.chunk
 
     def room_for_digests(layout: Layout) -> int | None:
         room = _most_after(chunk) - (applied.tokens_after + _further(chunk, applied, layout))
         return None if room >= chunk.resolved.budgets.digest_tokens else max(room, 0)
 
-    layout = await lay_out(
-        uow,
-        shell.resolver(present),
-        schema=chunk.applying().schema,
-        state=applied.state,
-        boundary_seq=chunk.plan.to_seq,
-        anchor_room=applied.anchor_room,
-        room_for_digests=room_for_digests,
-    )
+    layout = laid_out(sources, chunk.resolved.schema, applied.state, room_for_digests)
     tokens = applied.tokens_after + _further(chunk, applied, layout)
     if tokens >= chunk.resolved.breakdown.total:  # what is applied is smaller than what it replaces
         layout = layout.without_held_days()
         tokens = applied.tokens_after + _further(chunk, applied, layout)
-    return replace(applied, layout=layout, tokens_after=tokens)
+    return _Served(
+        applied=replace(applied, layout=layout, tokens_after=tokens),
+        fidelity=fidelity(ready.values, state=applied.state, layout=layout, span=chunk.span),
+        continuity=ready.exam.compare(applied.state, layout).continuity,
+    )
 
 
 def _further(chunk: Chunk, applied: Applied, layout: Layout) -> int:
@@ -230,11 +286,6 @@ def _numbers(
         "state_version_after": stored.state_version,
         "claims": 0,
     }
-
-
-def _probed(chunk: Chunk, applied: Applied, values: Sequence[str]) -> float | None:
-    """What of the folded values stands in what is served from now on."""
-    return fidelity(values, state=applied.state, layout=applied.layout, span=chunk.span)
 
 
 def _moved(read: Conversation, present: Conversation) -> bool:

@@ -17,6 +17,7 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Work
 from app.usecases.shared.shell import Shell
 
 MOST_ACTIVE: Final = 1_000
@@ -78,27 +79,31 @@ async def _read_here(
     return await off_loop(settled, what, before, size=size + AN_ITEM * len(before)), before
 
 
+def proposed_anchors(shell: Shell, found: Sequence[FoundAnchor], span: Sequence[Message]) -> tuple[Anchor, ...]:
+    """The anchors that a model proposed: verbatim passages of the span."""
+    sources, now = {message.seq: message for message in span}, shell.clock.now()
+    inside = [replace(one, proposed_by="model") for one in found if one.seq in sources]
+    return tuple(_anchor(one, sources[one.seq], shell.new_id(), now) for one in inside)
+
+
 async def add_proposed(
-    uow: UnitOfWork, shell: Shell, resolved: Resolved, found: Sequence[FoundAnchor], span: Sequence[Message]
+    uow: UnitOfWork, resolved: Resolved, proposed: Sequence[Anchor], span: Sequence[Message], *, work: Work = off_loop
 ) -> None:
     """Store the anchors that a model proposed: what was said after them has changed them already.
 
     Args:
         uow: The transaction that writes the state.
-        shell: For ids and the time.
         resolved: The locked conversation.
-        found: Verbatim passages of the span.
+        proposed: New ones, of the span.
         span: The folded messages.
+        work: Has it computed.
     """
-    conversation, now = resolved.conversation, shell.clock.now()
-    sources = {message.seq: message for message in span}
-    inside = [replace(one, proposed_by="model") for one in found if one.seq in sources]
-    if not inside:
+    if not proposed:
         return
-    proposed = [_anchor(one, sources[one.seq], shell.new_id(), now) for one in inside]
+    conversation = resolved.conversation
     known = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
     tail = await uow.messages.newest(conversation.id, after_seq=span[-1].seq, max_tokens=resolved.budgets.budget)
-    changes = await off_loop(_replayed, proposed, known, [*span, *tail])
+    changes = await work(_replayed, proposed, known, [*span, *tail])
     made, changed = _settled(proposed, changes)
     mine = {anchor.id for anchor in proposed}
     await uow.anchors.add(made)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from datetime import datetime
+from functools import partial, reduce
 from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Sums
-from app.core.model.records import ERASURE, Compaction, FoldRequest
+from app.core.model.records import ERASURE, Compaction, Event, FoldRequest
 from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion
@@ -30,7 +32,7 @@ from app.core.state.pruning import state_of
 from app.core.summarizer.offline.extractive import digest
 from app.core.text.contents import references
 from app.core.text.token_counts import estimate_text, weigh
-from app.off_loop import off_loop
+from app.off_loop import AN_ITEM
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
@@ -39,11 +41,14 @@ from app.usecases.compaction.ending import end_row
 from app.usecases.history.forgetting import concerned, forget
 from app.usecases.shared.asking import audit
 from app.usecases.shared.layouts import lay_out
+from app.usecases.shared.retaking import Results, Work, retaken
 from app.usecases.shared.shell import STREAMS, Shell
 
 READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
-TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of: the lock is held
+TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of
+LOOKED_UP: Final = 40  # bytes of a text whose words are only looked up count as one that patterns are tried on
 DIGEST: Final = 90  # tokens of a digest where the narrative was shorter: two or three sentences of a conversation
+NOTHING_LEFT: Final = Remaining({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,26 @@ class _Gone:
     """Positions of messages that weigh less now, and by how much."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Erasure:
+    """One try."""
+
+    uow: UnitOfWork
+    conversation: Conversation
+    message: Message
+    now: datetime
+    work: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Done:
+    """What is left to do after the commit."""
+
+    events: Sequence[Event]
+    turns: Sequence[UUID]
+    job: UUID | None
+
+
 class ErasureService:
     """The one exception to "originals never change"; nothing derived from an erased message outlives it."""
 
@@ -74,23 +99,33 @@ class ErasureService:
             NotFoundError: There is no such message.
         """
         shell = self._shell
-        async with shell.work.on_record(tenant_id, conversation_id, "erasure"), shell.uow(tenant_id) as uow:
+        once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now())
+        async with shell.work.on_record(tenant_id, conversation_id, "erasure"):
+            done = await retaken(once)
+        if done is not None:
+            await shell.streams.forget(done.turns)
+            await shell.outbox.deliver(done.events, [done.job] if done.job else [])
+
+    async def _once(
+        self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, now: datetime, results: Results
+    ) -> _Done | None:
+        """The transaction; ``None`` where the message was erased before."""
+        async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.lock(conversation_id)
             message = await uow.messages.get(conversation_id, message_id)
             if message.status == "erased":
-                return
-            job = await self._erase(uow, conversation, message)
+                return None
+            job = await self._erase(_Erasure(uow, conversation, message, now, results))
             turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
             data = {"conversation_id": str(conversation_id)}
-            await audit(uow, shell, tenant_id, "message.erased", message_id, **data)
+            await audit(uow, self._shell, tenant_id, "message.erased", message_id, **data)
             await uow.commit()
-        await shell.streams.forget(turns)
-        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+        return _Done(events=uow.committed_events, turns=turns, job=job)
 
-    async def _erase(self, uow: UnitOfWork, conversation: Conversation, message: Message) -> UUID | None:
+    async def _erase(self, one: _Erasure) -> UUID | None:
         """Everything but the commit; the compaction to send afterwards, if one was queued."""
-        now = self._shell.clock.now()
-        gone = await _from_history(uow, message)
+        uow, conversation, message, work = one.uow, one.conversation, one.message, one.work
+        gone = await _from_history(uow, message, work)
         await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
         first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
         total = await _lighter(uow, gone, conversation, conversation.total, conversation.last_seq)
@@ -100,11 +135,12 @@ class ErasureService:
         versions = await uow.states.since_boundary(conversation.id, first_seq)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)
-        found = await concerned(uow, resolved, gone.changed, gone.erased)
+        found = await concerned(uow, resolved, gone.changed, gone.erased, work=work)
         others = [*answers, *found.doubtful, *focused]
-        remaining = await _remaining(uow, conversation, versions, others, gone.erased)
-        await forget(uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining)
-        current = await self._from_states(uow, replace(conversation, total=total), versions, gone, remaining)
+        remaining = await _remaining(one, versions, others, gone.erased)
+        await forget(uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining, now=one.now, work=work)
+        lighter = replace(one, conversation=replace(conversation, total=total))
+        current = await self._from_states(lighter, versions, gone, remaining)
         await _from_answers(uow, answers, gone.erased, remaining)
         await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
         await uow.copies.want_deleted(conversation.id)
@@ -113,56 +149,51 @@ class ErasureService:
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
         changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))
         changed = await refresh_sizes(uow, self._shell.resolver(changed))
-        erased = [("message.erased", {"message_id": str(one.id), "seq": one.seq}) for one in gone.stones]
-        await uow.events.add_many(conversation.id, erased, now)
+        erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in gone.stones]
+        await uow.events.add_many(conversation.id, erased, one.now)
         return await self._requeue(uow, changed, is_told_anew=current is not None and _tells(current))
 
     async def _from_states(
-        self,
-        uow: UnitOfWork,
-        conversation: Conversation,
-        versions: Sequence[StateVersion],
-        gone: _Gone,
-        remaining: Remaining,
+        self, one: _Erasure, versions: Sequence[StateVersion], gone: _Gone, remaining: Remaining
     ) -> StateVersion | None:
         """Rewrite every version that covered the message; the current one, if it is among them."""
-        current = None
-        for version in versions:
-            entries = await off_loop(entries_without, version.entries, gone.erased, remaining)
+        uow, conversation, current = one.uow, one.conversation, None
+        entries_of = [version.entries for version in versions]
+        left = await one.work(_left, entries_of, gone.erased, remaining, size=math.inf if entries_of else 0)
+        for version, kept in zip(versions, left, strict=True):
             is_current = version.version == conversation.state_version
-            if is_current:
-                entries = await self._with_digest(uow, conversation, version, entries)
+            entries = await self._with_digest(one, version, kept) if is_current else kept
             repairs = tuple(repair.blanked() for repair in version.repairs)
             covered = await _lighter(uow, gone, conversation, version.covered, version.boundary_seq)
             lighter = replace(version, entries=entries, repairs=repairs, covered=covered)
-            written = await self._rewritten(uow, conversation, lighter, is_served=is_current)
+            written = await self._rewritten(one, lighter, is_served=is_current)
             current = written if is_current else current
         return current
 
-    async def _rewritten(
-        self, uow: UnitOfWork, conversation: Conversation, version: StateVersion, *, is_served: bool
-    ) -> StateVersion:
+    async def _rewritten(self, one: _Erasure, version: StateVersion, *, is_served: bool) -> StateVersion:
         """A version that is not served is laid out when it is gone back to."""
-        schema = schema_named(version.state_schema)
+        uow, schema = one.uow, schema_named(version.state_schema)
         state = state_of(schema, version.entries)
         layout = None
         if is_served:
-            resolved = self._shell.resolver(conversation)
-            layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=version.boundary_seq)
+            resolved, boundary = self._shell.resolver(one.conversation), version.boundary_seq
+            layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=boundary, work=one.work)
         written = replace(version, state=state, layout=layout)
-        await uow.states.rewrite(conversation.id, written)
+        await uow.states.rewrite(one.conversation.id, written)
         return written
 
     async def _with_digest(
-        self, uow: UnitOfWork, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]
+        self, one: _Erasure, version: StateVersion, entries: Sequence[StateEntry]
     ) -> tuple[StateEntry, ...]:
         """Until the narrative is told again, the best sentences of what remains stand in its place."""
         told = next((entry for entry in version.entries if entry.role == "narrative" and not entry.pruned), None)
         if told is None:
             return tuple(entries)
-        originals = await uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
+        conversation = one.conversation
+        originals = await one.uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
         room = min(max(estimate_text(told.text), DIGEST), self._room(conversation, version, entries))
-        text = await off_loop(_digest, originals, room, conversation.locale)
+        size = sum(AN_ITEM + message.byte_length for message in originals)
+        text = await one.work(_digest, originals, room, conversation.locale, size=size)
         return (*entries, replace(told, text=text, superseded=(), from_seqs=())) if text else tuple(entries)
 
     def _room(self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]) -> int:
@@ -186,7 +217,7 @@ class ErasureService:
         return queued.id if queued else None
 
 
-async def _from_history(uow: UnitOfWork, message: Message) -> _Gone:
+async def _from_history(uow: UnitOfWork, message: Message, work: Work) -> _Gone:
     """Leave the tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
     found = await uow.messages.halves(message.conversation_id, sorted(calls)) if calls else []
@@ -203,7 +234,8 @@ async def _from_history(uow: UnitOfWork, message: Message) -> _Gone:
     said = [told_by(message), *(_only_in(half, stub) for half, stub in zip(halves, stubs, strict=True))]
     changed = seqs.union(half.seq for half in halves)
     stones = (message, *(stub for stub in stubs if stub.status == "erased"))
-    return _Gone(stones=stones, seqs=seqs, changed=changed, erased=Erased(said, seqs), lighter=lighter)
+    erased = await work(Erased, said, seqs, size=sum(map(len, said)))
+    return _Gone(stones=stones, seqs=seqs, changed=changed, erased=erased, lighter=lighter)
 
 
 def _said(message: Message) -> Sums:
@@ -239,23 +271,38 @@ def _only_in(half: Message, stub: Message) -> str:
 
 
 async def _remaining(
-    uow: UnitOfWork,
-    conversation: Conversation,
-    versions: Sequence[StateVersion],
-    others: Sequence[object],
-    erased: Erased,
+    one: _Erasure, versions: Sequence[StateVersion], others: Sequence[object], erased: Erased
 ) -> Remaining:
     """What the conversation still says, as far as it matters to the entries of these versions and to these others."""
+    uow, conversation = one.uow, one.conversation
     entries = [entry for version in versions for entry in version.entries]
-    doubtful = await off_loop(suspicious, entries, erased)
+    doubtful = await one.work(suspicious, entries, erased, size=_size(entries))
     if not doubtful and not others:
-        return Remaining({})
+        return NOTHING_LEFT
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
     near = await uow.messages.between(conversation.id, last - READ + 1, last, max_bytes=READ_BYTES)
     first = near[0].seq if near else last + 1
     sources = {seq for entry in doubtful for seq in entry.from_seqs}
     far = [await uow.messages.at_seq(conversation.id, seq) for seq in sorted(sources) if 0 < seq < first]
-    return await off_loop(lambda: Remaining({message.seq: told_by(message) for message in [*far, *near]}))
+    messages = [*far, *near]
+    size = sum(AN_ITEM + message.byte_length for message in messages) // LOOKED_UP
+    return await one.work(_said_by, messages, size=size)
+
+
+def _size(entries: Sequence[StateEntry]) -> int:
+    texts = (text for entry in entries for text in (entry.text, *entry.superseded))
+    return sum(AN_ITEM + len(text) for text in texts) // LOOKED_UP
+
+
+def _said_by(messages: Sequence[Message]) -> Remaining:
+    return Remaining({message.seq: told_by(message) for message in messages})
+
+
+def _left(
+    versions: Sequence[Sequence[StateEntry]], erased: Erased, remaining: Remaining
+) -> list[tuple[StateEntry, ...]]:
+    """What is left of the entries of each version."""
+    return [entries_without(entries, erased, remaining) for entries in versions]
 
 
 def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:

@@ -14,15 +14,17 @@ from app.core.model.segments import EXTRACTIVE, LEVELS, CutSegment, Segment
 from app.core.segments.describing import describe
 from app.core.segments.naming import FALLBACK
 from app.core.state.erasing import STUB, Erased, Remaining, told_by
-from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_level
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Work
 from app.usecases.shared.shell import Shell
 
 READ_AT_ONCE: Final = 500
 """Segments."""
+TOLD_AT_ONCE: Final = 20
+"""Segments, with their messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,9 @@ class Concerned:
     """Of those that were described together with it, or after it, the ones that hold anything of what was erased."""
 
 
-async def concerned(uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: Erased) -> Concerned:
+async def concerned(
+    uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: Erased, *, work: Work
+) -> Concerned:
     """The segments that these messages concern, of all the versions that covered them."""
     conversation_id = resolved.conversation.id
     touched = await uow.segments.touching(conversation_id, sorted(seqs))
@@ -45,7 +49,8 @@ async def concerned(uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], 
     doubtful: list[Segment] = []
     for place in range(0, len(ids), READ_AT_ONCE):
         others = await uow.segments.named(conversation_id, ids[place : place + READ_AT_ONCE])
-        doubtful += await off_loop(_in_doubt, others, erased)
+        told = [segment for segment in others if _texts(segment)]
+        doubtful += await work(_in_doubt, told, erased) if told else []
     return Concerned(touched=tuple(touched), doubtful=tuple(doubtful))
 
 
@@ -62,22 +67,24 @@ async def forget(
     *,
     erased: Erased,
     remaining: Remaining,
+    now: datetime,
+    work: Work,
 ) -> None:
     """Tell the segments anew that hold the erased message, and those that drew on it.
 
-    Call it in the erasing transaction, before layouts are made.
+    Call it in the erasing transaction, before layouts are made. ``work`` has them told.
     """
-    drew = [segment for segment in found.doubtful if _draws_on(segment, erased, remaining)]
-    wants_detail = _wants_detail(shell, resolved)
-    for segment in (*found.touched, *drew):
-        messages = await uow.messages.between(segment.conversation_id, segment.from_seq, segment.to_seq)
-        now, locale = shell.clock.now(), resolved.conversation.locale
-        told = await off_loop(_told_anew, segment, messages, locale, now)
-        leaks = await off_loop(_names, segment, messages, erased)
-        await uow.segments.rewrite(replace(told, wants_detail=wants_detail and "L1" in told.levels, detail_tries=0))
-        await uow.segments.update(segment.conversation_id, segment.id, detail_after=None)
-        if leaks:
-            await uow.segments.rename(segment.conversation_id, segment.id, await _neutral_id(uow, segment))
+    drew = await work(_drawing, found.doubtful, erased, remaining) if found.doubtful else []
+    wants_detail, locale = _wants_detail(shell, resolved), resolved.conversation.locale
+    segments = (*found.touched, *drew)
+    for place in range(0, len(segments), TOLD_AT_ONCE):
+        some = segments[place : place + TOLD_AT_ONCE]
+        spans = [await uow.messages.between(one.conversation_id, one.from_seq, one.to_seq) for one in some]
+        for told, leaks in await work(_told_anew, some, spans, erased, locale, now):
+            await uow.segments.rewrite(replace(told, wants_detail=wants_detail and "L1" in told.levels, detail_tries=0))
+            await uow.segments.update(told.conversation_id, told.id, detail_after=None)
+            if leaks:
+                await uow.segments.rename(told.conversation_id, told.id, await _neutral_id(uow, told))
 
 
 def _texts(segment: Segment) -> list[str]:
@@ -91,7 +98,20 @@ def _draws_on(segment: Segment, erased: Erased, remaining: Remaining) -> bool:
     return not all(remaining.holds(erased.in_(text), own) for text in _texts(segment))
 
 
-def _told_anew(segment: Segment, originals: Sequence[Message], locale: str, now: datetime) -> Segment:
+def _drawing(segments: Sequence[Segment], erased: Erased, remaining: Remaining) -> list[Segment]:
+    return [segment for segment in segments if _draws_on(segment, erased, remaining)]
+
+
+def _told_anew(
+    segments: Sequence[Segment], spans: Sequence[Sequence[Message]], erased: Erased, locale: str, now: datetime
+) -> list[tuple[Segment, bool]]:
+    """Each segment told anew, and whether its id says what was erased."""
+    return [
+        (_left_of(one, span, locale, now), _names(one, span, erased)) for one, span in zip(segments, spans, strict=True)
+    ]
+
+
+def _left_of(segment: Segment, originals: Sequence[Message], locale: str, now: datetime) -> Segment:
     """The segment as code describes what is left of it."""
     left = redact_messages(message for message in originals if message.status != "erased")
     cut = _described(segment, left)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.anchors.serving import Served, serve
+from app.core.anchors.serving import serve
 from app.core.context.drafts import Detail
+from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
 from app.core.model.policies.allotments import digest_room
+from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.records import Page
 from app.core.model.segments import LEVELS, Segment
 from app.core.model.state import StateSchema
@@ -23,6 +25,7 @@ from app.core.text.token_counts import tokens_of
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Work
 
 MOST_ANCHORS: Final = 4_000
 """Active anchors, the newest, that one layout looks at: bounds the work whatever the history."""
@@ -40,6 +43,46 @@ DigestRoom = Callable[[Layout], int | None]
 """From a layout without digests to the tokens that these may take; ``None``: their allotment."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """The newest segments of a conversation, as they are stored."""
+
+    segments: Sequence[Segment] = ()
+    total: int = 0
+    """How many there are, these included."""
+    outdated: Sequence[str] = ()
+    """What corrections took back."""
+
+
+NO_SEGMENTS: Final = Newest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutSources:
+    """All that a layout depends on beside the state, as values: equal ones lead to equal layouts."""
+
+    policy: CompactionPolicy
+    budgets: Budgets
+    locale: str
+    boundary_seq: int
+    """The last message that the state covers."""
+    anchor_room: int | None
+    """Tokens; ``None``: all are served."""
+    kept: int | None
+    """The room that digests keep to; ``None``: their allotment."""
+    held: Sequence[Message]
+    """Up to the boundary."""
+    active: Sequence[FoundAnchor]
+    """Anchors, likewise."""
+    newest: Newest
+
+    @property
+    def size(self) -> int:
+        """Bytes of work, for ``off_loop``."""
+        newest = self.newest
+        return AN_ITEM * (len(self.active) + len(self.held) + len(newest.segments) + len(newest.outdated))
+
+
 async def lay_out(
     uow: UnitOfWork,
     resolved: Resolved,
@@ -47,9 +90,8 @@ async def lay_out(
     schema: StateSchema,
     state: Mapping[str, Any],
     boundary_seq: int,
-    anchor_room: int | None = None,
-    room_for_digests: DigestRoom | None = None,
     standing: Layout | None = None,
+    work: Work = off_loop,
 ) -> Layout:
     """The layout of a state that covers the messages up to ``boundary_seq``.
 
@@ -61,47 +103,98 @@ async def lay_out(
         schema: Of the state.
         state: In the shape of the schema's model.
         boundary_seq: The last message that the state covers.
+        standing: The layout that the state had, where it is not the conversation's present one.
+        work: Has it computed.
+    """
+    kept = _kept_room(resolved.conversation.layout)
+    sources = await layout_sources(
+        uow, resolved, schema=schema, boundary_seq=boundary_seq, standing=standing, kept=kept
+    )
+    size = sources.size + sum(map(len, state.values()))
+    return await work(laid_out, sources, schema, state, size=size)
+
+
+async def layout_sources(
+    uow: UnitOfWork,
+    resolved: Resolved,
+    *,
+    schema: StateSchema,
+    boundary_seq: int,
+    kept: int | None,
+    anchor_room: int | None = None,
+    standing: Layout | None = None,
+) -> LayoutSources:
+    """Read what a layout is made of, in the transaction that writes it.
+
+    Args:
+        uow: The transaction.
+        resolved: The conversation, with the policy that decides what is served.
+        schema: Of the state.
+        boundary_seq: The last message that the state covers.
+        kept: The most tokens that digests may take; ``None``: their allotment.
         anchor_room: Tokens that anchors may take where their allotment is too much; ``None``: their allotment.
-        room_for_digests: What digests may take; without it, what the conversation's present layout keeps to.
         standing: The layout that the state had, where it is not the conversation's present one.
     """
-    conversation, policy = resolved.conversation, resolved.policy
-    held = await held_messages(uow, conversation.id, through_seq=boundary_seq)
-    active = await uow.anchors.servable(conversation.id, through_seq=boundary_seq, limit=MOST_ANCHORS)
-    seqs = [message.seq for message in held]
+    id_, policy = resolved.conversation.id, resolved.policy
+    most = _allotted(resolved.budgets, beside=0)
+    return LayoutSources(
+        policy=policy,
+        budgets=resolved.budgets,
+        locale=resolved.conversation.locale,
+        boundary_seq=boundary_seq,
+        anchor_room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
+        kept=kept,
+        held=await held_messages(uow, id_, through_seq=boundary_seq),
+        active=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MOST_ANCHORS),
+        newest=await _newest(uow, resolved, room=most if kept is None else min(most, kept)),
+    )
 
-    def served() -> tuple[Served, Layout]:
-        anchors = serve(
-            active,
-            through_seq=boundary_seq,
-            held=frozenset(seqs),
-            room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
-            estimator=policy.estimator,
-        )
-        layout = layout_of(
-            schema,
-            state,
-            served_as=policy.served_as,
-            estimator=policy.estimator,
-            held=held,
-            anchors=anchors,
-            locale=conversation.locale,
-            markers=bool(policy.levels),
-        )
-        return anchors, layout
 
-    size = AN_ITEM * (len(active) + len(held) + sum(map(len, state.values())))
-    anchors, layout = await off_loop(served, size=size)
-    kept = room_for_digests(layout) if room_for_digests else _kept_room(conversation.layout)
+def laid_out(
+    sources: LayoutSources,
+    schema: StateSchema,
+    state: Mapping[str, Any],
+    room_for_digests: DigestRoom | None = None,
+) -> Layout:
+    """The layout of a state.
+
+    Args:
+        sources: What stands beside it.
+        schema: Of the state.
+        state: In the shape of the schema's model.
+        room_for_digests: What digests may take, where that depends on the layout without them.
+    """
+    policy, held = sources.policy, sources.held
+    anchors = serve(
+        sources.active,
+        through_seq=sources.boundary_seq,
+        held=frozenset(message.seq for message in held),
+        room=sources.anchor_room,
+        estimator=policy.estimator,
+    )
+    layout = layout_of(
+        schema,
+        state,
+        served_as=policy.served_as,
+        estimator=policy.estimator,
+        held=held,
+        anchors=anchors,
+        locale=sources.locale,
+        markers=bool(policy.levels),
+    )
+    kept = room_for_digests(layout) if room_for_digests else sources.kept
     beside = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
-    # Where anchors and pins leave no room for digests, the marker that leads to them all is served nevertheless.
-    allotted = max(digest_room(resolved.budgets, beside=beside), min(resolved.budgets.digest_tokens, WAY_BACK))
+    allotted = _allotted(sources.budgets, beside=beside)
     room = allotted if kept is None else min(allotted, kept)
-    source = await digestible(uow, resolved, through_seq=boundary_seq, room=room)
+    source = _digestible(policy, sources.locale, sources.newest, through_seq=sources.boundary_seq, room=room)
     told = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, said=[*told, *(anchor.content for anchor in anchors.shown)])
-    work = partial(with_digests, layout, source, room=room, kept=kept, served_as=policy.served_as)
-    return await off_loop(work, size=size + AN_ITEM * len(source.segments))
+    return with_digests(layout, source, room=room, kept=kept, served_as=policy.served_as)
+
+
+def _allotted(budgets: Budgets, *, beside: int) -> int:
+    """Tokens for digests: where anchors and pins leave none, still those of the marker that leads to them all."""
+    return max(digest_room(budgets, beside=beside), min(budgets.digest_tokens, WAY_BACK))
 
 
 def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
@@ -114,16 +207,37 @@ def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | Non
 
 async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:
     """The newest segments up to that ``seq``: as many as could have a line in so many tokens."""
-    policy, locale = resolved.policy, resolved.conversation.locale
+    newest = await _newest(uow, resolved, room=room)
+    work = partial(_digestible, through_seq=through_seq, room=room)
+    return await off_loop(
+        work, resolved.policy, resolved.conversation.locale, newest, size=AN_ITEM * len(newest.segments)
+    )
+
+
+async def _newest(uow: UnitOfWork, resolved: Resolved, *, room: int) -> Newest:
+    """As many as could have a line in so many tokens."""
+    id_ = resolved.conversation.id
+    if room <= 0 or not resolved.policy.levels:
+        return NO_SEGMENTS
+    segments = await uow.segments.newest(id_, limit=_most_segments(room))
+    if not segments:
+        return NO_SEGMENTS
+    return Newest(segments=segments, total=await uow.segments.count(id_), outdated=await _outdated(uow, resolved))
+
+
+def _most_segments(room: int) -> int:
+    return min(room // LEAST_DIGEST + 1, MOST_SEGMENTS)
+
+
+def _digestible(policy: CompactionPolicy, locale: str, stored: Newest, *, through_seq: int, room: int) -> Digestible:
+    """The newest of these up to that ``seq``, without what corrections took back."""
     source = Digestible(levels=policy.levels, estimator=policy.estimator, locale=locale)
-    if room <= 0 or not source.levels:
-        return source
-    newest = await uow.segments.newest(resolved.conversation.id, limit=min(room // LEAST_DIGEST + 1, MOST_SEGMENTS))
+    newest = stored.segments[-_most_segments(room) :] if room > 0 else ()
     covered = [segment for segment in newest if segment.to_seq <= through_seq]
     if not covered:
         return source
-    total = await uow.segments.count(resolved.conversation.id) - (len(newest) - len(covered))
-    return replace(source, segments=await _present(uow, resolved, covered), total=total)
+    total = stored.total - (len(newest) - len(covered))
+    return replace(source, segments=without_outdated(covered, stored.outdated), total=total)
 
 
 async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
@@ -137,10 +251,15 @@ async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
 
 async def _present(uow: UnitOfWork, resolved: Resolved, segments: Sequence[Segment]) -> list[Segment]:
     """The segments without what corrections took back."""
+    outdated = await _outdated(uow, resolved)
+    return await off_loop(without_outdated, segments, outdated, size=AN_ITEM * len(segments))
+
+
+async def _outdated(uow: UnitOfWork, resolved: Resolved) -> list[str]:
+    """What corrections took back, the newest."""
     page = Page(limit=MOST_OUTDATED, order="desc")
     outdated, _ = await uow.anchors.page(resolved.conversation.id, page, status="superseded")
-    work = partial(without_outdated, segments, [one.content for one in outdated])
-    return await off_loop(work, size=AN_ITEM * len(segments))
+    return [one.content for one in outdated]
 
 
 def _kept_room(layout: Layout | None) -> int | None:

@@ -1,0 +1,180 @@
+"""What is computed while a conversation is locked: next to nothing, and never of values that have changed since."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from app.core.model.conversation import Message
+from app.providers.offline import OfflineSummarizer
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.drafts import MessageDraft
+from app.usecases.shared import retaking
+from app.usecases.shared.retaking import MissingResultError, Results
+from bench.loop_locks import LockProbe
+from bench.loop_requests import talk
+from tests.integration.services import Service
+
+PATIENCE: Final = 30.0
+AT_ONCE: Final = 1
+"""Tries: everything is computed in the transaction."""
+MOST: Final = 0.6
+"""Of the CPU under the lock without further tries."""
+
+
+async def told(service: Service, messages: int, characters: int) -> tuple[UUID, list[Message]]:
+    conversation_id = await service.conversation(context_window=messages * characters // 2, triggers=[])
+    drafts = [
+        MessageDraft(role=one["role"], content=one["content"]) for one in talk(messages, characters, seed=messages)
+    ]
+    return conversation_id, await service.container.messages.append(service.tenant, conversation_id, drafts)
+
+
+async def compacted(service: Service, conversation_id: UUID) -> None:
+    view = await service.container.manual.compact(
+        service.tenant, conversation_id, CompactInput(keep_tail_messages=2), timeout=PATIENCE
+    )
+    assert view.compaction.status == "applied", view.compaction
+
+
+async def test_what_compactions_and_erasures_compute_is_computed_without_the_lock(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPU under the lock, beside what it is where the transaction computes all by itself."""
+    service = Service(begin, tenant)
+    monkeypatch.setattr(service.container.manual._shell.models, "_summarizers", {None: OfflineSummarizer()})
+
+    async def locked(messages: int, characters: int) -> tuple[float, float]:
+        conversation_id, stored = await told(service, messages, characters)
+        probe = LockProbe()
+        with probe.watching():
+            await compacted(service, conversation_id)
+            compacting = probe.taken()
+            await service.container.erasure.erase(tenant, conversation_id, stored[3].id)
+            return compacting, probe.taken()
+
+    await locked(8, 300)  # what is made once: statements, tables
+    apart = await locked(20, 1_500)
+    monkeypatch.setattr(retaking, "MOST_TRIES", AT_ONCE)
+    together = await locked(20, 1_500)
+    print([one / control for one, control in zip(apart, together, strict=True)])
+    for one, control in zip(apart, together, strict=True):
+        assert one < MOST * control, (apart, together)
+
+
+Meanwhile = Callable[[Service, UUID, list[Message]], Awaitable[Any]]
+
+
+async def pinned(service: Service, conversation_id: UUID, messages: list[Message]) -> None:
+    await service.container.pins.pin(service.tenant, conversation_id, messages[2].id)
+
+
+async def appended(service: Service, conversation_id: UUID, _: list[Message]) -> None:
+    await service.say(conversation_id, 1)
+
+
+async def erased(service: Service, conversation_id: UUID, messages: list[Message]) -> None:
+    await service.container.erasure.erase(service.tenant, conversation_id, messages[2].id)
+
+
+def doing(
+    monkeypatch: pytest.MonkeyPatch, service: Service, conversation_id: UUID, messages: list[Message], act: Meanwhile
+) -> list[str]:
+    """Do something once, when something is computed between two tries; what is computed from then on, by name."""
+    add, computed = Results.add, list[str]()
+
+    async def adding(results: Results, missing: MissingResultError) -> None:
+        computed.append(missing.work.__name__)
+        if len(computed) == 1:
+            await asyncio.wait_for(act(service, conversation_id, messages), PATIENCE)
+        await add(results, missing)
+
+    monkeypatch.setattr(Results, "add", adding)
+    return computed
+
+
+@pytest.mark.parametrize(("act", "held", "times"), [(pinned, True, 2), (appended, False, 1)], ids=["pin", "control"])
+async def test_a_pin_that_comes_while_the_layout_is_computed_is_served(
+    begin: UnitOfWorkFactory,
+    tenant: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Meanwhile,
+    *,
+    held: bool,
+    times: int,
+) -> None:
+    """Nobody waits for the lock meanwhile, and the layout is computed again where its values changed, only there."""
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation(protect=[])
+    messages = await service.say(conversation_id, 12)
+    computed = doing(monkeypatch, service, conversation_id, messages, act)
+    await compacted(service, conversation_id)
+    row = await service.row(conversation_id)
+    (compaction,) = await service.compactions(conversation_id)
+
+    assert row.boundary_seq == 10
+    assert row.layout is not None
+    assert (messages[2].seq in row.layout.held) is held
+    assert computed == ["_served"] * times
+    assert compaction.fidelity is not None
+    context = await service.container.context.assemble(tenant, conversation_id)
+    assert (messages[2].content in [one.content for one in context.messages]) is held
+
+
+@pytest.mark.parametrize("withdrawn", [True, False], ids=["withdrawn", "control"])
+async def test_an_anchor_that_changes_while_the_layout_is_computed_is_served_as_it_is_then(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, withdrawn: bool
+) -> None:
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation(protect=[])
+    said = "We decided to use Postgres 15 for the order store."
+    draft = MessageDraft(role="user", content=said)
+    messages = await service.container.messages.append(tenant, conversation_id, [draft])
+    messages += await service.say(conversation_id, 12)
+    async with begin(tenant) as uow:
+        (anchor,) = await uow.anchors.active(conversation_id, limit=10)
+
+    async def act(*_: Any) -> None:
+        if withdrawn:
+            await service.container.anchors.set_status(tenant, conversation_id, anchor.id, "withdrawn")
+
+    doing(monkeypatch, service, conversation_id, messages, act)
+    await compacted(service, conversation_id)
+    layout = (await service.row(conversation_id)).layout
+
+    assert layout is not None
+    assert (anchor.content in layout.anchors) is not withdrawn
+
+
+@pytest.mark.parametrize(("act", "status"), [(erased, "superseded"), (appended, "applied")], ids=["erased", "control"])
+async def test_an_erasure_while_the_layout_is_computed_supersedes_it(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, act: Meanwhile, status: str
+) -> None:
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    messages = await service.say(conversation_id, 60)
+    doing(monkeypatch, service, conversation_id, messages, act)
+    await service.container.compaction.execute(service.queue.ids[0])
+    found = [one.status for one in await service.compactions(conversation_id)]
+
+    assert found[0] == status
+    assert ((await service.row(conversation_id)).layout is None) is (status == "superseded")
+
+
+async def test_a_message_that_somebody_else_erases_meanwhile_is_erased_once(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    messages = await service.say(conversation_id, 60)
+    await service.container.compaction.execute(service.queue.ids[0])
+    computed = doing(monkeypatch, service, conversation_id, messages, erased)
+    await erased(service, conversation_id, messages)
+
+    assert "_digest" in computed or "_told_anew" in computed
+    assert (await service.events(conversation_id)).count("message.erased") == 1

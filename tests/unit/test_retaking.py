@@ -1,0 +1,77 @@
+"""A transaction ends where a result is missing, and is begun again with it; only equal values have the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.off_loop import ON_LOOP
+from app.usecases.shared import retaking
+from app.usecases.shared.retaking import MOST_TRIES, Results, retaken
+
+
+class Transaction:
+    """Reads a list, has it added up, and notes when it stood open."""
+
+    def __init__(self, *reads: list[int], size: float = ON_LOOP + 1) -> None:
+        self._reads: Iterator[list[int]] = iter(reads)
+        self._size = size
+        self.is_open = False
+        self.tries = 0
+        self.summed: list[bool] = []
+        """Of each sum, whether the transaction stood open."""
+
+    def sum(self, numbers: list[int]) -> list[int]:
+        self.summed.append(self.is_open)
+        return [sum(numbers)]
+
+    async def __call__(self, results: Results) -> tuple[list[int], list[int]]:
+        self.tries += 1
+        self.is_open = True
+        try:
+            numbers = next(self._reads)
+            return await results(self.sum, numbers, size=self._size), await results(self.sum, numbers, size=self._size)
+        finally:
+            self.is_open = False
+
+
+async def test_it_is_computed_between_two_tries_and_is_the_same_object() -> None:
+    transaction = Transaction([1, 2], [1, 2])
+    one, other = await retaken(transaction)
+
+    assert one == [3]
+    assert one is other
+    assert (transaction.tries, transaction.summed) == (2, [False])
+
+
+async def test_what_changed_meanwhile_is_computed_again() -> None:
+    transaction = Transaction([1, 2], [1, 5], [1, 5])
+
+    assert (await retaken(transaction))[0] == [6]
+    assert transaction.summed == [False, False]
+
+
+async def test_what_is_small_is_computed_within_once() -> None:
+    transaction = Transaction([1, 2], size=ON_LOOP)
+
+    assert (await retaken(transaction))[0] == [3]
+    assert (transaction.tries, transaction.summed) == (1, [True])
+
+
+async def test_what_changes_at_every_try_is_computed_within_in_the_end() -> None:
+    transaction = Transaction(*([number] for number in range(MOST_TRIES)))
+
+    assert (await retaken(transaction))[0] == [MOST_TRIES - 1]
+    assert transaction.summed == [False] * (MOST_TRIES - 1) + [True]
+
+
+@pytest.mark.parametrize("tries", [1, MOST_TRIES])
+async def test_an_error_of_the_work_is_the_transaction_s(monkeypatch: pytest.MonkeyPatch, tries: int) -> None:
+    monkeypatch.setattr(retaking, "MOST_TRIES", tries)
+
+    async def failing(results: Results) -> int:
+        return await results(int, "no number")
+
+    with pytest.raises(ValueError, match="no number"):
+        await retaken(failing)
