@@ -291,6 +291,7 @@ class TestAnchors:
         refused(talk.http.patch(talk.path(f"/anchors/{uuid4()}"), json={"status": "resolved"}), 404, "not_found")
         assert anchors(talk) == [one]
 
+    @pytest.mark.daily(1)
     @pytest.mark.case("24")
     @pytest.mark.parametrize(
         ("path", "policy"),
@@ -330,6 +331,7 @@ class TestAnchors:
         good(talk.http.patch(talk.path(f"/anchors/{one['id']}"), json={"status": "active"}))
         assert block(talk) == before
 
+    @pytest.mark.long
     def test_beyond_their_share_they_stand_behind_the_marker(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy={**OPEN, **MANUAL, "anchor_share": 0.05})
         talk.batch(lines(40))

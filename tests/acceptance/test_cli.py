@@ -266,6 +266,7 @@ class TestTransfer:
             == talk.http.get(talk.path("/export"), params={"format": "markdown"}).text
         )
 
+    @pytest.mark.long
     def test_a_broken_import_goes_on_and_has_one_effect(
         self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -35,6 +35,7 @@ def folded(service: Service, start_talk: StartTalk, **policy: Any) -> Talk:
     return talk
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("format_", ["plain", *sorted(CHECKS)])
 def test_a_result_that_is_given_twice_is_shown_and_counted_once(
     offline: Service, start_talk: StartTalk, format_: str
@@ -60,6 +61,7 @@ def test_a_result_that_is_given_twice_is_shown_and_counted_once(
     assert results[0]["token_count"] == once["token_count"]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_each_format_is_what_its_provider_takes(offline: Service, start_talk: StartTalk, name: Any) -> None:
     talk = folded(offline, start_talk, served_as="assistant" if name == "gemini" else "pair")

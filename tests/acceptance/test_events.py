@@ -118,6 +118,7 @@ def test_the_threshold_is_told_once_for_each_step(offline: Service, start_talk: 
     assert (event["data"]["status"], event["data"]["budget"]) == ("background", 3_060)
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("given", ["-1", "1e3", "99999999999999999999999", "7", str(2**62), "abc", "١"])
 def test_a_foreign_number_is_refused(offline: Service, start_talk: StartTalk, given: str) -> None:
     talk = start_talk(offline)

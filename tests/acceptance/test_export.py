@@ -60,6 +60,7 @@ def test_markdown_is_what_was_said_and_shows_no_compaction(
         assert trace not in text
 
 
+@pytest.mark.long
 def test_before_any_compaction_it_is_the_same_markdown(start_talk: StartTalk, offline: Service) -> None:
     talk = start_talk(offline, policy=MANUAL)
     talk.batch(lines(30))

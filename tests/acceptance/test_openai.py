@@ -154,6 +154,7 @@ def test_a_history_under_a_name_is_kept_once_and_other_prompts_leave_it_alone(sc
     refused(chat(scripted, user("x"), conversation="conv_" + "0" * 32), 404, "not_found")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_equal_openings_under_one_key_find_nothing_of_each_other(
     scripted: httpx.Client, provider: OpenAI, users: int
@@ -394,6 +395,7 @@ def test_a_retry_of_an_opening_has_one_effect_unless_another_user_said_the_same(
     assert unknown["conversation"] not in (tries[0]["conversation"], other["conversation"], uncounted["conversation"])
 
 
+@pytest.mark.long
 def test_retries_of_openings_that_come_at_once_find_nothing_of_each_other(scripted: httpx.Client) -> None:
     def opening(tries: int) -> str:
         body = {"input": "The same words of everybody."}

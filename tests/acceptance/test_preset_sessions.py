@@ -82,6 +82,7 @@ def test_the_window_holds_8_000_tokens_and_95_percent_of_it_is_7_600(offline: Se
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tokens", "cycles"), [(FIRST - 1, 0), (FIRST, 1)])
 def test_7_600_reached_fires_and_7_599_does_not(
     offline: Service, start_talk: StartTalk, tokens: int, cycles: int

@@ -122,6 +122,7 @@ def test_a_step_that_calls_a_tool_keeps_its_thoughts_and_its_signature(
     assert "I look it up" not in json.dumps(body)
 
 
+@pytest.mark.long
 def test_a_reload_and_a_stop_in_the_middle_of_thoughts(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_model_that_only_thinks_has_not_answered(
     assert (thought(mended), said(mended)) == (ZANZIBAR, "Seven.")
 
 
+@pytest.mark.long
 def test_what_is_recalled_is_told_before_the_model_is_asked(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

@@ -91,6 +91,7 @@ class TestAJump:
             assert asked[-1]["parts"][-1]["text"] == text_of(jump)
             assert asked[0]["parts"][0]["text"] == block_of(talk.context()), "the model was sent the new state"
 
+    @pytest.mark.daily(1)
     def test_with_automatic_compaction_off_is_cut_instead(
         self, request: pytest.FixtureRequest, start_talk: StartTalk, gemini: Gemini, name: str, before: int, jump: int
     ) -> None:
@@ -144,6 +145,7 @@ class TestACommand:
         message = talk.append("/compact please", event_type="command")
         assert served_seqs(talk.context()) == [message["seq"]]
 
+    @pytest.mark.long
     def test_that_fails_is_an_error_and_the_conversation_goes_on(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -159,7 +161,7 @@ class TestACommand:
 
 
 class TestAChatModelThatFails:
-    @pytest.mark.daily(4)
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("fault", "status", "code"),
         [
@@ -301,6 +303,7 @@ class TestAnInterruptedStream:
         reply = self.reply(talk)
         assert (reply["status"], reply["content"]) == ("complete", SLOWLY)
 
+    @pytest.mark.long
     def test_left_by_its_client_is_stopped_if_the_policy_says_so(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -311,6 +314,7 @@ class TestAnInterruptedStream:
         assert reply["status"] == "interrupted"
         assert reply["content"] != SLOWLY
 
+    @pytest.mark.long
     def test_left_in_the_middle_of_its_compaction_is_finished(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -331,6 +335,7 @@ class TestAnInterruptedStream:
 
 
 class TestATurnThatFindsACompactionRunning:
+    @pytest.mark.long
     def test_waits_for_it_and_uses_its_result(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

@@ -270,6 +270,7 @@ def test_a_compaction_is_told_and_stands_where_it_happened(
     assert [part["id"] for part in history(talk)[-1]["parts"] if "id" in part] == [row["id"], after["id"]]
 
 
+@pytest.mark.long
 def test_what_was_recalled_and_what_is_warned_of(offline: Service, start_talk: StartTalk) -> None:
     talk = folded(offline, start_talk)
     chunks = post(talk, user("Who repaired the lantern of the museum?", max_tokens=3))

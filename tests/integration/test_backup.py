@@ -235,6 +235,7 @@ def test_a_full_disk_leaves_no_file(source: str, tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_commands_on_a_database_of_your_own(
     source: str, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

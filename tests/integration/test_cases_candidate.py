@@ -470,6 +470,7 @@ def check_carried_forward(played: Played) -> None:
     assert played.row.entries.dropped == 0
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("9")
 @pytest.mark.parametrize("written", [honest, forgetful], ids=["silently missing", "dropped without a source"])
 async def test_an_earlier_entry_is_carried_forward(

@@ -123,7 +123,7 @@ async def remembers(service: Service, through: int) -> None:
 
 
 @pytest.mark.case("23")
-@pytest.mark.parametrize("through", [10, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("through", [5, *(pytest.param(through, marks=pytest.mark.long) for through in (10, 30))])
 async def test_a_fact_of_the_first_turn_is_there_after_many_compactions(
     begin: UnitOfWorkFactory, tenant: UUID, through: int
 ) -> None:
@@ -506,7 +506,7 @@ async def keeps_its_pin(begin: UnitOfWorkFactory, tenant: UUID, path: Any) -> No
     assert [one.content for one in context.messages if one.seq == message.seq] == [SECRET], "identical text"
 
 
-@pytest.mark.daily(2)
+@pytest.mark.daily(1)
 @pytest.mark.case("29")
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_pin_is_served_word_for_word(begin: UnitOfWorkFactory, tenant: UUID, path: Any) -> None:

@@ -367,6 +367,7 @@ async def goes_on(service: Service, *, is_reached: bool = True) -> None:
     assert bool(result.warnings) == is_reached
 
 
+@pytest.mark.daily(2)
 @pytest.mark.case("22c")
 @pytest.mark.parametrize(("name", "broken"), BREAKS)
 async def test_with_what_is_underneath_broken_the_turn_goes_on_uncompressed(

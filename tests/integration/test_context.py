@@ -187,6 +187,7 @@ async def test_a_small_context_reads_little_of_a_large_tail(service: Service, ta
     assert tails == [tails[0], 400]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("limit", [200, 1_000_000])
 async def test_a_digest_tells_of_a_bounded_part_of_what_is_left_out(
     service: Service, monkeypatch: pytest.MonkeyPatch, limit: int

@@ -81,6 +81,7 @@ async def state(service: Service, conversation_id: UUID) -> str:
     return json.dumps((await service.row(conversation_id)).compressed_state)
 
 
+@pytest.mark.long
 async def test_below_the_floor_a_record_is_made_once_more_with_what_was_lost_named(
     begin: UnitOfWorkFactory, home: UUID
 ) -> None:

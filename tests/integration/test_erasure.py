@@ -231,6 +231,7 @@ def endless(joined_by: str) -> Any:
     return propose
 
 
+@pytest.mark.long
 async def test_the_cap_holds_for_a_narrative_told_again(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, faithful(), faithful(), faithful(), endless(" "))
     conversation_id, canary = await with_canary(service)
@@ -245,6 +246,7 @@ async def test_the_cap_holds_for_a_narrative_told_again(begin: UnitOfWorkFactory
     assert (row.compressed_state or {})["logos"]
 
 
+@pytest.mark.long
 async def test_a_narrative_of_which_nothing_fits_is_refused(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, faithful(), faithful(), faithful(), endless("; "))
     conversation_id, canary = await with_canary(service)
@@ -256,6 +258,7 @@ async def test_a_narrative_of_which_nothing_fits_is_refused(begin: UnitOfWorkFac
     assert (await service.row(conversation_id)).compressed_state == before.compressed_state
 
 
+@pytest.mark.long
 async def test_nothing_to_tell_again_is_skipped(service: Service) -> None:
     conversation_id = await service.conversation(max_tokens=-1)
     await service.say(conversation_id, 14)
@@ -270,6 +273,7 @@ async def test_nothing_to_tell_again_is_skipped(service: Service) -> None:
     assert (row.compressed_state or {})["logos"] == []
 
 
+@pytest.mark.long
 async def test_a_failed_re_making_leaves_the_digest_and_backs_off(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, faithful(), faithful(), faithful(), ModelUnavailableError("away", retryable=False))
     conversation_id, canary = await with_canary(service)
@@ -313,6 +317,7 @@ async def test_two_at_once_are_both_erased(service: Service, engine: AsyncEngine
     assert [row.trigger for row in in_flight] == ["erasure"]
 
 
+@pytest.mark.long
 async def test_a_message_in_the_tail_needs_no_new_narrative(service: Service, engine: AsyncEngine) -> None:
     conversation_id, _ = await with_canary(service)
     (late,) = await add(service, conversation_id, MessageDraft(role="user", content="The other word is Umbra-9921."))
@@ -417,6 +422,7 @@ async def test_a_tool_result_takes_the_arguments_along(service: Service, engine:
     assert CANARY not in await dump(engine)
 
 
+@pytest.mark.long
 async def test_a_pair_erased_after_it_was_folded(service: Service, engine: AsyncEngine) -> None:
     conversation_id, _, answered = await with_tools(service)
     await service.say(conversation_id, 14)
@@ -507,6 +513,7 @@ async def test_a_re_making_that_runs_is_superseded_by_the_next_erasure(begin: Un
     assert (again.trigger, again.status) == ("erasure", "applied")
 
 
+@pytest.mark.long
 async def test_a_manual_call_waits_for_the_re_making_and_then_folds(service: Service) -> None:
     conversation_id, canary = await with_canary(service)
     await service.say(conversation_id, 13)

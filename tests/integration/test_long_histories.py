@@ -187,6 +187,7 @@ class TestSums:
         """What is weighed from a message on."""
         return sums[-1].tokens - through.tokens + weight(message).tokens
 
+    @pytest.mark.long
     async def test_are_right_between_the_steps(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(message_rows, "SUMMED_AT_ONCE", 7)
         conversation_id = await service.conversation(max_tokens=-1)

@@ -76,6 +76,7 @@ async def down(url: str, revision: str) -> None:
     await asyncio.to_thread(command.downgrade, alembic_config(url), revision)
 
 
+@pytest.mark.long
 async def test_up_down_and_up_again(empty_database_url: str) -> None:
     run_migrations(empty_database_url)
     assert await tables(empty_database_url) == TABLES | {"alembic_version"}
@@ -179,6 +180,7 @@ def process(url: str, *words: str, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, cwd=cwd, env=env, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_without_an_address_it_says_so(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "alembic", "-c", str(ROOT / "alembic.ini"), "current"]
     env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}

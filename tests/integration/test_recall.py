@@ -98,6 +98,7 @@ async def test_a_turn_recalls_by_itself_and_says_so(service: Service, chat_model
     assert result.message.content == QUESTION, "what is stored is what the user said"
 
 
+@pytest.mark.long
 async def test_a_repeated_request_says_the_same(service: Service) -> None:
     conversation_id = await folded(service)
     idem = Idem(key="again", fingerprint="f")
@@ -111,6 +112,7 @@ async def test_a_repeated_request_says_the_same(service: Service) -> None:
     assert results[0].reply.id == results[1].reply.id
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("policy", "given", "recalls"),
     [
@@ -167,6 +169,7 @@ async def test_an_erased_message_is_never_recalled(service: Service) -> None:
     assert 5 not in [one.source.seq for one in found.recalled]
 
 
+@pytest.mark.long
 async def test_a_typed_command_and_its_answer_are_never_recalled(service: Service) -> None:
     conversation_id = await service.conversation(triggers=[], protect=[])
     await service.say(conversation_id, 10)

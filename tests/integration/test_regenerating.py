@@ -197,6 +197,7 @@ async def test_of_a_running_turn_nothing_is_made_again(begin: UnitOfWorkFactory,
     await asyncio.wait_for(handle.result(), PATIENCE)
 
 
+@pytest.mark.long
 async def test_a_fold_passes_over_it_and_its_segment_still_shows_it(service: Service) -> None:
     conversation_id = await service.conversation()
     await service.say(conversation_id, 20)

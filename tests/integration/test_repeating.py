@@ -98,6 +98,7 @@ async def test_the_stretch_ends_when_something_can_be_folded(service: Service) -
     assert service.summarizer.requests
 
 
+@pytest.mark.long
 async def test_a_change_of_the_policy_begins_another_stretch(service: Service) -> None:
     conversation_id = await begun(service)
     await by_appends(service, conversation_id, 10)
@@ -108,6 +109,7 @@ async def test_a_change_of_the_policy_begins_another_stretch(service: Service) -
     assert await reasons(service, conversation_id) == ["irreducible_floor", "irreducible_floor"]
 
 
+@pytest.mark.long
 async def test_a_sweeper_that_looks_again_adds_no_row(service: Service) -> None:
     conversation_id = await begun(service)
     await by_appends(service, conversation_id, 10)

@@ -301,6 +301,7 @@ class TestWhatDidNotSurvive:
 
 
 class TestStored:
+    @pytest.mark.long
     async def test_commands_and_erased_messages_lie_in_a_segment_too(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 3})
         await say(service, conversation_id, 6)
@@ -318,6 +319,7 @@ class TestStored:
             assert one.messages == sum(message.status != "erased" for message in own)
             assert await originals(service, conversation_id, one.id) == own
 
+    @pytest.mark.long
     async def test_the_same_range_keeps_its_id_and_its_levels(self, service: Service) -> None:
         conversation_id = await service.conversation()
         await say(service, conversation_id, 25)
@@ -343,6 +345,7 @@ class TestStored:
         assert written_[2].segment_ids == ()
         assert written_[3].segment_ids == written_[1].segment_ids
 
+    @pytest.mark.long
     async def test_a_branch_that_was_left_overlaps_and_still_resolves(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 5})
         await say(service, conversation_id, 20)
@@ -449,6 +452,7 @@ class TestExpansion:
         (page,) = await expand(service, conversation_id, one.id, level="brief")
         assert page.content == "Told by other rules."
 
+    @pytest.mark.long
     async def test_a_text_that_was_written_anew_between_two_pages(self, service: Service) -> None:
         conversation_id = await service.conversation()
         await say(service, conversation_id, 30)
@@ -467,6 +471,7 @@ class TestExpansion:
                 with pytest.raises(InvalidInputError):
                     await look(service.tenant, conversation_id, one.id, level, after=wrong)
 
+    @pytest.mark.long
     async def test_the_list_of_all_comes_in_pages_of_whole_lines(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 2})
         await say(service, conversation_id, 60)
@@ -497,6 +502,7 @@ class TestExpansion:
                 (page,) = await expand(service, conversation_id, id_, level=level, max_tokens=10_000)
                 assert {marker.segment_id for marker in page.markers} <= {id_}
 
+    @pytest.mark.long
     async def test_anchors_that_have_no_room_are_listed(self, service: Service) -> None:
         conversation_id = await service.conversation()
         drafts = [
@@ -778,6 +784,7 @@ class TestErasure:
         assert after[other.from_seq].levels["L2"].made_by == "extractive"
         assert after[clean.from_seq].levels["L2"].text == "The plumber saw the kettle."
 
+    @pytest.mark.long
     async def test_a_branch_that_was_left_forgets_too(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -795,6 +802,7 @@ class TestErasure:
         assert (told.is_current, told.messages) == (False, 4)
         assert len(await originals(service, conversation_id, told.id)) == 5
 
+    @pytest.mark.long
     async def test_an_id_that_says_nothing_of_it_stays(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 6})
         await say(service, conversation_id, 24)

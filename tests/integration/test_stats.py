@@ -258,6 +258,7 @@ def unlabelled(shown: dict[str, Any]) -> list[str]:
     return sorted(numbers - beside - labels.keys())
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("language", sorted(CATALOGUES))
 async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, language: str) -> None:
     service, say = Service(begin, tenant), CATALOGUES[language]

@@ -92,7 +92,7 @@ class TestGemini:
         assert first.entries == second.entries
         assert [one.field for one in second.repairs] == ["segments"]
 
-    @pytest.mark.daily(3)
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("behaviour", "outcome"),
         [

@@ -54,6 +54,7 @@ def answer_all(folder: Path, *, honestly: bool) -> int:
     return sum(len(one.lies) for one in planned)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("honestly", [pytest.param(True, marks=pytest.mark.long), False])
 def test_what_was_answered_is_played(folder: Path, *, honestly: bool) -> None:
     lies = answer_all(folder, honestly=honestly)
