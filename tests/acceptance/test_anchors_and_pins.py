@@ -201,6 +201,7 @@ class TestPins:
 
 
 class TestProtection:
+    @pytest.mark.long
     def test_what_does_not_fit_is_accepted_marked_and_told(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy={**MANUAL, "protect": ["constraint", "goal_statements"]})
         first = talk.append(text_of(200), event_type="constraint")
@@ -312,6 +313,7 @@ class TestAnchors:
         assert usage["breakdown"]["anchors"] > 0
         assert usage["anchors_behind_marker"] == 0
 
+    @pytest.mark.long
     def test_a_status_changes_what_is_served_and_outlives_a_restore(
         self, offline: Service, start_talk: StartTalk
     ) -> None:

@@ -169,6 +169,7 @@ class TestACache:
         assert len(gemini.cache_calls("POST")) == 1
         assert cache["name"] not in {call["name"] for call in gemini.cache_calls()}, "neither renewed nor deleted"
 
+    @pytest.mark.long
     def test_is_made_anew_when_what_it_holds_changes_and_the_old_one_is_deleted(
         self, gemini: Gemini, begin: Callable[..., Talk]
     ) -> None:
@@ -275,6 +276,7 @@ class TestWhereItPays:
         talk.chat("And now?")
         assert sent(gemini)["cachedContent"] == cache["name"]
 
+    @pytest.mark.long
     def test_none_is_made_where_the_provider_caches_by_itself(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
         """The control: the same talk, and longer."""
         gemini.caches(implicit=0.95)

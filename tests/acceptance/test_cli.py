@@ -316,6 +316,7 @@ class TestTransfer:
         for one in ids:
             client.delete_conversation(one)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("name", ["chatgpt", pytest.param("claude", marks=pytest.mark.long)])
     def test_an_export_of_another_program_comes_in_once(
         self, run: Run, client: Throughline, tmp_path: Path, name: str
@@ -391,6 +392,7 @@ class TestLooking:
         assert "as before the first compaction" in good(run("restore", talk.id, "0"))
         assert talk.get()["compressed_state"] is None
 
+    @pytest.mark.long
     def test_versions_and_their_difference(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy=MANUAL)
         talk.batch(lines(40))

@@ -82,6 +82,7 @@ def test_each_format_is_what_its_provider_takes(offline: Service, start_talk: St
     }
 
 
+@pytest.mark.long
 def test_everything_served_can_be_traced(offline: Service, start_talk: StartTalk) -> None:
     talk = folded(offline, start_talk, segment_by={"by": "messages", "size": 6})
     context = talk.get("/context", query=QUESTION)
@@ -108,6 +109,7 @@ def test_everything_served_can_be_traced(offline: Service, start_talk: StartTalk
     assert FACT in [message["content"] for message in original]
 
 
+@pytest.mark.long
 def test_a_turn_says_from_which_segment_it_recalled_and_again_when_repeated(
     offline: Service, start_talk: StartTalk
 ) -> None:

@@ -39,6 +39,7 @@ def test_json_holds_everything(start_talk: StartTalk, offline: Service, messages
     assert exported["anchors"] == talk.pages("/anchors")
 
 
+@pytest.mark.long
 @SIZES
 def test_markdown_is_what_was_said_and_shows_no_compaction(
     start_talk: StartTalk, offline: Service, messages: int

@@ -127,6 +127,7 @@ def test_a_failed_turn_is_taken_up_again(
     assert talk.history() == [done["message"], done["reply"]]
 
 
+@pytest.mark.long
 def test_a_compaction_that_came_to_nothing_is_tried_again_under_its_key(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str
 ) -> None:

@@ -79,6 +79,7 @@ class TestOneCall:
 
 
 class TestADryRun:
+    @pytest.mark.long
     def test_stores_nothing_and_asks_no_model(self, talk: Talk, gemini: Gemini) -> None:
         state, context, size = talk.state(), talk.context_bytes(), talk.get("/usage")["tokens"]
         with EventFollower(talk) as feed:
@@ -143,6 +144,7 @@ class TestWithoutWaiting:
 
 
 class TestStates:
+    @pytest.mark.long
     def test_tell_where_every_entry_came_from(self, talk: Talk) -> None:
         row = talk.compact(keep_tail_messages=20)
         talk.batch(lines(20, start=60))

@@ -382,6 +382,7 @@ def test_a_retry_of_an_sdk_has_one_effect(scripted: httpx.Client) -> None:
     assert forks[0]["id"] == forks[1]["id"]
 
 
+@pytest.mark.long
 def test_a_retry_of_an_opening_has_one_effect_unless_another_user_said_the_same(scripted: httpx.Client) -> None:
     body = {"input": "An opening of one user."}
     tries = [good(ask(scripted, "/responses", body, x_stainless_retry_count=str(number))) for number in range(3)]
@@ -408,6 +409,7 @@ def test_retries_of_openings_that_come_at_once_find_nothing_of_each_other(script
     assert len({*firsts, *retries}) == 16
 
 
+@pytest.mark.long
 def test_a_fork_keeps_what_users_pinned_and_which_anchors_they_set(scripted: httpx.Client) -> None:
     first = good(ask(scripted, "/responses", {"input": "We decided to paint the boat blue. We must not use lead."}))
     good(ask(scripted, "/responses", {"input": "And then?", "previous_response_id": first["id"]}))

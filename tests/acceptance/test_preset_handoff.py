@@ -134,6 +134,7 @@ def unwritable(service: Service, talk: Talk) -> Iterator[None]:
 
 
 class TestTheSections:
+    @pytest.mark.long
     def test_hold_what_the_design_puts_into_them(self, offline: Service, start_talk: StartTalk) -> None:
         """With the offline model, which knows each kind of statement by its words."""
         talk = start_talk(offline, preset="handoff", policy=MEDIUM)
@@ -288,6 +289,7 @@ class TestTheConfiguration:
                 other.get()["policy"]["triggers"] == good(other.http.get("/presets"))["data"][0]["policy"]["triggers"]
             )
 
+    @pytest.mark.long
     def test_of_minus_one_leaves_it_to_the_command(
         self, offline: Service, run_service: RunService, tmp_path: Path
     ) -> None:

@@ -64,6 +64,7 @@ def anchored(talk: Talk) -> None:
 # --- hierarchical levels ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_each_segment_has_four_levels_down_from_the_originals(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     talked(talk)
@@ -252,6 +253,7 @@ def test_what_a_question_needs_is_brought_back_by_itself(offline: Service, start
 # --- the published interface --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_compress_expand_and_assemble_context_under_their_names(
     offline: Service, start_talk: StartTalk, client: Throughline
 ) -> None:

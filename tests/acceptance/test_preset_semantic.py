@@ -115,6 +115,7 @@ def test_the_state_has_its_four_fields_and_is_served_as_a_pair(offline: Service,
     assert system(talk) == system(begun(start_talk, offline)), "so that a first compaction changes no cached beginning"
 
 
+@pytest.mark.long
 def test_a_merge_keeps_what_is_relevant_and_updates_what_has_changed(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline, anchor_share=0, protect=[])
     talk.batch([("user", "The launch is on 4 July 2027."), ("assistant", "Noted.")])
@@ -222,6 +223,7 @@ def test_a_changed_system_prompt_does_not_touch_the_state(offline: Service, star
 # --- cost ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_cost_is_in_the_stats_in_tokens_and_money_and_per_turn(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

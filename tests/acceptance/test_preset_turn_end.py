@@ -278,6 +278,7 @@ def other_process(run: RunService, service: Service, folder: Path, way: str) -> 
 
 
 class TestInsideTheTurn:
+    @pytest.mark.long
     def test_before_a_call_the_turn_and_one_before_it_stay(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

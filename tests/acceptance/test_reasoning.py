@@ -77,6 +77,7 @@ def test_thoughts_come_before_the_words_stay_with_the_message_and_are_used_for_n
     assert "Zanzibar" not in talk.http.get(talk.path("/messages")).text + talk.http.get(talk.path("/export")).text
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("policy", "effort", "asks", "shows"),
     [
@@ -98,6 +99,7 @@ def test_a_policy_says_whether_thoughts_are_asked_for_and_shown(
     assert turn["reply"]["reasoning"] == (ZANZIBAR if shows else "")
 
 
+@pytest.mark.long
 def test_a_step_that_calls_a_tool_keeps_its_thoughts_and_its_signature(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

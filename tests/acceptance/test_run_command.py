@@ -381,6 +381,7 @@ def test_migrations_run_over_the_embedded_database_and_again_over_a_given_one(tm
     assert again.stdout.strip() == "The database is up to date."
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("arguments", "settings", "said"),
     [

@@ -62,6 +62,7 @@ def test_the_last_event_is_the_json_form(gemini_service: Service, start_talk: St
     assert other["reply"].keys() == completed["reply"].keys()
 
 
+@pytest.mark.long
 def test_a_compaction_in_the_turn_is_told_before_the_reply(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

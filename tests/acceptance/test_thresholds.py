@@ -137,6 +137,7 @@ def test_a_floor_shows_its_breakdown_when_it_is_set(offline: Service, start_talk
     assert talk.patch({"policy": {**WINDOW, "triggers": [enough]}}).is_success, "control"
 
 
+@pytest.mark.long
 def test_adaptive_thresholds_follow_the_conversation_and_say_why(offline: Service, start_talk: StartTalk) -> None:
     talk, fixed = (start_talk(offline, policy={**WINDOW, "adaptive": adaptive}) for adaptive in ("on", "off"))
     for one in (talk, fixed):

@@ -107,6 +107,7 @@ class TestAJump:
 
 
 class TestACommand:
+    @pytest.mark.long
     def test_compacts_with_its_focus_and_stays_out_of_contexts(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -294,6 +295,7 @@ class TestAnInterruptedStream:
         until(lambda: len(talk.history()) == 2, 20, what="the reply that nobody waits for")
         return talk.history()[-1]
 
+    @pytest.mark.long
     def test_left_by_its_client_is_finished(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

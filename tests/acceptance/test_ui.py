@@ -385,6 +385,7 @@ def test_a_message_that_was_read_from_the_history(offline: Service, start_talk: 
     refused(talk.post("/ui", other, idempotency_key="x"), 409, "conversation_moved_on")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "chunk", [{"type": "reset-step"}, {"type": "text-delta", "id": "1"}, {"type": "custom", "kind": "x"}]
 )

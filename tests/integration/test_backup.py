@@ -181,6 +181,7 @@ def test_a_file_that_was_cut_off_or_changed_is_refused_before_anything_is_writte
     assert tables(empty_database_url) == []
 
 
+@pytest.mark.long
 def test_one_changed_message_under_a_changed_manifest_rolls_everything_back(
     made: Path, empty_database_url: str, tmp_path: Path
 ) -> None:

@@ -289,6 +289,7 @@ async def keeps_full(begin: UnitOfWorkFactory, tenant: UUID, *, over: int) -> No
         assert "context_over_budget" in result.warnings, "with a warning"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("22")
 @pytest.mark.parametrize("over", [WINDOW + 1, BUDGET + 1], ids=["over the window", "over the budget"])
 async def test_keep_full_sends_all_up_to_the_window_and_fails_beyond(

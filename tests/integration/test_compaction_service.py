@@ -185,6 +185,7 @@ async def test_a_database_that_is_away_leaves_the_row_to_its_lease(
     assert (row.status, row.claims) == ("running", 1)
 
 
+@pytest.mark.long
 async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, honest, honest, ModelUnavailableError("server_error"))
     service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
@@ -310,6 +311,7 @@ async def test_many_manual_calls_at_once_are_one_run(
     assert len(service.summarizer.requests) == 1
 
 
+@pytest.mark.long
 async def test_a_manual_call_that_loses_its_lease_waits_for_who_took_the_work_over(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
 ) -> None:

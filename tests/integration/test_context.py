@@ -76,6 +76,7 @@ async def overfull(service: Service, **policy: Any) -> UUID:
     return conversation_id
 
 
+@pytest.mark.long
 async def test_truncation_serves_the_anchors_of_what_it_cut_off(service: Service) -> None:
     conversation_id = await overfull(service)
     found = await assembled(service, conversation_id)

@@ -209,6 +209,7 @@ async def test_recalled_messages_are_traced_to_their_segments(service: Service) 
     assert segment.from_seq <= 11 <= segment.to_seq
 
 
+@pytest.mark.long
 async def test_what_a_caller_leaves_out_is_left_out(service: Service) -> None:
     conversation_id = await folded(service)
     pinned = await service.say(conversation_id, 1)

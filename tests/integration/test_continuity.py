@@ -123,6 +123,7 @@ async def test_control_without_a_floor_or_while_somebody_waits_it_is_not(
     assert sum(one["before"] for one in score["kinds"].values()) == score["before"]
 
 
+@pytest.mark.long
 async def test_scores_are_listed_counted_and_shown(begin: UnitOfWorkFactory, home: UUID) -> None:
     service = Service(begin, home, forgetting(), settings=OPEN)
     conversation_id = await told(service, floor=0.5)

@@ -237,7 +237,7 @@ class TestAnL1:
         assert call["body"]["generationConfig"]["maxOutputTokens"] == 2_048
         assert "responseJsonSchema" not in call["body"]["generationConfig"]
 
-    @pytest.mark.daily(3)
+    @pytest.mark.daily(2)
     @pytest.mark.parametrize(
         ("behaviour", "outcome", "reason"),
         [
@@ -341,6 +341,7 @@ class TestAnL1:
         assert not any(one.wants_detail for one in found)
         assert len(gemini.requests("detail")) == tokens.count(tokens[-1])
 
+    @pytest.mark.long
     async def test_for_somebody_who_waits_it_is_written_at_once(
         self, service: Service, gemini: Gemini, engine: AsyncEngine
     ) -> None:
@@ -423,6 +424,7 @@ class TestMeanwhile:
         monkeypatch.setattr(detailing, "_is_last", lambda *_: True)
         assert CANARY in await told_after_erasure(service, gemini)
 
+    @pytest.mark.long
     async def test_one_whose_worker_died_is_free_after_a_minute(
         self, service: Service, gemini: Gemini, engine: AsyncEngine
     ) -> None:
@@ -543,6 +545,7 @@ class TestTheSpendGuard:
 
 
 class TestTheSweeper:
+    @pytest.mark.long
     async def test_it_hints_at_what_is_wanted(self, service: Service, gemini: Gemini) -> None:
         conversation_id, _ = await compacted(service)
         other, _ = await compacted(service)

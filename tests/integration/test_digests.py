@@ -70,6 +70,7 @@ async def agrees(service: Service, conversation_id: UUID, row: Compaction) -> Co
     return stored
 
 
+@pytest.mark.long
 async def test_a_background_compaction_ends_at_its_target_with_digests(service: Service) -> None:
     conversation_id = await service.conversation()
     await service.say(conversation_id, 66)

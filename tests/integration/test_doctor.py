@@ -17,6 +17,7 @@ from app.core.model.policies.presets import DEFAULT_PRESET
 from app.core.model.state import ID_LETTERS
 from app.devserver import Endpoints
 from tests.acceptance.chaos import Books
+from tests.acceptance.local import local_service
 from tests.acceptance.service import running_service
 from tests.gemini_server import running_gemini
 from tests.servers import redis_database
@@ -149,7 +150,7 @@ def redis_of_module(servers: Endpoints) -> str:
 @pytest.fixture(scope="module")
 def world(module_database_url: str, redis_of_module: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("doctor")
-    with running_service(folder, database_url=module_database_url, redis_url=redis_of_module, worker=False) as service:
+    with local_service(folder, database_url=module_database_url, redis_url=redis_of_module, worker=False) as service:
         yield World(service.url, module_database_url)
 
 
@@ -247,6 +248,7 @@ def test_what_is_too_short_for_a_state_is_served_as_it_is(world: World) -> None:
     assert {section.kind for section in shown.sections} == {"system", "tail"}
 
 
+@pytest.mark.long
 def test_json_for_programs(world: World) -> None:
     id_ = world.folded()
     world.make_sick(id_, SICK["error_text"][0])

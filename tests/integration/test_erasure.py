@@ -189,6 +189,7 @@ async def test_the_tombstone_says_nothing(service: Service) -> None:
     assert canary.seq not in {message.seq for message in context.messages}
 
 
+@pytest.mark.long
 async def test_the_narrative_is_a_digest_until_it_is_told_again(service: Service) -> None:
     conversation_id, canary = await with_canary(service)
     await erase(service, conversation_id, canary)
@@ -554,6 +555,7 @@ async def test_a_restore_brings_nothing_back(service: Service, engine: AsyncEngi
     assert CANARY not in await dump(engine)
 
 
+@pytest.mark.long
 async def test_a_message_that_only_an_older_version_covers(service: Service, engine: AsyncEngine) -> None:
     conversation_id = await service.conversation(max_tokens=-1)
     await service.say(conversation_id, 14)
@@ -601,6 +603,7 @@ async def test_a_known_event_type_stays_on_the_tombstone(service: Service) -> No
     assert (await history(service, conversation_id))[goal.seq - 1].event_type == "goal"
 
 
+@pytest.mark.long
 async def test_a_focus_that_quotes_the_erased_goes_and_another_stays(service: Service, engine: AsyncEngine) -> None:
     conversation_id, canary = await with_canary(service, compactions=1)
     for focus in (f"the {CANARY} matter", "what the crates cost"):

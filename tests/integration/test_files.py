@@ -314,6 +314,7 @@ def first_parts(gemini: Gemini) -> list[dict[str, Any]]:
 
 
 class TestCopiesAtGemini:
+    @pytest.mark.long
     async def test_small_files_go_with_the_request_and_large_ones_are_copied_once(
         self, begin: UnitOfWorkFactory, gemini: Gemini
     ) -> None:

@@ -102,6 +102,7 @@ def shown(gemini: Gemini, number: int) -> dict[int, str]:
 
 
 class TestTheFallback:
+    @pytest.mark.long
     async def test_is_asked_last_with_what_was_wrong(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -252,6 +253,7 @@ class TestARealWindowSmallerThanThought:
             row = await service.background(conversation_id)
         assert (row.status, reasons(row)) == ("failed", ["context_too_long"])
 
+    @pytest.mark.long
     @pytest.mark.case("13")
     async def test_a_window_that_nothing_fits_ends_within_the_budget(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID

@@ -255,6 +255,7 @@ class TestTools:
         kinds = [item.get("type", "message") for item in openai.last.input]
         assert kinds == ["message", "function_call", "function_call_output", "message", "message"]
 
+    @pytest.mark.long
     async def test_more_calls_than_are_run_are_no_response_to_go_on_from(
         self, service: Service, openai: OpenAI
     ) -> None:
@@ -485,6 +486,7 @@ class TestIsLetGo:
         await asyncio.wait_for(handle.result(), PATIENCE)
         assert (await service.row(conversation_id)).live is None
 
+    @pytest.mark.long
     async def test_by_going_back_to_an_older_state(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.remembering(service)
         await compact(service, conversation_id)

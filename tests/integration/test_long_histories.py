@@ -100,6 +100,7 @@ class TestPlans:
                 await connection.rollback()
         return plans
 
+    @pytest.mark.long
     async def test_read_by_indexes(
         self, service: Service, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -449,6 +450,7 @@ class TestRetention:
         with pytest.raises(InvalidInputError, match="first event that is kept is 4"):
             await anext(feed.follow(tenant, conversation_id, 2))
 
+    @pytest.mark.long
     async def test_a_conversation_keeps_the_newest_versions_of_its_state(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:

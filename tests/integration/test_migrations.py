@@ -99,6 +99,7 @@ async def test_every_step_goes_down_and_up_alone(empty_database_url: str) -> Non
         assert await rows(empty_database_url, COLUMNS) == full
 
 
+@pytest.mark.long
 def test_check_finds_nothing_to_do_and_notices_a_difference(empty_database_url: str) -> None:
     run_migrations(empty_database_url)
     command.check(alembic_config(empty_database_url))

@@ -551,6 +551,7 @@ class TestTooLarge:
         assert caught.value.extra["size"] > caught.value.extra["limit"]
         return int(caught.value.extra["limit"])
 
+    @pytest.mark.long
     async def test_held_messages_and_anchors_take_from_the_room(self, service: Service) -> None:
         conversation_id, message = await opened(service)
         bare = await self.limit_of(service, conversation_id)
@@ -611,6 +612,7 @@ async def told(service: Service, conversation_id: UUID, count: int) -> list[Mess
 
 
 class TestChangeOfPolicy:
+    @pytest.mark.long
     async def test_decides_as_if_it_had_looked_at_every_message(self, service: Service) -> None:
         chance = random.Random(7)
         conversation_id = await service.conversation(protect=[])

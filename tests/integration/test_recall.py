@@ -139,6 +139,7 @@ async def test_passages_reach_the_model(service: Service, chat_model: ScriptedCh
     assert '<passage source="handbook">\nOpen from nine.\n</passage>' in chat_model.requests[-1].messages[-1].content
 
 
+@pytest.mark.long
 async def test_what_only_tags_say_leads_to_the_messages_of_their_segment(
     service: Service, begin: UnitOfWorkFactory
 ) -> None:
@@ -219,6 +220,7 @@ async def test_another_tenants_conversation_gives_nothing(service: Service, begi
     assert list(found.sources) == []
 
 
+@pytest.mark.long
 async def test_recall_does_not_hold_up_the_event_loop(service: Service) -> None:
     conversation_id = await service.conversation(triggers=[], protect=[], context_window=100_000)
     for _ in range(4):

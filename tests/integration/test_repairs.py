@@ -151,6 +151,7 @@ def told(repairs: list[Json]) -> list[tuple[str, str, str | None]]:
 # --- where it is seen
 
 
+@pytest.mark.long
 async def test_the_model_is_asked_again_and_both_calls_are_on_record(service: Service) -> None:
     conversation_id = await folded(service)
     (row,) = await service.compactions(conversation_id)

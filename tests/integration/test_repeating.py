@@ -86,6 +86,7 @@ async def test_control_without_the_look_ahead_every_five_percent_is_a_row(
     assert len(await reasons(service, conversation_id)) > 3
 
 
+@pytest.mark.long
 async def test_the_stretch_ends_when_something_can_be_folded(service: Service) -> None:
     conversation_id = await service.conversation(keep_tail_messages=KEPT)
     await service.say(conversation_id, KEPT - 10, words=4)

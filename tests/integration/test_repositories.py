@@ -251,6 +251,7 @@ class TestMessages:
             assert await unit.messages.at_seq(row.id, 1) == made
             assert await unit.messages.page(row.id, Page()) == ([made], None)
 
+    @pytest.mark.long
     async def test_a_thousand_in_a_statement_for_each_slice(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:

@@ -194,6 +194,7 @@ async def test_what_is_erased_while_the_model_reads_it_gets_no_vector(service: S
     assert len(await vectors(service, conversation_id)) == COVERED - 1
 
 
+@pytest.mark.long
 async def test_the_same_text_is_asked_for_once_and_a_new_model_begins_anew(
     service: Service, begin: UnitOfWorkFactory, embedder: Alike
 ) -> None:
@@ -243,6 +244,7 @@ async def test_what_is_spent_has_a_limit_of_its_own(begin: UnitOfWorkFactory, te
     assert (await service.compactions(conversation_id))[-1].status == "applied", "compactions have their own limits"
 
 
+@pytest.mark.long
 async def test_the_sweeper_hints_at_what_has_no_vectors(service: Service, begin: UnitOfWorkFactory) -> None:
     conversation_id = await folded(service)
     await service.container.sweeper.sweep()

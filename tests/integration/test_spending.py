@@ -106,6 +106,7 @@ class TestAnAutomaticOne:
         async with service.begin(None) as uow:
             assert await uow.conversations.due(limit=10) == []
 
+    @pytest.mark.long
     async def test_in_a_turn_the_turn_goes_on_with_a_warning(self, service: Service) -> None:
         conversation_id = await service.conversation(calls_per_hour=1)
         await spent(service, conversation_id, 1)

@@ -81,9 +81,10 @@ def figures_agree(seen: Measured) -> bool:
 # --- exact, whoever writes -------------------------------------------------------------------------------------------
 
 
-async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """Eight writers end compactions of eight conversations, readers look meanwhile: no figure is ever half way."""
-    rows = [await stored(begin, tenant) for _ in range(8)]
+@pytest.mark.parametrize("writers", [3, pytest.param(8, marks=pytest.mark.long)])
+async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant: UUID, writers: int) -> None:
+    """Writers end compactions of a conversation each, readers look meanwhile: no figure is ever half way."""
+    rows = [await stored(begin, tenant) for _ in range(writers)]
     looks: list[Measured] = []
 
     async def write(row: Conversation) -> None:

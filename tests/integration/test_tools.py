@@ -417,6 +417,7 @@ class TestTheBound:
         with pytest.raises(BudgetTooSmallError):
             await chat(control, conversation_id, "Go.")
 
+    @pytest.mark.long
     async def test_results_of_one_step_fit_together(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         """They cannot be parted from their call: together they leave room for the question and the rest."""
         many = Reply(calls=(ToolCall(id="0", name="long_list", arguments={"lines": 3_000}),) * MOST_CALLS)
@@ -470,6 +471,7 @@ class TestBetweenCalls:
         ]
         assert result.warnings == ()
 
+    @pytest.mark.long
     async def test_nothing_happens_without_the_trigger_or_before_a_call(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -614,6 +616,7 @@ class TestAnInterruption:
         await chat(service, conversation_id, "So?")
         assert answered(gemini) == ["21 degrees"]
 
+    @pytest.mark.long
     async def test_an_unanswered_call_of_an_ended_turn_can_be_folded(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:

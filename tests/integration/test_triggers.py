@@ -146,6 +146,7 @@ class TestTheEndOfATurn:
 
         assert await claimed(service, conversation_id) == ["manual"]
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("last", "triggers", "expected"),
         [("user", ENDINGS, ["interrupted"]), ("user", ENDINGS[:1], []), ("assistant", ENDINGS[1:], [])],

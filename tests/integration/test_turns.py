@@ -165,6 +165,7 @@ async def test_a_summarizer_that_fails_never_blocks_the_turn(begin: UnitOfWorkFa
     assert (row.state_version, row.boundary_seq) == (0, 0)
 
 
+@pytest.mark.long
 async def test_a_defect_in_the_core_costs_a_compaction_and_never_a_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +181,7 @@ async def test_a_defect_in_the_core_costs_a_compaction_and_never_a_turn(
     assert (await service.row(conversation_id)).state_version == 0
 
 
+@pytest.mark.long
 async def test_a_state_store_that_is_away_costs_a_compaction_and_never_a_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,6 +553,7 @@ class TestCalibration:
 
         assert len(await service.compactions(conversation_id)) == 1
 
+    @pytest.mark.long
     async def test_a_lasting_difference_is_learned_and_survives_a_restart(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:

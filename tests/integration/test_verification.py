@@ -228,6 +228,7 @@ class TestVerdicts:
         assert await work(service, conversation_id) == "changed"
         assert CACHE not in (await newest(service, conversation_id)).state["logos"]
 
+    @pytest.mark.long
     async def test_what_nothing_states_waits_in_doubt_for_the_next_compaction(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -307,6 +308,7 @@ class TestCalls:
         assert await work(service, conversation_id) == "not_wanted"
         assert (await newest(service, conversation_id)).verified == "exact"
 
+    @pytest.mark.long
     async def test_a_model_that_hangs_is_left(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -381,6 +383,7 @@ class TestMeanwhile:
             "model",
         ]
 
+    @pytest.mark.long
     async def test_a_compaction_that_runs_is_waited_for(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         held = Held()
         service, conversation_id = await lied(begin, tenant, held)
@@ -476,6 +479,7 @@ class TestMeanwhile:
         held.go_on.set()
         assert await working == "changed"
 
+    @pytest.mark.long
     async def test_a_worker_that_dies_is_followed_by_another(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:

@@ -128,6 +128,7 @@ class TestOpenAI:
         with running_openai() as openai:
             yield openai
 
+    @pytest.mark.long
     async def test_it_answers_for_every_claim_and_nothing_is_kept_there(
         self, begin: UnitOfWorkFactory, tenant: UUID, openai: OpenAI
     ) -> None:

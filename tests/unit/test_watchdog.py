@@ -88,6 +88,7 @@ def test_after_the_block_nobody_is_ended() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "survived"), done.stderr
 
 
+@pytest.mark.long
 def test_a_fork_beside_it_is_watched_by_itself() -> None:
     """As in the worker, whose parent is watched while it replaces a child: the parent's timer is not the child's."""
     done = run(
