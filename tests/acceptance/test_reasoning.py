@@ -28,7 +28,7 @@ ASKED: Final[Json] = {"reasoning": "asked"}
 ZANZIBAR: Final = "They ask for the harbour of Zanzibar. I know of seven berths there."
 THOUGHTFUL: Final[Json] = {"name": "text", "text": "Seven.", "thoughts": ZANZIBAR}
 SIGNATURE: Final = "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
-RESPONSE_EVENT: Final[TypeAdapter[Any]] = TypeAdapter(ResponseStreamEvent)
+RESPONSE_EVENT: Final[TypeAdapter[Any]] = TypeAdapter(ResponseStreamEvent, config={"defer_build": True})
 THINKING: Final = ["reasoning-start", "reasoning-delta", "reasoning-end"]
 SAYING: Final = ["text-start", "text-delta", "text-end"]
 
