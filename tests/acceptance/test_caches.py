@@ -189,6 +189,7 @@ class TestACache:
         talk.chat("Once more.")
         assert sent(gemini)["cachedContent"] == new["name"]
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "status", [403, pytest.param(404, marks=pytest.mark.long), pytest.param(400, marks=pytest.mark.long)]
     )

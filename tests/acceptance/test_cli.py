@@ -369,6 +369,7 @@ class TestTransfer:
 
 
 class TestLooking:
+    @pytest.mark.long
     def test_json_is_what_the_service_says(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy=MANUAL)
         talk.batch(lines(40))

@@ -70,6 +70,7 @@ def test_the_header_wins_over_the_parameter(offline: Service, start_talk: StartT
     assert feed.numbers() == [5, 6]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("place", "first"), [({"newest": 2}, 5), ({"newest": 0}, 7), ({"newest": 9, "after": 3}, 4)])
 def test_a_client_may_begin_with_the_newest(
     offline: Service, start_talk: StartTalk, place: dict[str, int], first: int

@@ -227,6 +227,7 @@ class TestATurn:
         assert talk.wait_ended(3)[-1]["status"] == "applied"
         assert served_block(talk) != block
 
+    @pytest.mark.long
     @pytest.mark.case("22")
     def test_over_the_budget_is_cut_and_says_so(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini

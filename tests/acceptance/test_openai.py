@@ -301,6 +301,7 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
     assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
 
 
+@pytest.mark.daily(6)
 @pytest.mark.parametrize(
     ("path", "body", "status", "param"),
     [

@@ -213,6 +213,7 @@ def test_what_cannot_be_is_refused_in_clear_words(talk: Talk) -> None:
     refused(http.get(f"/conversations/{uuid4()}/segments"), 404, "not_found")
 
 
+@pytest.mark.long
 def test_a_hit_says_where_it_was_folded(talk: Talk) -> None:
     def hit(**_: Any) -> Json:
         data: list[Json] = talk.get("/search", q="look_up zulu signature", limit=1)["data"]

@@ -140,6 +140,7 @@ def test_a_message_its_repetition_and_the_history(offline: Service, start_talk: 
     assert shown[1]["metadata"] == first[-1]["messageMetadata"]
 
 
+@pytest.mark.long
 def test_tools_of_the_frontend_and_a_file(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline)
     asked = user("Is it fine there?", tools=[WEATHER], tool_choice={"name": "weather"})

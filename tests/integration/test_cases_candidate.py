@@ -479,6 +479,7 @@ async def test_an_earlier_entry_is_carried_forward(
     check_carried_forward(await play(begin, engine, tenant, written))
 
 
+@pytest.mark.long
 @pytest.mark.control("9")
 async def test_control_a_merge_that_takes_the_candidate_as_it_is(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch

@@ -179,6 +179,7 @@ async def changes_its_mind(begin: UnitOfWorkFactory, tenant: UUID) -> None:
         assert (await uow.messages.at_seq(conversation_id, first.seq)).content == POSTGRES
 
 
+@pytest.mark.long
 @pytest.mark.case("24")
 async def test_use_postgres_then_no_mysql(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     await changes_its_mind(begin, tenant)
@@ -224,6 +225,7 @@ async def is_done_later(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     assert "The lift of the warehouse was painted green" in texts
 
 
+@pytest.mark.long
 @pytest.mark.case("25")
 async def test_in_progress_then_done_two_compactions_later(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     await is_done_later(begin, tenant)
@@ -293,6 +295,7 @@ async def keeps_forty(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     assert lost == [], f"lost: {len(lost)} of 40"
 
 
+@pytest.mark.long
 @pytest.mark.case("26")
 async def test_forty_exact_values_that_the_model_leaves_out_survive(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     assert len(set(VALUES)) == 40

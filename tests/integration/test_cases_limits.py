@@ -205,6 +205,7 @@ async def test_control_with_nobody_who_evaluates_it_stays_there(
         await jumps(service, size)
 
 
+@pytest.mark.long
 @pytest.mark.control("21")
 async def test_control_a_planner_that_stops_short_says_so_nowhere(
     service: Service, monkeypatch: pytest.MonkeyPatch
@@ -255,6 +256,7 @@ async def test_what_cannot_fit_is_refused_before_anything_is_stored(service: Ser
     await is_refused_unstored(service, asked)
 
 
+@pytest.mark.long
 @pytest.mark.control("22")
 @pytest.mark.parametrize(
     ("asked", "check"),
@@ -328,6 +330,7 @@ async def test_truncate_never_refuses(begin: UnitOfWorkFactory, tenant: UUID) ->
     await truncates(begin, tenant)
 
 
+@pytest.mark.long
 @pytest.mark.control("22")
 async def test_control_without_truncation_too_much_is_sent(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch

@@ -135,6 +135,7 @@ async def test_a_digest_is_made_anew_after_an_erasure(service: Service) -> None:
     assert after.truncated is not None
 
 
+@pytest.mark.long
 async def test_control_a_digest_known_by_its_messages_alone_would_be_served_again(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

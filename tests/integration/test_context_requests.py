@@ -268,6 +268,7 @@ async def test_a_part_that_is_left_out_while_the_tail_is_cut(service: Service) -
     assert "logos" not in "".join(message.content for message in found.messages[1:])
 
 
+@pytest.mark.long
 async def test_without_the_key_s_memory_it_would_count_twice(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

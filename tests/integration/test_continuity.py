@@ -108,6 +108,7 @@ async def test_it_is_made_once_more_at_most_once(begin: UnitOfWorkFactory, home:
     assert row["continuity"]["recall"] < 0.9, "the floor refuses nothing"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("floor", "wait"), [(None, False), (0.9, True), (0.0, False)])
 async def test_control_without_a_floor_or_while_somebody_waits_it_is_not(
     begin: UnitOfWorkFactory, home: UUID, floor: float | None, *, wait: bool

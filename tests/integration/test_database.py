@@ -169,6 +169,7 @@ async def kill_others(engine: AsyncEngine) -> None:
         )
 
 
+@pytest.mark.long
 async def test_idle_connections_that_the_server_cut_are_never_noticed(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, narrow: AsyncEngine
 ) -> None:

@@ -404,6 +404,7 @@ class TestMeanwhile:
         assert sorted(found) == ["not_wanted"] * 3 + ["written"]
         assert len(gemini.requests("detail")) == 1
 
+    @pytest.mark.long
     async def test_control_without_the_claim_two_calls_are_made(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -523,6 +524,7 @@ class TestTheSpendGuard:
         assert await run(service, other) == "not_now"
         await models.close()
 
+    @pytest.mark.long
     async def test_control_uncounted_they_are_written(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -132,6 +132,7 @@ async def with_canary(service: Service, *, compactions: int = 3) -> tuple[UUID, 
     return conversation_id, canary
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("provenance", [True, False])
 async def test_after_three_compactions_the_canary_is_in_no_table(
     service: Service, engine: AsyncEngine, *, provenance: bool

@@ -320,6 +320,7 @@ class TestCompaction:
         assert (openai.last.continues, openai.last.texts) == (live.response_id, ["Go on."])
         assert BLOCK not in str(openai.last.seen)
 
+    @pytest.mark.long
     async def test_control_a_stateless_model_is_rebuilt_from_it(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         model = ScriptedChatModel()
         service = Service(begin, tenant, chat=model)

@@ -331,6 +331,7 @@ class TestUsersAndTenants:
         assert "otto" not in left
         assert str(other) in left
 
+    @pytest.mark.long
     async def test_by_command(self, service: Service, engine: AsyncEngine, database_url: str) -> None:
         tenant = await self.begun(service)
         async with engine.connect() as connection:

@@ -159,6 +159,7 @@ def upgrade() -> None:
 """
 
 
+@pytest.mark.long
 def test_a_revision_may_build_an_index_while_others_write(empty_database_url: str, tmp_path: Path) -> None:
     config = alembic_config(empty_database_url)
     head = ScriptDirectory.from_config(config).get_current_head()

@@ -260,6 +260,7 @@ async def test_its_anchors_are_withdrawn_and_what_they_replaced_stands_again(
     assert (new.content, new.status) == (MONDAY, "withdrawn")
 
 
+@pytest.mark.long
 async def test_it_is_held_no_more_and_can_be_erased(service: Service) -> None:
     conversation_id, pins = await service.conversation(), service.container.pins
     first = await chat(service, conversation_id, "Where are the crates?")

@@ -286,6 +286,7 @@ async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, 
         assert all(russian.search(label) for label in [*one.labels.values(), *one.summary])
 
 
+@pytest.mark.long
 async def test_the_probe_of_a_compaction_is_stored(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     """The summarizer keeps one of two exact values; the control keeps both."""
 
@@ -411,6 +412,7 @@ async def test_control_without_memory_it_is_counted_again(begin: UnitOfWorkFacto
     assert (await watcher.samples())[APPLIED] == 2
 
 
+@pytest.mark.long
 async def test_the_levels_of_what_a_compaction_made_are_told(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     """One value per level and compaction; one that made nothing tells nothing."""
     watcher, service = Watcher(begin, tenant), Service(begin, tenant)

@@ -455,6 +455,7 @@ class TestTheLastMessage:
         assert result.message.seq == after.last_seq
         assert service.chat_model.requests[0].messages[-1].content.endswith(LONG * 3)
 
+    @pytest.mark.long
     @pytest.mark.control("27")
     async def test_control_a_planner_without_the_law_folds_it(
         self, service: Service, monkeypatch: pytest.MonkeyPatch

@@ -219,6 +219,7 @@ class TestVerdicts:
         assert served <= {one.text for one in after.entries if not one.pruned}
         assert after.verified in {"exact", "model"}
 
+    @pytest.mark.long
     async def test_control_without_looking_quotes_up_a_liar_takes_what_is_true(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
