@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 import redis
 import structlog
@@ -191,10 +192,47 @@ def _migrated_database(servers: Endpoints, template: str) -> Iterator[str]:
     execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@contextlib.contextmanager
+def _shared_database(servers: Endpoints, template: str) -> Iterator[SharedDatabase]:
+    with _migrated_database(servers, template) as url, contextlib.closing(SharedDatabase(url)) as database:
+        yield database
+
+
+class SpareDatabase:
+    """A migrated database without rows, which one module after the other takes: making and dropping one takes longer
+    than most tests."""
+
+    def __init__(self, make: Callable[[], contextlib.AbstractContextManager[SharedDatabase]]) -> None:
+        self._make = make
+        self._stack = contextlib.ExitStack()
+        self._spare: SharedDatabase | None = None
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[SharedDatabase]:
+        """The one that is there, or a new one where the last could not be emptied."""
+        database = self._spare or self._stack.enter_context(self._make())
+        self._spare = None
+        yield database
+        with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            database.empty()
+            self._spare = database
+
+    def close(self) -> None:
+        """Drop all that were made."""
+        self._stack.close()
+
+
+@pytest.fixture(scope="session")
+def spare_database(servers: Endpoints, database_template: str) -> Iterator[SpareDatabase]:
+    """What the modules take their databases from."""
+    with contextlib.closing(SpareDatabase(lambda: _shared_database(servers, database_template))) as spare:
+        yield spare
+
+
 @pytest.fixture(scope="module")
-def module_database(servers: Endpoints, database_template: str) -> Iterator[SharedDatabase]:
-    """A migrated database that the tests of a module share: making a database takes longer than most tests."""
-    with _migrated_database(servers, database_template) as url, contextlib.closing(SharedDatabase(url)) as database:
+def module_database(spare_database: SpareDatabase) -> Iterator[SharedDatabase]:
+    """A migrated database that the tests of a module share."""
+    with spare_database.taken() as database:
         yield database
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import settings
 
-EXAMPLES = {"dev": 25, "ci": 40, "long": 500}
+EXAMPLES = {"dev": 25, "ci": 20, "long": 500}
 
 
 def load() -> None:

@@ -201,6 +201,7 @@ class TestPins:
 
 
 class TestProtection:
+    @pytest.mark.long
     def test_what_does_not_fit_is_accepted_marked_and_told(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy={**MANUAL, "protect": ["constraint", "goal_statements"]})
         first = talk.append(text_of(200), event_type="constraint")
@@ -291,6 +292,7 @@ class TestAnchors:
         refused(talk.http.patch(talk.path(f"/anchors/{uuid4()}"), json={"status": "resolved"}), 404, "not_found")
         assert anchors(talk) == [one]
 
+    @pytest.mark.daily(1)
     @pytest.mark.case("24")
     @pytest.mark.parametrize(
         ("path", "policy"),
@@ -311,6 +313,7 @@ class TestAnchors:
         assert usage["breakdown"]["anchors"] > 0
         assert usage["anchors_behind_marker"] == 0
 
+    @pytest.mark.long
     def test_a_status_changes_what_is_served_and_outlives_a_restore(
         self, offline: Service, start_talk: StartTalk
     ) -> None:
@@ -330,6 +333,7 @@ class TestAnchors:
         good(talk.http.patch(talk.path(f"/anchors/{one['id']}"), json={"status": "active"}))
         assert block(talk) == before
 
+    @pytest.mark.long
     def test_beyond_their_share_they_stand_behind_the_marker(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy={**OPEN, **MANUAL, "anchor_share": 0.05})
         talk.batch(lines(40))

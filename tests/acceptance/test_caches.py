@@ -88,6 +88,7 @@ class TestACache:
         assert first["warnings"] == second["warnings"] == []
         assert second["reply"]["usage"]["cached_tokens"] == cache["usageMetadata"]["totalTokenCount"]
 
+    @pytest.mark.long
     def test_holds_the_files_of_a_conversation_and_goes_with_them(
         self, gemini: Gemini, begin: Callable[..., Talk]
     ) -> None:
@@ -116,6 +117,7 @@ class TestACache:
         assert "cachedContent" not in sent(gemini)
         assert sent(gemini)["contents"][0]["parts"] == [question]
 
+    @pytest.mark.long
     def test_is_told_and_paid_for_in_the_stats(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
         talk = begin()
         talk.chat("One.")
@@ -167,6 +169,7 @@ class TestACache:
         assert len(gemini.cache_calls("POST")) == 1
         assert cache["name"] not in {call["name"] for call in gemini.cache_calls()}, "neither renewed nor deleted"
 
+    @pytest.mark.long
     def test_is_made_anew_when_what_it_holds_changes_and_the_old_one_is_deleted(
         self, gemini: Gemini, begin: Callable[..., Talk]
     ) -> None:
@@ -186,6 +189,7 @@ class TestACache:
         talk.chat("Once more.")
         assert sent(gemini)["cachedContent"] == new["name"]
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "status", [403, pytest.param(404, marks=pytest.mark.long), pytest.param(400, marks=pytest.mark.long)]
     )
@@ -209,6 +213,7 @@ class TestACache:
         assert sent(gemini)["cachedContent"] == new["name"] != lost["name"]
         assert talk.get("/stats")["caches"]["lost"] == 1
 
+    @pytest.mark.long
     def test_does_not_hide_what_is_wrong_with_the_request_itself(
         self, gemini: Gemini, begin: Callable[..., Talk]
     ) -> None:
@@ -223,6 +228,7 @@ class TestACache:
         assert talk.chat(None)["warnings"] == []
         assert sent(gemini)["cachedContent"] == cache["name"]
 
+    @pytest.mark.long
     def test_is_kept_for_longer_when_it_is_used_near_its_end(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
         talk = begin({**ALWAYS, "cache_ttl": 300})
         talk.chat("Hello.")
@@ -238,6 +244,7 @@ class TestACache:
         until(lambda: talk.get("/stats")["caches"]["renewed"] == 1, what="the account of the renewal")
         assert len(gemini.cache_calls("POST")) == 1
 
+    @pytest.mark.long
     def test_goes_with_the_end_user_whose_conversations_begin_so(
         self, gemini: Gemini, begin: Callable[..., Talk]
     ) -> None:
@@ -252,6 +259,7 @@ class TestACache:
 class TestWhereItPays:
     """``auto``: by the arithmetic, with the measured rate of the provider's own hits."""
 
+    @pytest.mark.long
     def test_one_is_made_once_enough_is_asked_that_the_provider_does_not_cache_by_itself(
         self, gemini: Gemini, begin: Callable[..., Talk]
     ) -> None:
@@ -269,6 +277,7 @@ class TestWhereItPays:
         talk.chat("And now?")
         assert sent(gemini)["cachedContent"] == cache["name"]
 
+    @pytest.mark.long
     def test_none_is_made_where_the_provider_caches_by_itself(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
         """The control: the same talk, and longer."""
         gemini.caches(implicit=0.95)
@@ -317,6 +326,7 @@ class TestNone:
         assert "cachedContent" not in sent(gemini)
         assert "rhymes" in str(sent(gemini))
 
+    @pytest.mark.long
     def test_of_the_offline_model_and_the_stats_say_so(self, start_talk: StartTalk, offline: Service) -> None:
         talk = start_talk(offline, policy=ALWAYS, system_prompt=LARGE)
         talk.chat("Hello.")
@@ -326,6 +336,7 @@ class TestNone:
 
 
 class TestTrouble:
+    @pytest.mark.long
     def test_a_provider_that_wants_more_is_believed(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
         gemini.caches(minimum=50_000)
         talk = begin()

@@ -266,6 +266,7 @@ class TestTransfer:
             == talk.http.get(talk.path("/export"), params={"format": "markdown"}).text
         )
 
+    @pytest.mark.long
     def test_a_broken_import_goes_on_and_has_one_effect(
         self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -315,6 +316,7 @@ class TestTransfer:
         for one in ids:
             client.delete_conversation(one)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("name", ["chatgpt", pytest.param("claude", marks=pytest.mark.long)])
     def test_an_export_of_another_program_comes_in_once(
         self, run: Run, client: Throughline, tmp_path: Path, name: str
@@ -367,6 +369,7 @@ class TestTransfer:
 
 
 class TestLooking:
+    @pytest.mark.long
     def test_json_is_what_the_service_says(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy=MANUAL)
         talk.batch(lines(40))
@@ -390,6 +393,7 @@ class TestLooking:
         assert "as before the first compaction" in good(run("restore", talk.id, "0"))
         assert talk.get()["compressed_state"] is None
 
+    @pytest.mark.long
     def test_versions_and_their_difference(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy=MANUAL)
         talk.batch(lines(40))

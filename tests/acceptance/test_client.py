@@ -104,6 +104,7 @@ def test_errors_are_typed(client: Throughline, folded: str) -> None:
     assert caught.value.request_id
 
 
+@pytest.mark.long
 def test_the_engine_s_interface(client: Throughline, folded: str) -> None:
     compressor = ContextCompressor(client, folded)
     segment = next(client.segments(folded))

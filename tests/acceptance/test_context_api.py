@@ -35,6 +35,7 @@ def folded(service: Service, start_talk: StartTalk, **policy: Any) -> Talk:
     return talk
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("format_", ["plain", *sorted(CHECKS)])
 def test_a_result_that_is_given_twice_is_shown_and_counted_once(
     offline: Service, start_talk: StartTalk, format_: str
@@ -60,6 +61,7 @@ def test_a_result_that_is_given_twice_is_shown_and_counted_once(
     assert results[0]["token_count"] == once["token_count"]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_each_format_is_what_its_provider_takes(offline: Service, start_talk: StartTalk, name: Any) -> None:
     talk = folded(offline, start_talk, served_as="assistant" if name == "gemini" else "pair")
@@ -80,6 +82,7 @@ def test_each_format_is_what_its_provider_takes(offline: Service, start_talk: St
     }
 
 
+@pytest.mark.long
 def test_everything_served_can_be_traced(offline: Service, start_talk: StartTalk) -> None:
     talk = folded(offline, start_talk, segment_by={"by": "messages", "size": 6})
     context = talk.get("/context", query=QUESTION)
@@ -106,6 +109,7 @@ def test_everything_served_can_be_traced(offline: Service, start_talk: StartTalk
     assert FACT in [message["content"] for message in original]
 
 
+@pytest.mark.long
 def test_a_turn_says_from_which_segment_it_recalled_and_again_when_repeated(
     offline: Service, start_talk: StartTalk
 ) -> None:

@@ -23,6 +23,7 @@ def makers(talk: Talk) -> set[str]:
     return {str(segment["made_by"]) for segment in detailed(talk)}
 
 
+@pytest.mark.long
 def test_the_worker_has_the_model_write_it(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
     gemini.script("detail", default={"name": "honest", "hold": True})
     talk = start_talk(gemini_service, policy=BY_TWENTY)
@@ -42,6 +43,7 @@ def test_the_worker_has_the_model_write_it(gemini_service: Service, start_talk: 
     assert talk.context_bytes() == between, "what is served stays as it is"
 
 
+@pytest.mark.long
 def test_what_the_model_may_not_say_leaves_the_one_by_code(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

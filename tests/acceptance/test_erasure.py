@@ -114,6 +114,7 @@ class TestTheRoute:
     def talk(self, offline: Service, start_talk: StartTalk) -> Talk:
         return start_talk(offline, policy=MANUAL)
 
+    @pytest.mark.long
     def test_twice_is_once(self, talk: Talk) -> None:
         canary = with_canary(talk, compactions=1)
         assert erase(talk, canary["id"]).status_code == 204

@@ -70,6 +70,7 @@ def test_the_header_wins_over_the_parameter(offline: Service, start_talk: StartT
     assert feed.numbers() == [5, 6]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("place", "first"), [({"newest": 2}, 5), ({"newest": 0}, 7), ({"newest": 9, "after": 3}, 4)])
 def test_a_client_may_begin_with_the_newest(
     offline: Service, start_talk: StartTalk, place: dict[str, int], first: int
@@ -118,6 +119,7 @@ def test_the_threshold_is_told_once_for_each_step(offline: Service, start_talk: 
     assert (event["data"]["status"], event["data"]["budget"]) == ("background", 3_060)
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("given", ["-1", "1e3", "99999999999999999999999", "7", str(2**62), "abc", "١"])
 def test_a_foreign_number_is_refused(offline: Service, start_talk: StartTalk, given: str) -> None:
     talk = start_talk(offline)

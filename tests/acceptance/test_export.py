@@ -39,6 +39,7 @@ def test_json_holds_everything(start_talk: StartTalk, offline: Service, messages
     assert exported["anchors"] == talk.pages("/anchors")
 
 
+@pytest.mark.long
 @SIZES
 def test_markdown_is_what_was_said_and_shows_no_compaction(
     start_talk: StartTalk, offline: Service, messages: int
@@ -60,6 +61,7 @@ def test_markdown_is_what_was_said_and_shows_no_compaction(
         assert trace not in text
 
 
+@pytest.mark.long
 def test_before_any_compaction_it_is_the_same_markdown(start_talk: StartTalk, offline: Service) -> None:
     talk = start_talk(offline, policy=MANUAL)
     talk.batch(lines(30))

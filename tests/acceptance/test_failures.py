@@ -81,8 +81,15 @@ def named_fault(value: object) -> str | None:
     return None
 
 
-SEEN_IN_A_TURN: Final = ("error_429", "too_long", "cut")
-"""Where a turn may differ from a manual call, which sees them all each day: in how often and for how long it asks."""
+EVERYDAY: Final = tuple(
+    fault
+    for fault in FAULTS
+    if fault[0] in ("error_401", "error_500", "empty", "blocked_prompt", "please_provide", "cut_parseable", NO_ITEMS)
+    or fault[0] == {"name": "foreign", "language": "zh"}
+)
+"""One for each of the cases, and each way of asking again; the integration tests refuse an answer of each kind."""
+SEEN_IN_A_TURN: Final = ("error_429",)
+"""Where a turn differs from a manual call: in how often and for how long it asks."""
 EVERY_FAULT: Final = pytest.mark.parametrize(
     ("fault", "status", "reason"),
     [pytest.param(*fault, marks=[] if fault[0] in SEEN_IN_A_TURN else pytest.mark.long) for fault in FAULTS],
@@ -122,12 +129,18 @@ def check_the_attempts(row: Json, gemini: Gemini, calls_before: int, status: str
 
 class TestAManualCall:
     @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
+    @pytest.mark.parametrize("faults", [EVERYDAY, pytest.param(FAULTS, marks=pytest.mark.long)], ids=["some", "all"])
     def test_is_an_error_and_changes_nothing(
-        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, subtests: pytest.Subtests
+        self,
+        gemini_service: Service,
+        start_talk: StartTalk,
+        gemini: Gemini,
+        subtests: pytest.Subtests,
+        faults: tuple[Fault, ...],
     ) -> None:
         talk = with_a_state(start_talk(gemini_service, policy={**MANUAL, "calls_per_hour": 400}), 2_000)
         state, context = talk.state(), talk.context_bytes()
-        for fault, status, reason in FAULTS:
+        for fault, status, reason in faults:
             with subtests.test(fault=named_fault(fault) or fault):
                 gemini.script("compaction", default=fault)
                 before = len(gemini.requests("compaction"))
@@ -146,6 +159,7 @@ class TestAManualCall:
         assert (control["status"], control["state_version_after"]) == ("applied", 2)
         assert talk.context_bytes() != context
 
+    @pytest.mark.long
     @pytest.mark.case("7")
     def test_that_saves_too_little_is_skipped(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -213,6 +227,7 @@ class TestATurn:
         assert talk.wait_ended(3)[-1]["status"] == "applied"
         assert served_block(talk) != block
 
+    @pytest.mark.long
     @pytest.mark.case("22")
     def test_over_the_budget_is_cut_and_says_so(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -238,6 +253,7 @@ class TestATurn:
         asked = gemini.requests("chat")[-1]["body"]
         assert len(asked["contents"]) < len(left) + 4
 
+    @pytest.mark.long
     @pytest.mark.case("22")
     def test_that_keeps_all_is_sent_whole_within_the_window(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -253,6 +269,7 @@ class TestATurn:
         assert context["truncated"] is None
         assert served_seqs(context)[1:] == list(range(talk.boundary() + 1, len(talk.history()) + 1))
 
+    @pytest.mark.long
     @pytest.mark.case("22")
     def test_that_keeps_all_fails_over_the_window_with_its_message_stored(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -272,6 +289,7 @@ class TestATurn:
         talk.wait_idle()
         assert talk.chat()["message"]["id"] == problem["message_id"]
 
+    @pytest.mark.long
     @pytest.mark.case("1")
     def test_whose_summarizer_hangs_goes_on_after_its_deadline(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -410,6 +428,7 @@ class TestTheSecondAttempt:
         counts = [calls[name] for name in ("prompt_version", "attempts", "accepted", "refused", "input_tokens")]
         assert counts == [SUMMARY_VERSION, 2, 1, 1, sum(used)]
 
+    @pytest.mark.long
     def test_after_an_outage_is_the_same_request(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -487,6 +506,7 @@ def entries_of(version: Json, field: str = "logos") -> dict[str, str]:
     return {entry["entry_id"]: entry["text"] for entry in version["provenance"] if entry["field"] == field}
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("9")
 @pytest.mark.parametrize("behaviour", ["forgets", {"name": "drops", "entries": ["F1", "F2"]}], ids=named_fault)
 def test_facts_that_the_model_leaves_out_or_drops_without_a_source_are_carried_forward(

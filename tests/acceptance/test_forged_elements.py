@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
+import pytest
+
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, Json, Talk, good, lines
@@ -63,6 +65,7 @@ def test_only_the_service_s_own_elements_are_served_and_the_originals_stay(
     assert talk.get(f"/segments/{segment['segment_id']}", level="full")["messages"][0]["content"] == FORGED
 
 
+@pytest.mark.long
 def test_a_turn_sends_the_chat_model_none(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
     talk, _ = forged_talk(gemini_service, start_talk)
     talk.chat(f"And now? {FORGED}")

@@ -127,6 +127,7 @@ def test_a_failed_turn_is_taken_up_again(
     assert talk.history() == [done["message"], done["reply"]]
 
 
+@pytest.mark.long
 def test_a_compaction_that_came_to_nothing_is_tried_again_under_its_key(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_compaction_that_came_to_nothing_is_tried_again_under_its_key(
     assert [row["status"] for row in talk.compactions()] == ["superseded", "failed", "applied"]
 
 
+@pytest.mark.long
 def test_fifty_at_once_store_one_message(offline: Service, start_talk: StartTalk, key: str) -> None:
     talk = start_talk(offline)
 

@@ -34,6 +34,7 @@ class TestOneCall:
         assert row["usage"]["input_tokens"] > 500
         assert row["cost_usd"] > 0
 
+    @pytest.mark.long
     @pytest.mark.case("20")
     def test_with_nothing_new_to_fold_is_skipped(self, talk: Talk, gemini: Gemini) -> None:
         talk.compact()
@@ -47,6 +48,7 @@ class TestOneCall:
         row = start_talk(offline).compact()
         assert (row["status"], row["reason"]) == ("skipped", "nothing_to_compact")
 
+    @pytest.mark.long
     def test_carries_its_focus_into_the_prompt(self, talk: Talk, gemini: Gemini) -> None:
         row = talk.compact(focus="every supplier of window blinds")
         assert row["focus"] == "every supplier of window blinds"
@@ -57,6 +59,7 @@ class TestOneCall:
         assert (row["to_seq"], talk.boundary()) == (22, 22)
         assert served_seqs(talk.context()) == [1, *range(23, 41)]
 
+    @pytest.mark.long
     def test_keeps_as_many_messages_as_it_was_told(self, talk: Talk) -> None:
         assert talk.compact(keep_tail_messages=9)["to_seq"] <= 31
         assert set(served_seqs(talk.context())) >= set(range(32, 41))
@@ -65,6 +68,7 @@ class TestOneCall:
         problem = refused(talk.post("/compact", {"up_to_message_id": str(uuid4())}), 422, "invalid_input")
         assert problem["errors"][0]["field"] == "up_to_message_id"
 
+    @pytest.mark.long
     @pytest.mark.case("27")
     def test_leaves_an_unanswered_message_alone(self, talk: Talk) -> None:
         asked = talk.append("And what about the chairs?")
@@ -75,6 +79,7 @@ class TestOneCall:
 
 
 class TestADryRun:
+    @pytest.mark.long
     def test_stores_nothing_and_asks_no_model(self, talk: Talk, gemini: Gemini) -> None:
         state, context, size = talk.state(), talk.context_bytes(), talk.get("/usage")["tokens"]
         with EventFollower(talk) as feed:
@@ -107,6 +112,7 @@ class TestWithoutWaiting:
             "manual",
         )
 
+    @pytest.mark.long
     def test_a_second_call_joins_the_first(self, talk: Talk, gemini: Gemini) -> None:
         gemini.script("compaction", {"name": "honest", "hold": True})
         first = good(talk.post("/compact", {"wait": False}))
@@ -120,6 +126,7 @@ class TestWithoutWaiting:
         assert (third["id"], third["joined"], third["status"]) == (first["id"], True, "applied")
         assert len(gemini.requests("compaction")) == len(talk.compactions()) == 1
 
+    @pytest.mark.long
     def test_one_that_cannot_join_is_told_at_once_or_waits(self, talk: Talk, gemini: Gemini) -> None:
         gemini.script("compaction", {"name": "honest", "hold": True})
         first = good(talk.post("/compact", {"wait": False, "keep_tail_messages": 20}))
@@ -137,6 +144,7 @@ class TestWithoutWaiting:
 
 
 class TestStates:
+    @pytest.mark.long
     def test_tell_where_every_entry_came_from(self, talk: Talk) -> None:
         row = talk.compact(keep_tail_messages=20)
         talk.batch(lines(20, start=60))
@@ -160,6 +168,7 @@ class TestStates:
                 told = " ".join(contents[seq] for seq in entry["from_seqs"])
                 assert all(word in told for word in entry["text"].split() if word.isdigit()), "its numbers stand there"
 
+    @pytest.mark.long
     def test_their_difference_says_what_changed(self, talk: Talk) -> None:
         talk.compact(keep_tail_messages=20)
         talk.batch(lines(20, start=60))
@@ -197,6 +206,7 @@ class TestARestore:
         again = talk.compact()
         assert (again["status"], again["state_version_before"], again["state_version_after"]) == ("applied", 3, 4)
 
+    @pytest.mark.long
     def test_of_a_version_that_moved_on_is_refused(self, talk: Talk) -> None:
         talk.compact(keep_tail_messages=20)
         tag = talk.http.get(talk.path()).headers["etag"]
@@ -214,6 +224,7 @@ class TestARestore:
         refused(talk.post("/restore", {"state_version": 7}), 404, "not_found")
         assert block_of(talk.context()) is None
 
+    @pytest.mark.long
     def test_during_a_compaction_supersedes_it(self, talk: Talk, gemini: Gemini) -> None:
         talk.compact(keep_tail_messages=20)
         gemini.script("compaction", {"name": "honest", "hold": True})

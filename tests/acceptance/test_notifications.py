@@ -60,6 +60,7 @@ def test_words_in_the_stream_of_the_turn_that_compacts(offline: Service, start_t
         assert after["message"].startswith("Заранее, перед вызовом модели, при 85 % и больше: ")
 
 
+@pytest.mark.long
 def test_the_stream_speaks_the_language_that_is_accepted(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy={**WINDOW, "notifications": "before_and_after"}, locale="ru")
     talk.fill(2_000)
@@ -71,6 +72,7 @@ def test_the_stream_speaks_the_language_that_is_accepted(offline: Service, start
     assert after["message"].endswith(f"{row['messages_covered']} messages summarised, {saved:,} tokens saved.")
 
 
+@pytest.mark.long
 def test_a_failure_is_told_in_the_stream(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
     talk = start_talk(gemini_service, policy={**WINDOW, "notifications": "before_and_after"})
     talk.fill(2_000)

@@ -154,6 +154,7 @@ def test_a_history_under_a_name_is_kept_once_and_other_prompts_leave_it_alone(sc
     refused(chat(scripted, user("x"), conversation="conv_" + "0" * 32), 404, "not_found")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_equal_openings_under_one_key_find_nothing_of_each_other(
     scripted: httpx.Client, provider: OpenAI, users: int
@@ -300,6 +301,7 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
     assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
 
 
+@pytest.mark.daily(6)
 @pytest.mark.parametrize(
     ("path", "body", "status", "param"),
     [
@@ -381,6 +383,7 @@ def test_a_retry_of_an_sdk_has_one_effect(scripted: httpx.Client) -> None:
     assert forks[0]["id"] == forks[1]["id"]
 
 
+@pytest.mark.long
 def test_a_retry_of_an_opening_has_one_effect_unless_another_user_said_the_same(scripted: httpx.Client) -> None:
     body = {"input": "An opening of one user."}
     tries = [good(ask(scripted, "/responses", body, x_stainless_retry_count=str(number))) for number in range(3)]
@@ -394,6 +397,7 @@ def test_a_retry_of_an_opening_has_one_effect_unless_another_user_said_the_same(
     assert unknown["conversation"] not in (tries[0]["conversation"], other["conversation"], uncounted["conversation"])
 
 
+@pytest.mark.long
 def test_retries_of_openings_that_come_at_once_find_nothing_of_each_other(scripted: httpx.Client) -> None:
     def opening(tries: int) -> str:
         body = {"input": "The same words of everybody."}
@@ -406,6 +410,7 @@ def test_retries_of_openings_that_come_at_once_find_nothing_of_each_other(script
     assert len({*firsts, *retries}) == 16
 
 
+@pytest.mark.long
 def test_a_fork_keeps_what_users_pinned_and_which_anchors_they_set(scripted: httpx.Client) -> None:
     first = good(ask(scripted, "/responses", {"input": "We decided to paint the boat blue. We must not use lead."}))
     good(ask(scripted, "/responses", {"input": "And then?", "previous_response_id": first["id"]}))

@@ -77,6 +77,7 @@ def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start
     assert talk.compactions() == []
 
 
+@pytest.mark.daily(4)
 @pytest.mark.parametrize(
     ("policy", "field", "said"),
     [
@@ -140,6 +141,7 @@ def test_an_unknown_preset_is_refused_with_the_known_ones(offline: Service, star
     assert "semantic" in talk.http.get("/presets").text
 
 
+@pytest.mark.daily(3)
 @pytest.mark.parametrize(
     ("tail", "body"),
     [

@@ -134,6 +134,7 @@ def unwritable(service: Service, talk: Talk) -> Iterator[None]:
 
 
 class TestTheSections:
+    @pytest.mark.long
     def test_hold_what_the_design_puts_into_them(self, offline: Service, start_talk: StartTalk) -> None:
         """With the offline model, which knows each kind of statement by its words."""
         talk = start_talk(offline, preset="handoff", policy=MEDIUM)
@@ -214,6 +215,7 @@ class TestTheThreshold:
         assert [item["seq"] for item in kept_verbatim(talk)] == list(range(row["to_seq"] + 1, done["reply"]["seq"] + 1))
         assert done["message"]["seq"] - row["to_seq"] == KEPT
 
+    @pytest.mark.long
     @pytest.mark.parametrize(("tokens", "compacted"), [(FIRST - 1, False), (FIRST, True)])
     def test_of_a_smaller_window_is_85_percent_of_the_budget(
         self, offline: Service, start_talk: StartTalk, tokens: int, *, compacted: bool
@@ -287,6 +289,7 @@ class TestTheConfiguration:
                 other.get()["policy"]["triggers"] == good(other.http.get("/presets"))["data"][0]["policy"]["triggers"]
             )
 
+    @pytest.mark.long
     def test_of_minus_one_leaves_it_to_the_command(
         self, offline: Service, run_service: RunService, tmp_path: Path
     ) -> None:
@@ -334,6 +337,7 @@ class TestTheCommand:
         assert [one["role"] for one in sent[:2]] == ["user", "model"]
         assert sent[0]["parts"][0]["text"] == first["content"]
 
+    @pytest.mark.long
     def test_works_where_nobody_touched_the_conversation_since_the_start(
         self, offline: Service, run_service: RunService, start_talk: StartTalk, tmp_path: Path
     ) -> None:
@@ -352,6 +356,7 @@ class TestTheCommand:
         assert "import the members of the choir" in done["reply"]["content"]
         assert talk.boundary() == done["compaction"]["to_seq"]
 
+    @pytest.mark.long
     @pytest.mark.parametrize(("messages", "status"), [(KEPT, "skipped"), (KEPT + 10, "applied")])
     def test_with_no_more_than_is_kept_has_nothing_to_do(
         self, offline: Service, start_talk: StartTalk, messages: int, status: str
@@ -364,6 +369,7 @@ class TestTheCommand:
 
 
 class TestTheUsersLanguage:
+    @pytest.mark.long
     def test_is_that_of_what_the_command_answers_and_of_the_file(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, preset="handoff", policy=BY_HAND, locale="ru")
         nothing = talk.chat("/compact")
@@ -461,6 +467,7 @@ class TestAFailure:
         control = talk.chat(of_bytes(talk, talk.get("/usage")["tokens"] + 30))
         assert (control["compaction"]["status"], control["warnings"]) == ("applied", [])
 
+    @pytest.mark.long
     def test_of_one_by_hand_is_an_error_and_changes_nothing(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

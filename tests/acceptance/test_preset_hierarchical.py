@@ -64,6 +64,7 @@ def anchored(talk: Talk) -> None:
 # --- hierarchical levels ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_each_segment_has_four_levels_down_from_the_originals(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     talked(talk)
@@ -120,6 +121,7 @@ def test_all_five_kinds_are_tagged_and_never_compressed_away(offline: Service, s
         assert [quote for quote in quotes if quote not in block] == [], f"always included, cycle {cycle}"
 
 
+@pytest.mark.long
 def test_anchors_have_all_the_room_there_is_and_what_does_not_fit_rejects(
     offline: Service, start_talk: StartTalk
 ) -> None:
@@ -233,6 +235,7 @@ def test_hostile_words_and_a_giant_come_back_byte_for_byte_and_forge_no_marker(
         refused(talk.http.get(talk.path(f"/segments/{forged}")), 404, "not_found")
 
 
+@pytest.mark.long
 def test_what_a_question_needs_is_brought_back_by_itself(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline, anchor_share=0, digest_share=0, state_tokens=50)
     talk.append("Hello.")
@@ -250,6 +253,7 @@ def test_what_a_question_needs_is_brought_back_by_itself(offline: Service, start
 # --- the published interface --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_compress_expand_and_assemble_context_under_their_names(
     offline: Service, start_talk: StartTalk, client: Throughline
 ) -> None:
@@ -333,6 +337,7 @@ def levels_served(context: Json) -> dict[str, str | None]:
 # --- its success metrics ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_ratio_by_level_fidelity_expansions_and_latency_are_measured(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     anchored(talk)
@@ -352,6 +357,7 @@ def test_ratio_by_level_fidelity_expansions_and_latency_are_measured(offline: Se
     assert shown["latency"]["turn"]["count"] == 1
 
 
+@pytest.mark.long
 def test_all_four_are_of_the_service_and_for_prometheus_too(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     anchored(talk)

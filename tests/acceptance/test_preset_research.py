@@ -58,6 +58,7 @@ def test_it_is_shown_with_its_matrix(offline: Service, start_talk: StartTalk) ->
     assert [(one["name"], one["at"]["share"]) for one in policy["triggers"]] == [("background", 0.7), ("sync", 0.85)]
 
 
+@pytest.mark.long
 def test_each_kind_of_result_stands_in_its_field(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, preset="research", policy=WINDOW | {"anchor_share": 0})
     studied(talk)

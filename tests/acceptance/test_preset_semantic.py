@@ -79,6 +79,7 @@ def test_below_70_percent_nothing_from_it_on_the_oldest_are_folded_to_60(
     assert talk.get()["compressed_at_message_id"] == talk.history()[row["to_seq"] - 1]["id"]
 
 
+@pytest.mark.long
 def test_a_jump_over_85_percent_is_compressed_before_the_model_is_asked_and_nothing_is_lost(
     offline: Service, start_talk: StartTalk
 ) -> None:
@@ -114,6 +115,7 @@ def test_the_state_has_its_four_fields_and_is_served_as_a_pair(offline: Service,
     assert system(talk) == system(begun(start_talk, offline)), "so that a first compaction changes no cached beginning"
 
 
+@pytest.mark.long
 def test_a_merge_keeps_what_is_relevant_and_updates_what_has_changed(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline, anchor_share=0, protect=[])
     talk.batch([("user", "The launch is on 4 July 2027."), ("assistant", "Noted.")])
@@ -141,6 +143,7 @@ def test_the_state_costs_200_to_800_tokens(offline: Service, start_talk: StartTa
     assert weights["state"] + weights["anchors"] >= 200, "what anchors quote, the state need not say again"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("messages", "limit"),
     [
@@ -201,6 +204,7 @@ def test_or_elided_by_policy_stored_whole_and_served_without_its_middle(
     assert context["gauge"]["tokens"] <= BUDGET
 
 
+@pytest.mark.long
 def test_a_changed_system_prompt_does_not_touch_the_state(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     talk.fill(1_900)
@@ -219,6 +223,7 @@ def test_a_changed_system_prompt_does_not_touch_the_state(offline: Service, star
 # --- cost ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_cost_is_in_the_stats_in_tokens_and_money_and_per_turn(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
@@ -254,6 +259,7 @@ def test_cost_is_in_the_stats_in_tokens_and_money_and_per_turn(
     assert named | {f"context.cost_per_query.{name}" for name in query} <= shown["labels"].keys()
 
 
+@pytest.mark.long
 def test_cached_tokens_cost_what_the_provider_asks_for_them(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
@@ -275,6 +281,7 @@ def test_cached_tokens_cost_what_the_provider_asks_for_them(
     assert one == pytest.approx({name: used[name] for name in names} | {"cost_usd": row["cost_usd"]})
 
 
+@pytest.mark.long
 def test_the_awareness_block_is_small_and_the_answer_shape_is_constrained(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

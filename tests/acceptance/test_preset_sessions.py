@@ -82,6 +82,7 @@ def test_the_window_holds_8_000_tokens_and_95_percent_of_it_is_7_600(offline: Se
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tokens", "cycles"), [(FIRST - 1, 0), (FIRST, 1)])
 def test_7_600_reached_fires_and_7_599_does_not(
     offline: Service, start_talk: StartTalk, tokens: int, cycles: int
@@ -156,6 +157,7 @@ def test_what_only_sounds_like_a_goal_is_compressible(offline: Service, start_ta
         assert talk.append(content, role=role)["protected_reason"] == "compressible"
 
 
+@pytest.mark.long
 def test_what_cannot_be_held_for_ever_refuses_the_append_with_the_numbers(
     offline: Service, start_talk: StartTalk
 ) -> None:
@@ -192,6 +194,7 @@ def kept_again(message: Json) -> Json:
 # --- the log and the scratchpad -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_log_only_grows_and_the_scratchpad_is_apart_from_it(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline, scratchpad={"current_topic": "karma-zebra"})
     events(talk, 20, EVENT)
@@ -207,6 +210,7 @@ def test_the_log_only_grows_and_the_scratchpad_is_apart_from_it(offline: Service
     assert talk.get()["scratchpad"] == {"retrieval_count": 3}, "and no compaction touches it"
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("body", "field", "said"),
     [

@@ -181,6 +181,7 @@ def test_anchors_go_into_a_state_that_none_stand_beside(
     assert all(text in anchored for text in DECIDED), "what is restored has its anchors beside it again"
 
 
+@pytest.mark.long
 def test_a_share_of_none_within_a_schema_serves_no_anchors(offline: Service, start_talk: StartTalk) -> None:
     """The control: who takes their room away without another state to hold them wants them out of sight."""
     talk = start_talk(offline, policy={**SMALL, "protect": []})

@@ -244,6 +244,7 @@ class TestAfterTheTurn:
         (after,) = feed.of_type("compaction.applied")
         assert after["notification"]["message"].startswith("After an interrupted turn, at 90 % or more: ")
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("tokens", "claimed"), [(2_000, 0), pytest.param(CRITICAL - 100, 1, marks=pytest.mark.long)]
     )
@@ -277,6 +278,7 @@ def other_process(run: RunService, service: Service, folder: Path, way: str) -> 
 
 
 class TestInsideTheTurn:
+    @pytest.mark.long
     def test_before_a_call_the_turn_and_one_before_it_stay(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -342,6 +344,7 @@ class TestInsideTheTurn:
 
 
 class TestTheSummary:
+    @pytest.mark.long
     def test_stands_after_the_system_messages_which_are_never_folded(
         self, offline: Service, start_talk: StartTalk
     ) -> None:
@@ -357,6 +360,7 @@ class TestTheSummary:
         assert [item["content"] for item in served if item["seq"] == rule["seq"]] == [rule["content"]]
         assert served[0]["content"].startswith(PROMPT)
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(("preset", "words"), [("turn_end", "200 words"), ("handoff", "180 words")])
     def test_is_asked_for_in_words_of_its_language_and_with_the_terms_of_the_system_prompt(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, preset: str, words: str
@@ -472,6 +476,7 @@ class TestAFailure:
 
 
 class TestWhatPeopleSee:
+    @pytest.mark.long
     def test_is_the_same_history_and_export(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, preset="turn_end", policy={**SMALL, "max_tokens": -1})
         full(talk, CRITICAL)

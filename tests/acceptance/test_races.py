@@ -138,6 +138,7 @@ def test_a_hundred_manual_calls_are_one_run(
     assert check_applied_once(talk, books)["ran_in"] == "request"
 
 
+@pytest.mark.long
 def test_the_same_key_fifty_times(service: Service, gemini: Gemini, start_talk: StartTalk) -> None:
     gemini.script("chat", default={"name": "honest", "delay": 0.3})
     talk = start_talk(service)
@@ -173,6 +174,7 @@ def test_the_same_key_makes_one_conversation(service: Service, start_talk: Start
     assert first.http.delete(f"/conversations/{made.pop()}").status_code == 204
 
 
+@pytest.mark.long
 def test_a_turn_at_85_percent_waits_for_the_job_in_flight_and_uses_it(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -268,6 +270,7 @@ def leave(talk: Talk, gemini: Gemini, how: str) -> None:
     gemini.wait_for("compaction", LEAVING)
 
 
+@pytest.mark.long
 def test_clients_that_leave_in_the_middle_of_a_stream(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:

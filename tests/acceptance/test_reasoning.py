@@ -28,7 +28,7 @@ ASKED: Final[Json] = {"reasoning": "asked"}
 ZANZIBAR: Final = "They ask for the harbour of Zanzibar. I know of seven berths there."
 THOUGHTFUL: Final[Json] = {"name": "text", "text": "Seven.", "thoughts": ZANZIBAR}
 SIGNATURE: Final = "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
-RESPONSE_EVENT: Final[TypeAdapter[Any]] = TypeAdapter(ResponseStreamEvent)
+RESPONSE_EVENT: Final[TypeAdapter[Any]] = TypeAdapter(ResponseStreamEvent, config={"defer_build": True})
 THINKING: Final = ["reasoning-start", "reasoning-delta", "reasoning-end"]
 SAYING: Final = ["text-start", "text-delta", "text-end"]
 
@@ -77,6 +77,7 @@ def test_thoughts_come_before_the_words_stay_with_the_message_and_are_used_for_n
     assert "Zanzibar" not in talk.http.get(talk.path("/messages")).text + talk.http.get(talk.path("/export")).text
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("policy", "effort", "asks", "shows"),
     [
@@ -98,6 +99,7 @@ def test_a_policy_says_whether_thoughts_are_asked_for_and_shown(
     assert turn["reply"]["reasoning"] == (ZANZIBAR if shows else "")
 
 
+@pytest.mark.long
 def test_a_step_that_calls_a_tool_keeps_its_thoughts_and_its_signature(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_step_that_calls_a_tool_keeps_its_thoughts_and_its_signature(
     assert "I look it up" not in json.dumps(body)
 
 
+@pytest.mark.long
 def test_a_reload_and_a_stop_in_the_middle_of_thoughts(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
@@ -186,6 +189,7 @@ def test_a_model_that_only_thinks_has_not_answered(
     assert (thought(mended), said(mended)) == (ZANZIBAR, "Seven.")
 
 
+@pytest.mark.long
 def test_what_is_recalled_is_told_before_the_model_is_asked(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

@@ -373,6 +373,7 @@ def migrate(folder: Path, *arguments: str, **settings: str) -> Result:
     return CliRunner().invoke(app, ["migrate", *arguments], env=environment(folder, **settings))
 
 
+@pytest.mark.long
 def test_migrations_run_over_the_embedded_database_and_again_over_a_given_one(tmp_path: Path) -> None:
     assert migrate(tmp_path).exit_code == 0
     with EmbeddedServers(tmp_path / "data", valkey=False) as endpoints:
@@ -380,6 +381,7 @@ def test_migrations_run_over_the_embedded_database_and_again_over_a_given_one(tm
     assert again.stdout.strip() == "The database is up to date."
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("arguments", "settings", "said"),
     [

@@ -94,6 +94,7 @@ def test_what_is_out_of_contract(talk: Talk) -> None:
     refused(talk.http.get(f"/conversations/{uuid4()}/search", params={"q": "kettle"}), 404, "not_found")
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     "query", ["%", "_", "\\", "'; DROP TABLE messages; --", '"' * 99, "(" * 500, "\u202e", "a" * 1_000]
 )

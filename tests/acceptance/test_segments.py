@@ -151,6 +151,7 @@ def test_a_level_is_made_when_it_is_asked_for(start_talk: StartTalk, offline: Se
     assert good(talk.post("/segments", by_range))["segment_id"] == second["segment_id"]
 
 
+@pytest.mark.long
 def test_any_finished_range_is_told_on_its_own(talk: Talk) -> None:
     before = good(talk.post("/segments", {"from_seq": 3, "to_seq": 22, "level": "detailed"}))
     assert (before["from_seq"], before["to_seq"], before["level"]) == (3, 22, "detailed")
@@ -170,6 +171,7 @@ def test_any_finished_range_is_told_on_its_own(talk: Talk) -> None:
     assert not shorter["messages"][0]["content"], "an erasure reaches it"
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_refused_in_clear_words(talk: Talk) -> None:
     talk.compact(keep_tail_messages=2)
     first, *_ = talk.get("/segments")["data"]
@@ -211,6 +213,7 @@ def test_what_cannot_be_is_refused_in_clear_words(talk: Talk) -> None:
     refused(http.get(f"/conversations/{uuid4()}/segments"), 404, "not_found")
 
 
+@pytest.mark.long
 def test_a_hit_says_where_it_was_folded(talk: Talk) -> None:
     def hit(**_: Any) -> Json:
         data: list[Json] = talk.get("/search", q="look_up zulu signature", limit=1)["data"]

@@ -133,6 +133,7 @@ class TestATurn:
 
 
 class TestCompaction:
+    @pytest.mark.long
     def test_in_the_background_stores_the_state_and_leaves_the_live_context(
         self, service: Service, start_talk: StartTalk, openai: OpenAI, gemini: Gemini
     ) -> None:

@@ -24,6 +24,7 @@ def sample(http: httpx.Client, name: str) -> float:
     return float(found[0].rsplit(" ", 1)[1]) if found else 0.0
 
 
+@pytest.mark.long
 def test_the_workers_compactions_are_on_the_apis_metrics(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW, locale="ru")
     done, turns = sample(talk.http, DONE), sample(talk.http, TURNS)
@@ -94,6 +95,7 @@ def test_labels_are_in_the_readers_language(
     assert len(shown["summary"]) == 3
 
 
+@pytest.mark.long
 def test_all_of_a_tenant_and_since(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)
     before = good(talk.http.get("/stats"))["compactions"]["total"]

@@ -62,6 +62,7 @@ def test_the_last_event_is_the_json_form(gemini_service: Service, start_talk: St
     assert other["reply"].keys() == completed["reply"].keys()
 
 
+@pytest.mark.long
 def test_a_compaction_in_the_turn_is_told_before_the_reply(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_compaction_in_the_turn_is_told_before_the_reply(
     check_the_ids(talk, events)
 
 
+@pytest.mark.long
 def test_a_failed_compaction_is_told_and_the_reply_comes(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
@@ -95,6 +97,7 @@ def test_a_failed_compaction_is_told_and_the_reply_comes(
     assert events[-1].data["warnings"] == ["compaction_failed:blocked"]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("fault", "code", "deltas"),
     [

@@ -38,6 +38,7 @@ def grown_to(talk: Talk, tokens: int) -> str:
     return text_of(tokens - talk.get("/usage")["tokens"])
 
 
+@pytest.mark.long
 @pytest.mark.case("21")
 @pytest.mark.parametrize(
     ("tokens", "claimed"),
@@ -57,6 +58,7 @@ def test_the_first_token_of_the_background_threshold_counts(
     assert all(row["tokens_after"] <= TARGET for row in rows)
 
 
+@pytest.mark.long
 @pytest.mark.case("21")
 @pytest.mark.parametrize(("tokens", "ran_in"), [(SYNC - 1, None), (SYNC, "turn")], ids=["0.8499", "0.85"])
 def test_the_first_token_of_the_inline_threshold_counts(
@@ -84,6 +86,7 @@ def test_a_turn_that_is_over_is_compacted_in_the_background(offline: Service, st
     assert talk.boundary() == len(talk.history())
 
 
+@pytest.mark.long
 def test_messages_are_a_threshold_too(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy={"context_window": 32_000, "triggers": [BY_NUMBER]})
     assert talk.created["policy"]["triggers"][0]["fold"] == "all"
@@ -96,6 +99,7 @@ def test_messages_are_a_threshold_too(offline: Service, start_talk: StartTalk) -
     assert len(talk.history()) - talk.boundary() == 12
 
 
+@pytest.mark.long
 @pytest.mark.case("13")
 def test_a_window_smaller_than_configured_gets_the_newest_half(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -133,6 +137,7 @@ def test_a_floor_shows_its_breakdown_when_it_is_set(offline: Service, start_talk
     assert talk.patch({"policy": {**WINDOW, "triggers": [enough]}}).is_success, "control"
 
 
+@pytest.mark.long
 def test_adaptive_thresholds_follow_the_conversation_and_say_why(offline: Service, start_talk: StartTalk) -> None:
     talk, fixed = (start_talk(offline, policy={**WINDOW, "adaptive": adaptive}) for adaptive in ("on", "off"))
     for one in (talk, fixed):

@@ -175,6 +175,7 @@ def test_an_obedient_summarizer_gives_no_orders(gemini_service: Service, start_t
     assert prompt.count("</messages>") == 1, "the message that closes our element stays inside it"
 
 
+@pytest.mark.long
 def test_facts_of_tools_and_documents_say_so(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
     talk = start_talk(gemini_service, policy=MANUAL)
     talk.append("Let us plan the move of the shop.")

@@ -91,6 +91,7 @@ class TestAJump:
             assert asked[-1]["parts"][-1]["text"] == text_of(jump)
             assert asked[0]["parts"][0]["text"] == block_of(talk.context()), "the model was sent the new state"
 
+    @pytest.mark.daily(1)
     def test_with_automatic_compaction_off_is_cut_instead(
         self, request: pytest.FixtureRequest, start_talk: StartTalk, gemini: Gemini, name: str, before: int, jump: int
     ) -> None:
@@ -106,6 +107,7 @@ class TestAJump:
 
 
 class TestACommand:
+    @pytest.mark.long
     def test_compacts_with_its_focus_and_stays_out_of_contexts(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -144,6 +146,7 @@ class TestACommand:
         message = talk.append("/compact please", event_type="command")
         assert served_seqs(talk.context()) == [message["seq"]]
 
+    @pytest.mark.long
     def test_that_fails_is_an_error_and_the_conversation_goes_on(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -159,7 +162,7 @@ class TestACommand:
 
 
 class TestAChatModelThatFails:
-    @pytest.mark.daily(4)
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("fault", "status", "code"),
         [
@@ -292,6 +295,7 @@ class TestAnInterruptedStream:
         until(lambda: len(talk.history()) == 2, 20, what="the reply that nobody waits for")
         return talk.history()[-1]
 
+    @pytest.mark.long
     def test_left_by_its_client_is_finished(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -301,6 +305,7 @@ class TestAnInterruptedStream:
         reply = self.reply(talk)
         assert (reply["status"], reply["content"]) == ("complete", SLOWLY)
 
+    @pytest.mark.long
     def test_left_by_its_client_is_stopped_if_the_policy_says_so(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -311,6 +316,7 @@ class TestAnInterruptedStream:
         assert reply["status"] == "interrupted"
         assert reply["content"] != SLOWLY
 
+    @pytest.mark.long
     def test_left_in_the_middle_of_its_compaction_is_finished(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -331,6 +337,7 @@ class TestAnInterruptedStream:
 
 
 class TestATurnThatFindsACompactionRunning:
+    @pytest.mark.long
     def test_waits_for_it_and_uses_its_result(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

@@ -140,6 +140,7 @@ def test_a_message_its_repetition_and_the_history(offline: Service, start_talk: 
     assert shown[1]["metadata"] == first[-1]["messageMetadata"]
 
 
+@pytest.mark.long
 def test_tools_of_the_frontend_and_a_file(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline)
     asked = user("Is it fine there?", tools=[WEATHER], tool_choice={"name": "weather"})
@@ -270,6 +271,7 @@ def test_a_compaction_is_told_and_stands_where_it_happened(
     assert [part["id"] for part in history(talk)[-1]["parts"] if "id" in part] == [row["id"], after["id"]]
 
 
+@pytest.mark.long
 def test_what_was_recalled_and_what_is_warned_of(offline: Service, start_talk: StartTalk) -> None:
     talk = folded(offline, start_talk)
     chunks = post(talk, user("Who repaired the lantern of the museum?", max_tokens=3))
@@ -384,6 +386,7 @@ def test_a_message_that_was_read_from_the_history(offline: Service, start_talk: 
     refused(talk.post("/ui", other, idempotency_key="x"), 409, "conversation_moved_on")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "chunk", [{"type": "reset-step"}, {"type": "text-delta", "id": "1"}, {"type": "custom", "kind": "x"}]
 )

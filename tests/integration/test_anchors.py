@@ -120,6 +120,7 @@ class TestAtTheAppend:
         await said(service, conversation_id, ANSWER, role="assistant")
         assert (await anchors(service, conversation_id))[0].status == "resolved"
 
+    @pytest.mark.long
     async def test_a_batch_is_what_its_messages_are_one_by_one(self, service: Service) -> None:
         talk = [POSTGRES, ENDPOINT, MYSQL, QUESTION, *[WORDS.format(seq=seq) for seq in range(60)]]
         once, single = await service.conversation(), await service.conversation()

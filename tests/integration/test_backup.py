@@ -181,6 +181,7 @@ def test_a_file_that_was_cut_off_or_changed_is_refused_before_anything_is_writte
     assert tables(empty_database_url) == []
 
 
+@pytest.mark.long
 def test_one_changed_message_under_a_changed_manifest_rolls_everything_back(
     made: Path, empty_database_url: str, tmp_path: Path
 ) -> None:
@@ -235,6 +236,7 @@ def test_a_full_disk_leaves_no_file(source: str, tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_commands_on_a_database_of_your_own(
     source: str, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

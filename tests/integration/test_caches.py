@@ -197,6 +197,7 @@ async def test_the_operators_switch_ends_them_all(
     assert await known(begin, cache_id) is None
 
 
+@pytest.mark.long
 async def test_one_that_is_made_for_a_conversation_that_was_deleted_meanwhile_is_taken_back(
     build: Build, tenant: UUID, gemini: Gemini
 ) -> None:

@@ -470,6 +470,7 @@ def check_carried_forward(played: Played) -> None:
     assert played.row.entries.dropped == 0
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("9")
 @pytest.mark.parametrize("written", [honest, forgetful], ids=["silently missing", "dropped without a source"])
 async def test_an_earlier_entry_is_carried_forward(
@@ -478,6 +479,7 @@ async def test_an_earlier_entry_is_carried_forward(
     check_carried_forward(await play(begin, engine, tenant, written))
 
 
+@pytest.mark.long
 @pytest.mark.control("9")
 async def test_control_a_merge_that_takes_the_candidate_as_it_is(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch

@@ -123,7 +123,7 @@ async def remembers(service: Service, through: int) -> None:
 
 
 @pytest.mark.case("23")
-@pytest.mark.parametrize("through", [10, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("through", [5, *(pytest.param(through, marks=pytest.mark.long) for through in (10, 30))])
 async def test_a_fact_of_the_first_turn_is_there_after_many_compactions(
     begin: UnitOfWorkFactory, tenant: UUID, through: int
 ) -> None:
@@ -179,6 +179,7 @@ async def changes_its_mind(begin: UnitOfWorkFactory, tenant: UUID) -> None:
         assert (await uow.messages.at_seq(conversation_id, first.seq)).content == POSTGRES
 
 
+@pytest.mark.long
 @pytest.mark.case("24")
 async def test_use_postgres_then_no_mysql(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     await changes_its_mind(begin, tenant)
@@ -224,6 +225,7 @@ async def is_done_later(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     assert "The lift of the warehouse was painted green" in texts
 
 
+@pytest.mark.long
 @pytest.mark.case("25")
 async def test_in_progress_then_done_two_compactions_later(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     await is_done_later(begin, tenant)
@@ -293,6 +295,7 @@ async def keeps_forty(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     assert lost == [], f"lost: {len(lost)} of 40"
 
 
+@pytest.mark.long
 @pytest.mark.case("26")
 async def test_forty_exact_values_that_the_model_leaves_out_survive(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     assert len(set(VALUES)) == 40
@@ -506,7 +509,7 @@ async def keeps_its_pin(begin: UnitOfWorkFactory, tenant: UUID, path: Any) -> No
     assert [one.content for one in context.messages if one.seq == message.seq] == [SECRET], "identical text"
 
 
-@pytest.mark.daily(2)
+@pytest.mark.daily(1)
 @pytest.mark.case("29")
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_pin_is_served_word_for_word(begin: UnitOfWorkFactory, tenant: UUID, path: Any) -> None:

@@ -347,6 +347,7 @@ def test_there_are_ten_and_each_is_what_a_model_would_write() -> None:
         assert set(wanted) >= {"logos", "pathos", "abstract", "conversation_summary"}
 
 
+@pytest.mark.daily(3)
 @pytest.mark.case("22b")
 @pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.name)
 async def test_an_honest_paraphrase_is_applied_as_it_is_at_the_first_attempt(

@@ -205,6 +205,7 @@ async def test_control_with_nobody_who_evaluates_it_stays_there(
         await jumps(service, size)
 
 
+@pytest.mark.long
 @pytest.mark.control("21")
 async def test_control_a_planner_that_stops_short_says_so_nowhere(
     service: Service, monkeypatch: pytest.MonkeyPatch
@@ -255,6 +256,7 @@ async def test_what_cannot_fit_is_refused_before_anything_is_stored(service: Ser
     await is_refused_unstored(service, asked)
 
 
+@pytest.mark.long
 @pytest.mark.control("22")
 @pytest.mark.parametrize(
     ("asked", "check"),
@@ -289,6 +291,7 @@ async def keeps_full(begin: UnitOfWorkFactory, tenant: UUID, *, over: int) -> No
         assert "context_over_budget" in result.warnings, "with a warning"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("22")
 @pytest.mark.parametrize("over", [WINDOW + 1, BUDGET + 1], ids=["over the window", "over the budget"])
 async def test_keep_full_sends_all_up_to_the_window_and_fails_beyond(
@@ -327,6 +330,7 @@ async def test_truncate_never_refuses(begin: UnitOfWorkFactory, tenant: UUID) ->
     await truncates(begin, tenant)
 
 
+@pytest.mark.long
 @pytest.mark.control("22")
 async def test_control_without_truncation_too_much_is_sent(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
@@ -367,6 +371,7 @@ async def goes_on(service: Service, *, is_reached: bool = True) -> None:
     assert bool(result.warnings) == is_reached
 
 
+@pytest.mark.daily(2)
 @pytest.mark.case("22c")
 @pytest.mark.parametrize(("name", "broken"), BREAKS)
 async def test_with_what_is_underneath_broken_the_turn_goes_on_uncompressed(

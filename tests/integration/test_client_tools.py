@@ -422,6 +422,7 @@ class TestProtection:
         await service.say(conversation_id, 12)
         assert await folded() > asked.reply.seq, "control: once the turn is over its call may be folded"
 
+    @pytest.mark.long
     async def test_what_a_client_brings_counts_before_the_call(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service = scripted(begin, tenant, "Fine.")
         heavy = ToolSpec(name="heavy", description="crates and harbours " * 300, parameters={"type": "object"})

@@ -69,6 +69,7 @@ async def test_a_worker_folds_down_to_the_target(service: Service) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.case("15")
 async def test_right_after_a_compaction_a_small_message_triggers_nothing(service: Service) -> None:
     conversation_id = await service.conversation(background_at=0.61)
@@ -184,6 +185,7 @@ async def test_a_database_that_is_away_leaves_the_row_to_its_lease(
     assert (row.status, row.claims) == ("running", 1)
 
 
+@pytest.mark.long
 async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, honest, honest, ModelUnavailableError("server_error"))
     service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
@@ -199,6 +201,7 @@ async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWork
     assert row.quiet.until is not None
 
 
+@pytest.mark.long
 async def test_out_of_time_on_the_way_the_rest_is_due_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +264,7 @@ async def test_nothing_to_fold_is_skipped_without_a_call(service: Service) -> No
     assert service.summarizer.requests == []
 
 
+@pytest.mark.long
 async def test_a_floor_above_the_target_is_given_up_once(service: Service) -> None:
     conversation_id = await service.conversation(pin_share=0.55, anchor_share=0)
     await service.say(conversation_id, 1, words=70)  # the message of turn 0 is held
@@ -275,7 +279,7 @@ async def test_a_floor_above_the_target_is_given_up_once(service: Service) -> No
     assert len(rows) <= 3
 
 
-@pytest.mark.parametrize("callers", [30, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("callers", [12, *(pytest.param(callers, marks=pytest.mark.long) for callers in (30, 100))])
 async def test_many_manual_calls_at_once_are_one_run(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, callers: int
 ) -> None:
@@ -307,6 +311,7 @@ async def test_many_manual_calls_at_once_are_one_run(
     assert len(service.summarizer.requests) == 1
 
 
+@pytest.mark.long
 async def test_a_manual_call_that_loses_its_lease_waits_for_who_took_the_work_over(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
 ) -> None:
@@ -337,6 +342,7 @@ async def test_a_manual_call_that_loses_its_lease_waits_for_who_took_the_work_ov
     assert (await service.row(conversation_id)).compression_count == 1
 
 
+@pytest.mark.long
 async def test_a_call_with_a_focus_waits_for_the_slot_and_then_runs(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()
     service = Service(begin, tenant, gate, honest)

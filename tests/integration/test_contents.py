@@ -194,6 +194,7 @@ async def test_a_page_and_an_export_end_by_bytes(service: Service, monkeypatch: 
     assert ([message.seq for message in found], cursor is not None) == ([1], True), "one at least"
 
 
+@pytest.mark.long
 async def test_many_media_without_tokens_end_pages_early_and_leave_the_chat_alive(
     begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ async def overfull(service: Service, **policy: Any) -> UUID:
     return conversation_id
 
 
+@pytest.mark.long
 async def test_truncation_serves_the_anchors_of_what_it_cut_off(service: Service) -> None:
     conversation_id = await overfull(service)
     found = await assembled(service, conversation_id)
@@ -134,6 +135,7 @@ async def test_a_digest_is_made_anew_after_an_erasure(service: Service) -> None:
     assert after.truncated is not None
 
 
+@pytest.mark.long
 async def test_control_a_digest_known_by_its_messages_alone_would_be_served_again(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +189,7 @@ async def test_a_small_context_reads_little_of_a_large_tail(service: Service, ta
     assert tails == [tails[0], 400]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("limit", [200, 1_000_000])
 async def test_a_digest_tells_of_a_bounded_part_of_what_is_left_out(
     service: Service, monkeypatch: pytest.MonkeyPatch, limit: int

@@ -139,6 +139,7 @@ async def test_a_query_is_counted_and_a_look_is_not(service: Service, engine: As
     assert len(await expansions(engine, conversation_id)) == 1, "nothing was recalled"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("reply", "used"), [("Ferreira did, in an afternoon.", True), ("Nobody knows.", False)])
 async def test_what_a_turn_recalls_is_counted_once(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, reply: str, *, used: bool
@@ -192,6 +193,7 @@ def kinds(context: AssembledContext) -> set[str]:
     return {section.kind for section in context.sections}
 
 
+@pytest.mark.long
 async def test_recalled_messages_are_traced_to_their_segments(service: Service) -> None:
     conversation_id = await folded(service, segment_by={"by": "turns", "size": 3})
     found = await answered(service, conversation_id, ContextAsk(budget=400, asked=QUERY))
@@ -207,6 +209,7 @@ async def test_recalled_messages_are_traced_to_their_segments(service: Service) 
     assert segment.from_seq <= 11 <= segment.to_seq
 
 
+@pytest.mark.long
 async def test_what_a_caller_leaves_out_is_left_out(service: Service) -> None:
     conversation_id = await folded(service)
     pinned = await service.say(conversation_id, 1)
@@ -238,6 +241,7 @@ async def test_what_a_caller_leaves_out_is_left_out(service: Service) -> None:
         assert others <= kinds(found)
 
 
+@pytest.mark.long
 async def test_digests_of_chosen_levels(service: Service) -> None:
     conversation_id = await folded(service, segment_by={"by": "turns", "size": 3})
 
@@ -251,6 +255,7 @@ async def test_digests_of_chosen_levels(service: Service) -> None:
     assert await levels() == set()
 
 
+@pytest.mark.long
 async def test_a_part_that_is_left_out_while_the_tail_is_cut(service: Service) -> None:
     """Nothing comes back that was not wanted, when other things have to go."""
     conversation_id = await folded(service)
@@ -263,6 +268,7 @@ async def test_a_part_that_is_left_out_while_the_tail_is_cut(service: Service) -
     assert "logos" not in "".join(message.content for message in found.messages[1:])
 
 
+@pytest.mark.long
 async def test_without_the_key_s_memory_it_would_count_twice(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

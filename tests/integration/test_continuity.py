@@ -81,6 +81,7 @@ async def state(service: Service, conversation_id: UUID) -> str:
     return json.dumps((await service.row(conversation_id)).compressed_state)
 
 
+@pytest.mark.long
 async def test_below_the_floor_a_record_is_made_once_more_with_what_was_lost_named(
     begin: UnitOfWorkFactory, home: UUID
 ) -> None:
@@ -107,6 +108,7 @@ async def test_it_is_made_once_more_at_most_once(begin: UnitOfWorkFactory, home:
     assert row["continuity"]["recall"] < 0.9, "the floor refuses nothing"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("floor", "wait"), [(None, False), (0.9, True), (0.0, False)])
 async def test_control_without_a_floor_or_while_somebody_waits_it_is_not(
     begin: UnitOfWorkFactory, home: UUID, floor: float | None, *, wait: bool
@@ -122,6 +124,7 @@ async def test_control_without_a_floor_or_while_somebody_waits_it_is_not(
     assert sum(one["before"] for one in score["kinds"].values()) == score["before"]
 
 
+@pytest.mark.long
 async def test_scores_are_listed_counted_and_shown(begin: UnitOfWorkFactory, home: UUID) -> None:
     service = Service(begin, home, forgetting(), settings=OPEN)
     conversation_id = await told(service, floor=0.5)

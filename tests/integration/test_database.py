@@ -169,6 +169,7 @@ async def kill_others(engine: AsyncEngine) -> None:
         )
 
 
+@pytest.mark.long
 async def test_idle_connections_that_the_server_cut_are_never_noticed(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, narrow: AsyncEngine
 ) -> None:
@@ -238,6 +239,7 @@ async def test_timeouts_of_the_server_are_set(engine: AsyncEngine) -> None:
     assert shown == ["30s", "30s", "10s", "UTC"]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("limit", ["statement_timeout", "lock_timeout"])
 async def test_a_statement_that_takes_too_long_is_a_domain_error(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, limit: str

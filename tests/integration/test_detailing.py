@@ -152,6 +152,7 @@ class TestDigests:
         assert "segments" not in call["body"]["generationConfig"]["responseJsonSchema"]["properties"]
         assert not service.queue.details
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("fault", "absent", "calls", "ungrounded"),
         [
@@ -186,6 +187,7 @@ class TestDigests:
         assert "30 words" in gemini.requests("compaction")[0]["body"]["systemInstruction"]["parts"][0]["text"]
         assert {one.levels["L2"].made_by for one in await segments(service, conversation_id)} == {MODEL}
 
+    @pytest.mark.long
     async def test_room_for_the_answer_grows_with_them(self, service: Service, gemini: Gemini) -> None:
         await compacted(service, levels=[])
         await compacted(service)
@@ -235,7 +237,7 @@ class TestAnL1:
         assert call["body"]["generationConfig"]["maxOutputTokens"] == 2_048
         assert "responseJsonSchema" not in call["body"]["generationConfig"]
 
-    @pytest.mark.daily(3)
+    @pytest.mark.daily(2)
     @pytest.mark.parametrize(
         ("behaviour", "outcome", "reason"),
         [
@@ -269,6 +271,7 @@ class TestAnL1:
         await age(engine, timedelta(seconds=61))
         assert await run(service, conversation_id) == "written"
 
+    @pytest.mark.long
     async def test_after_three_tries_it_is_given_up(
         self, service: Service, gemini: Gemini, engine: AsyncEngine
     ) -> None:
@@ -324,6 +327,7 @@ class TestAnL1:
         assert await service.container.detailing.run(service.tenant, conversation_id, short.id) == "kept"
         assert not gemini.requests("detail")
 
+    @pytest.mark.long
     async def test_short_ones_are_settled_on_the_way_to_one_that_is_worth_a_call(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -337,6 +341,7 @@ class TestAnL1:
         assert not any(one.wants_detail for one in found)
         assert len(gemini.requests("detail")) == tokens.count(tokens[-1])
 
+    @pytest.mark.long
     async def test_for_somebody_who_waits_it_is_written_at_once(
         self, service: Service, gemini: Gemini, engine: AsyncEngine
     ) -> None:
@@ -399,6 +404,7 @@ class TestMeanwhile:
         assert sorted(found) == ["not_wanted"] * 3 + ["written"]
         assert len(gemini.requests("detail")) == 1
 
+    @pytest.mark.long
     async def test_control_without_the_claim_two_calls_are_made(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -419,6 +425,7 @@ class TestMeanwhile:
         monkeypatch.setattr(detailing, "_is_last", lambda *_: True)
         assert CANARY in await told_after_erasure(service, gemini)
 
+    @pytest.mark.long
     async def test_one_whose_worker_died_is_free_after_a_minute(
         self, service: Service, gemini: Gemini, engine: AsyncEngine
     ) -> None:
@@ -434,6 +441,7 @@ class TestMeanwhile:
         assert await run(service, conversation_id) == "kept", "it may be the segment that kills workers"
         assert await calls(engine) == [(None, None)] * 3
 
+    @pytest.mark.long
     async def test_a_compaction_comes_first(self, service: Service, gemini: Gemini) -> None:
         conversation_id, _ = await compacted(service)
         gemini.script("compaction", {"name": "honest", "hold": True})
@@ -506,6 +514,7 @@ class TestTheSpendGuard:
         await age(engine, timedelta(minutes=61))
         assert await run(service, conversation_id, 1) == "written"
 
+    @pytest.mark.long
     async def test_a_tenants_l1s_count_together(self, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini) -> None:
         models = registry(gemini)
         service = with_models(Service(begin, tenant), models, tenant_calls_per_hour=6)
@@ -515,6 +524,7 @@ class TestTheSpendGuard:
         assert await run(service, other) == "not_now"
         await models.close()
 
+    @pytest.mark.long
     async def test_control_uncounted_they_are_written(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -537,6 +547,7 @@ class TestTheSpendGuard:
 
 
 class TestTheSweeper:
+    @pytest.mark.long
     async def test_it_hints_at_what_is_wanted(self, service: Service, gemini: Gemini) -> None:
         conversation_id, _ = await compacted(service)
         other, _ = await compacted(service)
@@ -550,6 +561,7 @@ class TestTheSweeper:
         await service.container.sweeper.sweep()
         assert service.queue.details == [other]
 
+    @pytest.mark.long
     async def test_with_the_broker_away_it_has_them_written_here(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -70,6 +70,7 @@ async def agrees(service: Service, conversation_id: UUID, row: Compaction) -> Co
     return stored
 
 
+@pytest.mark.long
 async def test_a_background_compaction_ends_at_its_target_with_digests(service: Service) -> None:
     conversation_id = await service.conversation()
     await service.say(conversation_id, 66)
@@ -141,6 +142,7 @@ async def test_later_layouts_keep_to_the_room_of_the_compaction(service: Service
     assert (pinned.digest_room, pinned.digests) == (before.digest_room, before.digests)
 
 
+@pytest.mark.long
 async def test_half_of_the_budget_is_not_theirs(service: Service) -> None:
     conversation_id = await service.conversation(pin_share=0.45, segment_by={"by": "messages", "size": 4})
     await service.say(conversation_id, 66)
@@ -175,6 +177,7 @@ async def test_without_levels_none_is_served_and_turning_them_on_serves_them(ser
     assert {one.level for one in on.markers} == {"L3"}
 
 
+@pytest.mark.long
 async def test_between_two_compactions_the_front_stays_and_a_restore_brings_back_its_own(service: Service) -> None:
     conversation_id = await service.conversation()
     await service.say(conversation_id, 66)
@@ -265,6 +268,7 @@ async def test_what_was_taken_back_is_in_no_digest_in_any_context(
         assert ("Let's use Postgres" not in digests) is guarded
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("count", [44, 66])
 async def test_what_a_first_compaction_brings_along_counts(service: Service, count: int) -> None:
     """Tools that are offered from then on take their room from the digests."""

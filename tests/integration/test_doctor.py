@@ -17,6 +17,7 @@ from app.core.model.policies.presets import DEFAULT_PRESET
 from app.core.model.state import ID_LETTERS
 from app.devserver import Endpoints
 from tests.acceptance.chaos import Books
+from tests.acceptance.local import local_service
 from tests.acceptance.service import running_service
 from tests.gemini_server import running_gemini
 from tests.servers import redis_database
@@ -149,7 +150,7 @@ def redis_of_module(servers: Endpoints) -> str:
 @pytest.fixture(scope="module")
 def world(module_database_url: str, redis_of_module: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("doctor")
-    with running_service(folder, database_url=module_database_url, redis_url=redis_of_module, worker=False) as service:
+    with local_service(folder, database_url=module_database_url, redis_url=redis_of_module, worker=False) as service:
         yield World(service.url, module_database_url)
 
 
@@ -179,6 +180,7 @@ def test_each_sickness_is_found_and_repaired_from_the_originals(world: World, na
     assert world.run(id_).exit_code == 0
 
 
+@pytest.mark.long
 def test_a_summary_that_was_there_before_is_missed(world: World) -> None:
     id_ = world.folded()
     world.client.append_many(id_, [{"role": "user", "content": FILLER.format(n) * 2} for n in range(28, 48)])
@@ -216,6 +218,7 @@ def test_control_a_doctor_that_looks_for_nothing_finds_nothing(world: World, mon
     assert world.run(id_).exit_code == doctor.EXIT_FOUND
 
 
+@pytest.mark.long
 def test_a_few_messages_may_have_nothing_to_say(world: World) -> None:
     id_ = world.folded(turns=14)
     world.make_sick(id_, {})
@@ -226,6 +229,7 @@ def test_a_few_messages_may_have_nothing_to_say(world: World) -> None:
     assert world.run(id_).exit_code == 0, "four messages are left of it"
 
 
+@pytest.mark.long
 def test_what_is_too_short_for_a_state_is_served_as_it_is(world: World) -> None:
     id_ = world.folded()
     world.make_sick(id_, SICK["error_text"][0])
@@ -244,6 +248,7 @@ def test_what_is_too_short_for_a_state_is_served_as_it_is(world: World) -> None:
     assert {section.kind for section in shown.sections} == {"system", "tail"}
 
 
+@pytest.mark.long
 def test_json_for_programs(world: World) -> None:
     id_ = world.folded()
     world.make_sick(id_, SICK["error_text"][0])
@@ -256,6 +261,7 @@ def test_json_for_programs(world: World) -> None:
     assert (repaired["outcome"], repaired["state_version_now"]) == ("repaired", 3)
 
 
+@pytest.mark.long
 def test_what_earlier_checks_put_in_an_items_place_is_found_and_set_aside_by_code(world: World) -> None:
     id_ = world.folded()
     before = world.damage(id_)
@@ -282,6 +288,7 @@ def test_what_earlier_checks_put_in_an_items_place_is_found_and_set_aside_by_cod
     assert not world.client.examine(id_, mend=True).repairs, "a second time nothing changes"
 
 
+@pytest.mark.long
 def test_control_what_other_checks_or_no_model_made_is_left_alone(world: World) -> None:
     for attempts in (WITH_VERSION, OFFLINE):
         id_ = world.folded()

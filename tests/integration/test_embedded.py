@@ -116,6 +116,7 @@ def test_data_outlives_a_stop_and_nothing_is_left_running(tmp_path: Path) -> Non
         assert read(endpoints)
 
 
+@pytest.mark.long
 def test_a_second_process_attaches_and_leaves_the_servers_running(tmp_path: Path, own: Callable[[], Owner]) -> None:
     _, endpoints = own()
     write(endpoints)
@@ -132,6 +133,7 @@ def test_a_second_owner_is_refused_and_told_where_the_first_one_is(tmp_path: Pat
         EmbeddedServers(tmp_path / "data").start(attach=False)
 
 
+@pytest.mark.long
 def test_servers_end_with_a_killed_owner(tmp_path: Path, own: Callable[[], Owner]) -> None:
     process, _ = own()
     assert server_pids(tmp_path / "data")

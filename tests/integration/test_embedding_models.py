@@ -95,6 +95,7 @@ async def test_a_question_is_told_apart_where_the_model_can() -> None:
     assert (one["taskType"], one["outputDimensionality"]) == ("RETRIEVAL_QUERY", 16)
 
 
+@pytest.mark.daily(4)
 @pytest.mark.parametrize(("fault", "reason", "retryable"), FAULTS)
 async def test_a_fault_is_a_word_of_ours_and_the_next_call_works(
     registry: ModelRegistry, server: EmbeddingServer, fault: dict[str, Any], reason: str, *, retryable: bool

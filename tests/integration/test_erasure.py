@@ -132,6 +132,7 @@ async def with_canary(service: Service, *, compactions: int = 3) -> tuple[UUID, 
     return conversation_id, canary
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("provenance", [True, False])
 async def test_after_three_compactions_the_canary_is_in_no_table(
     service: Service, engine: AsyncEngine, *, provenance: bool
@@ -189,6 +190,7 @@ async def test_the_tombstone_says_nothing(service: Service) -> None:
     assert canary.seq not in {message.seq for message in context.messages}
 
 
+@pytest.mark.long
 async def test_the_narrative_is_a_digest_until_it_is_told_again(service: Service) -> None:
     conversation_id, canary = await with_canary(service)
     await erase(service, conversation_id, canary)
@@ -231,6 +233,7 @@ def endless(joined_by: str) -> Any:
     return propose
 
 
+@pytest.mark.long
 async def test_the_cap_holds_for_a_narrative_told_again(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, faithful(), faithful(), faithful(), endless(" "))
     conversation_id, canary = await with_canary(service)
@@ -245,6 +248,7 @@ async def test_the_cap_holds_for_a_narrative_told_again(begin: UnitOfWorkFactory
     assert (row.compressed_state or {})["logos"]
 
 
+@pytest.mark.long
 async def test_a_narrative_of_which_nothing_fits_is_refused(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, faithful(), faithful(), faithful(), endless("; "))
     conversation_id, canary = await with_canary(service)
@@ -256,6 +260,7 @@ async def test_a_narrative_of_which_nothing_fits_is_refused(begin: UnitOfWorkFac
     assert (await service.row(conversation_id)).compressed_state == before.compressed_state
 
 
+@pytest.mark.long
 async def test_nothing_to_tell_again_is_skipped(service: Service) -> None:
     conversation_id = await service.conversation(max_tokens=-1)
     await service.say(conversation_id, 14)
@@ -270,6 +275,7 @@ async def test_nothing_to_tell_again_is_skipped(service: Service) -> None:
     assert (row.compressed_state or {})["logos"] == []
 
 
+@pytest.mark.long
 async def test_a_failed_re_making_leaves_the_digest_and_backs_off(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, faithful(), faithful(), faithful(), ModelUnavailableError("away", retryable=False))
     conversation_id, canary = await with_canary(service)
@@ -313,6 +319,7 @@ async def test_two_at_once_are_both_erased(service: Service, engine: AsyncEngine
     assert [row.trigger for row in in_flight] == ["erasure"]
 
 
+@pytest.mark.long
 async def test_a_message_in_the_tail_needs_no_new_narrative(service: Service, engine: AsyncEngine) -> None:
     conversation_id, _ = await with_canary(service)
     (late,) = await add(service, conversation_id, MessageDraft(role="user", content="The other word is Umbra-9921."))
@@ -417,6 +424,7 @@ async def test_a_tool_result_takes_the_arguments_along(service: Service, engine:
     assert CANARY not in await dump(engine)
 
 
+@pytest.mark.long
 async def test_a_pair_erased_after_it_was_folded(service: Service, engine: AsyncEngine) -> None:
     conversation_id, _, answered = await with_tools(service)
     await service.say(conversation_id, 14)
@@ -507,6 +515,7 @@ async def test_a_re_making_that_runs_is_superseded_by_the_next_erasure(begin: Un
     assert (again.trigger, again.status) == ("erasure", "applied")
 
 
+@pytest.mark.long
 async def test_a_manual_call_waits_for_the_re_making_and_then_folds(service: Service) -> None:
     conversation_id, canary = await with_canary(service)
     await service.say(conversation_id, 13)
@@ -547,6 +556,7 @@ async def test_a_restore_brings_nothing_back(service: Service, engine: AsyncEngi
     assert CANARY not in await dump(engine)
 
 
+@pytest.mark.long
 async def test_a_message_that_only_an_older_version_covers(service: Service, engine: AsyncEngine) -> None:
     conversation_id = await service.conversation(max_tokens=-1)
     await service.say(conversation_id, 14)
@@ -594,6 +604,7 @@ async def test_a_known_event_type_stays_on_the_tombstone(service: Service) -> No
     assert (await history(service, conversation_id))[goal.seq - 1].event_type == "goal"
 
 
+@pytest.mark.long
 async def test_a_focus_that_quotes_the_erased_goes_and_another_stays(service: Service, engine: AsyncEngine) -> None:
     conversation_id, canary = await with_canary(service, compactions=1)
     for focus in (f"the {CANARY} matter", "what the crates cost"):

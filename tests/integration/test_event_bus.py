@@ -123,6 +123,7 @@ async def test_nothing_published_right_after_subscribing_goes_unnoticed(
             assert await wake_up.wait(2)
 
 
+@pytest.mark.long
 async def test_many_subscribers_share_one_connection_and_leave_nothing_behind(
     bus: RedisEventBus, redis_url: str
 ) -> None:
@@ -172,7 +173,10 @@ async def test_a_slow_subscriber_holds_one_bit(bus: RedisEventBus, other: RedisE
         assert not await slow.wait(0.05)
 
 
-@pytest.mark.parametrize("how", ["cut", "refused for a while", "silent for a while"])
+@pytest.mark.parametrize(
+    "how",
+    ["cut", *(pytest.param(how, marks=pytest.mark.long) for how in ("refused for a while", "silent for a while"))],
+)
 async def test_wake_ups_come_again_after_redis_was_away(other: RedisEventBus, redis_url: str, how: str) -> None:
     conversation_id = uuid4()
     async with redis_proxy(redis_url) as proxy, a_bus(proxy.url) as bus, bus.subscribe(conversation_id) as wake_up:
@@ -190,7 +194,7 @@ async def test_wake_ups_come_again_after_redis_was_away(other: RedisEventBus, re
         assert await wake_up.wait(2)
 
 
-@pytest.mark.parametrize("mode", ["refuse", "silent"])
+@pytest.mark.parametrize("mode", ["refuse", pytest.param("silent", marks=pytest.mark.long)])
 async def test_redis_away_never_fails_and_soon_costs_nothing(redis_url: str, mode: Any) -> None:
     async with redis_proxy(redis_url, mode) as proxy, a_bus(proxy.url) as bus:
         started = time.monotonic()

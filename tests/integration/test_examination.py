@@ -96,6 +96,7 @@ async def test_what_is_mended_waits_for_the_verifier_as_before_and_a_restore_is_
     assert ([one.version for one in again.found], again.sound_version, again.state_version) == ([2], 1, 5)
 
 
+@pytest.mark.long
 async def test_looking_waits_for_nobody_and_mending_for_a_compaction(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()
     service = Service(begin, tenant, honest, quoting, gate)

@@ -314,6 +314,7 @@ def first_parts(gemini: Gemini) -> list[dict[str, Any]]:
 
 
 class TestCopiesAtGemini:
+    @pytest.mark.long
     async def test_small_files_go_with_the_request_and_large_ones_are_copied_once(
         self, begin: UnitOfWorkFactory, gemini: Gemini
     ) -> None:
@@ -342,6 +343,7 @@ class TestCopiesAtGemini:
             assert gemini.files()["deleted"] == [kept["name"]]
             assert gemini.files()["kept"] == []
 
+    @pytest.mark.long
     async def test_a_copy_that_is_over_or_lost_is_made_again(self, begin: UnitOfWorkFactory, gemini: Gemini) -> None:
         async with with_gemini(begin, gemini) as process, talking(process) as talk:
             good(await talk.attach(LARGE, "application/pdf"))
@@ -357,6 +359,7 @@ class TestCopiesAtGemini:
             await process.container.file_copies.work()
             assert len(gemini.files()["kept"]) == 1
 
+    @pytest.mark.long
     async def test_a_provider_that_loses_it_twice_ends_the_turn(
         self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -373,6 +376,7 @@ class TestCopiesAtGemini:
             answer = await talk.http.post(talk.path("/chat"), json={"content": "Two."})
             assert refused(answer, 503, "model_unavailable")["reason"] == "file_not_found"
 
+    @pytest.mark.long
     async def test_a_file_that_is_processed_is_waited_for(self, begin: UnitOfWorkFactory, gemini: Gemini) -> None:
         async with with_gemini(begin, gemini) as process, talking(process) as talk:
             gemini.script_files(processing=2)
@@ -381,6 +385,7 @@ class TestCopiesAtGemini:
             assert answered["warnings"] == []
             assert any("fileData" in part for part in first_parts(gemini))
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("fault", [{"fails": True}, {"quota": True}], ids=["failed", "quota"])
     async def test_without_a_copy_it_goes_with_the_request_or_is_told_of(
         self, begin: UnitOfWorkFactory, gemini: Gemini, fault: dict[str, bool]
@@ -420,6 +425,7 @@ class TestCopiesAtGemini:
             assert (entries[0].action, entries[0].data["reason"]) == ("file_copy.given_up", "another_account")
             assert len(gemini.files()["kept"]) == 1
 
+    @pytest.mark.long
     async def test_two_processes_that_copy_at_once_keep_one(self, begin: UnitOfWorkFactory, gemini: Gemini) -> None:
         async with (
             with_gemini(begin, gemini) as one,

@@ -350,6 +350,7 @@ async def test_a_turn_whose_process_died_fails_for_its_followers(pair: Pair, beg
     assert (end.error.stable_code, end.error.extra) == ("lease_expired", {"message_id": str(message.id)})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("away", [False, pytest.param(True, marks=pytest.mark.long)], ids=["valkey", "no-valkey"])
 async def test_a_turn_that_was_left_goes_on_while_anybody_follows_it(pair: Pair, *, away: bool) -> None:
     if away:

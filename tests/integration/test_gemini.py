@@ -666,6 +666,7 @@ class TestTheScript:
         with pytest.raises(httpx.HTTPStatusError):
             gemini.script("chat", "juggle")
 
+    @pytest.mark.long
     async def test_as_a_process_of_its_own(self) -> None:
         with gemini_process() as gemini:
             gemini.script("compaction", "error_503")

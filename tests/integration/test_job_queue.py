@@ -101,6 +101,7 @@ async def test_sends_from_many_tasks_at_once_and_off_the_loop(redis_url: str) ->
     assert len(await waiting(redis_url)) == 100
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("mode", ["refuse", "silent"])
 async def test_a_broker_that_is_away_is_said_so_in_time(redis_url: str, mode: Any) -> None:
     async with redis_proxy(redis_url, mode) as proxy, a_queue(proxy.url) as queue:
@@ -149,6 +150,7 @@ async def _gaps_until(done: asyncio.Future[bool]) -> list[float]:
     return gaps or [0.0]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("mode", ["refuse", "silent"])
 async def test_the_broker_is_found_again_after_the_pause(redis_url: str, mode: Any) -> None:
     async with redis_proxy(redis_url, "pass") as proxy, a_queue(proxy.url, pause_seconds=0.2) as queue:
@@ -186,6 +188,7 @@ async def test_of_details_only_a_few_wait(redis_url: str, monkeypatch: pytest.Mo
         assert await queue.send(uuid4())
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("mode", ["refuse", "silent"])
 async def test_a_broker_that_is_away_takes_no_details(redis_url: str, mode: Any) -> None:
     async with redis_proxy(redis_url, mode) as proxy, a_queue(proxy.url) as queue:

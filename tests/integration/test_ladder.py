@@ -102,6 +102,7 @@ def shown(gemini: Gemini, number: int) -> dict[int, str]:
 
 
 class TestTheFallback:
+    @pytest.mark.long
     async def test_is_asked_last_with_what_was_wrong(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -230,6 +231,7 @@ class TestARealWindowSmallerThanThought:
         assert sizes[1] < sizes[0]
         assert max(shown(gemini, 1)) < max(shown(gemini, 0)), "the oldest half first"
 
+    @pytest.mark.long
     @pytest.mark.case("13")
     async def test_a_manual_call_too(self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         gemini.script("compaction", default=SMALL_WINDOW)
@@ -251,6 +253,7 @@ class TestARealWindowSmallerThanThought:
             row = await service.background(conversation_id)
         assert (row.status, reasons(row)) == ("failed", ["context_too_long"])
 
+    @pytest.mark.long
     @pytest.mark.case("13")
     async def test_a_window_that_nothing_fits_ends_within_the_budget(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID
@@ -313,6 +316,7 @@ class TestAMessageThatIsBlocked:
         assert "harbour" in state
         assert "4,711.50" in state or "INV-2026-0417" in state, "code takes the exact values all the same"
 
+    @pytest.mark.long
     @pytest.mark.case("12")
     async def test_several_that_no_search_finds_part_company_in_the_next_jobs(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
@@ -417,6 +421,7 @@ class TestATurn:
         assert reply == "All right."
         assert len(service.chat_model.requests[0].messages) > 20, "the history as it is"
 
+    @pytest.mark.daily(1)
     @pytest.mark.case("22c")
     @pytest.mark.parametrize(
         "broken", ["app.usecases.compaction.chunk.plan_compaction", "app.usecases.compaction.job.apply_candidate"]

@@ -227,6 +227,7 @@ async def test_without_the_server_each_process_counts_for_itself_and_nobody_wait
 
 
 class TestFairShares:
+    @pytest.mark.long
     async def test_who_waits_for_a_model_or_a_slow_client_holds_no_connection(
         self, begin: UnitOfWorkFactory, engine: AsyncEngine
     ) -> None:

@@ -144,6 +144,7 @@ class TestATurn:
         assert openai.last.texts == ["Think.", "Meanwhile.", "Slowly thought.", "And?"]
         assert await live_seq(service, conversation_id) == (await service.row(conversation_id)).last_seq
 
+    @pytest.mark.long
     async def test_a_command_is_nothing_to_the_provider(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await manual(service)
         await service.say(conversation_id, 20)
@@ -189,6 +190,7 @@ class TestATurn:
         again = await chat(service, conversation_id, None)
         assert (openai.last.texts, again.warnings) == (["Are you there?"], ())
 
+    @pytest.mark.long
     async def test_passages_go_beside_the_message_once(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await manual(service)
         await chat(service, conversation_id, "Hello.")
@@ -201,6 +203,7 @@ class TestATurn:
         assert asked.texts[0].endswith("What of it?")
         assert "The quay is closed." not in str(after.input)
 
+    @pytest.mark.long
     async def test_nothing_is_recalled_nor_learned_where_the_provider_has_it_all(
         self, service: Service, openai: OpenAI
     ) -> None:
@@ -252,6 +255,7 @@ class TestTools:
         kinds = [item.get("type", "message") for item in openai.last.input]
         assert kinds == ["message", "function_call", "function_call_output", "message", "message"]
 
+    @pytest.mark.long
     async def test_more_calls_than_are_run_are_no_response_to_go_on_from(
         self, service: Service, openai: OpenAI
     ) -> None:
@@ -316,6 +320,7 @@ class TestCompaction:
         assert (openai.last.continues, openai.last.texts) == (live.response_id, ["Go on."])
         assert BLOCK not in str(openai.last.seen)
 
+    @pytest.mark.long
     async def test_control_a_stateless_model_is_rebuilt_from_it(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         model = ScriptedChatModel()
         service = Service(begin, tenant, chat=model)
@@ -330,6 +335,7 @@ class TestCompaction:
         assert len(sent.messages) < len(model.requests[0].messages)
         assert (await service.row(conversation_id)).live is None
 
+    @pytest.mark.long
     async def test_inside_a_turn_too(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await service.conversation()
         await service.say(conversation_id, 10)
@@ -371,7 +377,7 @@ class TestIsRebuilt:
         openai.forget()
         await self.expect_rebuilt(service, openai, conversation_id)
 
-    @pytest.mark.daily(2)
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         "refusal",
         [
@@ -385,6 +391,7 @@ class TestIsRebuilt:
         openai.script(refusal)
         await self.expect_rebuilt(service, openai, conversation_id)
 
+    @pytest.mark.long
     async def test_where_all_that_it_keeps_is_more_than_its_window(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.compacted(service)
         openai.window = 1_000
@@ -399,6 +406,7 @@ class TestIsRebuilt:
         await self.expect_rebuilt(service, openai, conversation_id)
         assert len(openai.chats) == calls + 2, "it was not tried first"
 
+    @pytest.mark.long
     async def test_where_a_giant_among_what_came_could_not_be_told(self, service: Service, openai: OpenAI) -> None:
         """More than is read at once came, and of that only a little after the giant."""
         conversation_id = await manual(service)
@@ -479,6 +487,7 @@ class TestIsLetGo:
         await asyncio.wait_for(handle.result(), PATIENCE)
         assert (await service.row(conversation_id)).live is None
 
+    @pytest.mark.long
     async def test_by_going_back_to_an_older_state(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.remembering(service)
         await compact(service, conversation_id)
@@ -492,6 +501,7 @@ class TestIsLetGo:
         assert openai.last.continues is None
         assert BLOCK in openai.last.texts[0]
 
+    @pytest.mark.long
     async def test_by_going_back_while_the_model_thinks(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.remembering(service)
         await compact(service, conversation_id)

@@ -100,6 +100,7 @@ class TestPlans:
                 await connection.rollback()
         return plans
 
+    @pytest.mark.long
     async def test_read_by_indexes(
         self, service: Service, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -187,6 +188,7 @@ class TestSums:
         """What is weighed from a message on."""
         return sums[-1].tokens - through.tokens + weight(message).tokens
 
+    @pytest.mark.long
     async def test_are_right_between_the_steps(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(message_rows, "SUMMED_AT_ONCE", 7)
         conversation_id = await service.conversation(max_tokens=-1)
@@ -329,6 +331,7 @@ class TestUsersAndTenants:
         assert "otto" not in left
         assert str(other) in left
 
+    @pytest.mark.long
     async def test_by_command(self, service: Service, engine: AsyncEngine, database_url: str) -> None:
         tenant = await self.begun(service)
         async with engine.connect() as connection:
@@ -448,6 +451,7 @@ class TestRetention:
         with pytest.raises(InvalidInputError, match="first event that is kept is 4"):
             await anext(feed.follow(tenant, conversation_id, 2))
 
+    @pytest.mark.long
     async def test_a_conversation_keeps_the_newest_versions_of_its_state(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:

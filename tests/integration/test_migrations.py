@@ -76,6 +76,7 @@ async def down(url: str, revision: str) -> None:
     await asyncio.to_thread(command.downgrade, alembic_config(url), revision)
 
 
+@pytest.mark.long
 async def test_up_down_and_up_again(empty_database_url: str) -> None:
     run_migrations(empty_database_url)
     assert await tables(empty_database_url) == TABLES | {"alembic_version"}
@@ -98,6 +99,7 @@ async def test_every_step_goes_down_and_up_alone(empty_database_url: str) -> Non
         assert await rows(empty_database_url, COLUMNS) == full
 
 
+@pytest.mark.long
 def test_check_finds_nothing_to_do_and_notices_a_difference(empty_database_url: str) -> None:
     run_migrations(empty_database_url)
     command.check(alembic_config(empty_database_url))
@@ -157,6 +159,7 @@ def upgrade() -> None:
 """
 
 
+@pytest.mark.long
 def test_a_revision_may_build_an_index_while_others_write(empty_database_url: str, tmp_path: Path) -> None:
     config = alembic_config(empty_database_url)
     head = ScriptDirectory.from_config(config).get_current_head()
@@ -179,6 +182,7 @@ def process(url: str, *words: str, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, cwd=cwd, env=env, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_without_an_address_it_says_so(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "alembic", "-c", str(ROOT / "alembic.ini"), "current"]
     env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}

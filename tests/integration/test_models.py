@@ -151,6 +151,7 @@ class TestNames:
         await registry.close()
         assert registry.chat("google:gemini-2.5-flash").profile.input_limit
 
+    @pytest.mark.long
     def test_offline_loads_no_provider_library(self) -> None:
         code = (
             "import sys; from app.providers.registry import ModelRegistry; r = ModelRegistry(google_api_key='k');"

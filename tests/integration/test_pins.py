@@ -152,6 +152,7 @@ async def test_a_pin_survives_a_summarizer_that_fails_and_the_truncation_that_fo
     assert await served(service, conversation_id, message.seq) == ([SECRET] if pins else [])
 
 
+@pytest.mark.long
 async def test_pinning_and_unpinning_are_told_once_and_change_what_is_served(service: Service) -> None:
     conversation_id, message = await opened(service)
     await background(service, conversation_id)
@@ -321,6 +322,7 @@ async def test_pins_at_once_never_exceed_the_share(
         await sums_are_right(service, conversation_id)
 
 
+@pytest.mark.long
 async def test_a_restore_keeps_the_pins_of_today(service: Service) -> None:
     conversation_id, message = await opened(service)
     await background(service, conversation_id)
@@ -329,6 +331,7 @@ async def test_a_restore_keeps_the_pins_of_today(service: Service) -> None:
     assert await served(service, conversation_id, message.seq) == [SECRET]
 
 
+@pytest.mark.long
 async def test_an_unpin_that_makes_a_compaction_due_claims_nothing_twice(service: Service) -> None:
     """A pin clears the quiet period, and claims what is due by now, once."""
     conversation_id, message = await opened(service, background_at=0.62, minimum_progress=0.5)
@@ -348,6 +351,7 @@ RESULT = {"type": "tool_result", "tool_call_id": "a", "content": "Order 4711 lef
 
 
 class TestToolPairs:
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("which", [0, 1], ids=["the call", "the result"])
     async def test_a_pinned_half_holds_the_other(self, service: Service, which: int) -> None:
         conversation_id = await service.conversation(protect=[])
@@ -417,6 +421,7 @@ class TestToolPairs:
         total = (await service.row(conversation_id)).total
         assert (total.held_tokens == total.tokens) is guarded
 
+    @pytest.mark.long
     async def test_a_covered_call_is_served_as_soon_as_its_result_is_protected(self, service: Service) -> None:
         conversation_id = await service.conversation(protect=["goal"])
         await append(service, conversation_id, MessageDraft(role="assistant", content="Looking it up.", parts=(CALL,)))
@@ -451,6 +456,7 @@ class TestToolPairs:
 
 
 class TestProtection:
+    @pytest.mark.long
     async def test_protected_messages_are_held_as_far_as_the_share_goes(self, service: Service) -> None:
         conversation_id = await service.conversation(protect=["constraint"])
         said = await append(
@@ -546,6 +552,7 @@ class TestTooLarge:
         assert caught.value.extra["size"] > caught.value.extra["limit"]
         return int(caught.value.extra["limit"])
 
+    @pytest.mark.long
     async def test_held_messages_and_anchors_take_from_the_room(self, service: Service) -> None:
         conversation_id, message = await opened(service)
         bare = await self.limit_of(service, conversation_id)
@@ -606,6 +613,7 @@ async def told(service: Service, conversation_id: UUID, count: int) -> list[Mess
 
 
 class TestChangeOfPolicy:
+    @pytest.mark.long
     async def test_decides_as_if_it_had_looked_at_every_message(self, service: Service) -> None:
         chance = random.Random(7)
         conversation_id = await service.conversation(protect=[])

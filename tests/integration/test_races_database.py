@@ -53,10 +53,11 @@ async def write(unit: UnitOfWork, row: Conversation, number: int) -> None:
     await unit.events.add_many(row.id, [("message.created", {"seq": seq}) for seq in seqs], START)
 
 
-async def test_fifty_writers_leave_no_gap(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+@pytest.mark.parametrize("writers", [15, pytest.param(50, marks=pytest.mark.long)])
+async def test_many_writers_leave_no_gap(begin: UnitOfWorkFactory, tenant: UUID, writers: int) -> None:
     row = await stored(begin, tenant)
-    await race(begin, tenant, 50, lambda unit, number: write(unit, row, number))
-    total = sum(1 + number % 3 for number in range(50))
+    await race(begin, tenant, writers, lambda unit, number: write(unit, row, number))
+    total = sum(1 + number % 3 for number in range(writers))
     async with begin(tenant) as unit:
         said = await unit.messages.between(row.id, 1, total + 1)
         assert [entry.seq for entry in said] == list(range(1, total + 1))

@@ -41,6 +41,7 @@ async def told(registry: ModelRegistry, reasoning: Reasoning = "shown", effort: 
     return runs
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("model", "reasoning", "effort", "asks"),
     [
@@ -100,6 +101,7 @@ def compatible(request: pytest.FixtureRequest) -> Iterator[str]:
         yield f"{url}/v1"
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("reasoning", ["shown", "off"])
 async def test_servers_of_open_models_show_their_thoughts_unasked(compatible: str, reasoning: Reasoning) -> None:
     runs = await told(ModelRegistry(chat="openai:own-llama", openai_base_url=compatible), reasoning)

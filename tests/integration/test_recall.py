@@ -98,6 +98,7 @@ async def test_a_turn_recalls_by_itself_and_says_so(service: Service, chat_model
     assert result.message.content == QUESTION, "what is stored is what the user said"
 
 
+@pytest.mark.long
 async def test_a_repeated_request_says_the_same(service: Service) -> None:
     conversation_id = await folded(service)
     idem = Idem(key="again", fingerprint="f")
@@ -111,6 +112,7 @@ async def test_a_repeated_request_says_the_same(service: Service) -> None:
     assert results[0].reply.id == results[1].reply.id
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("policy", "given", "recalls"),
     [
@@ -137,6 +139,7 @@ async def test_passages_reach_the_model(service: Service, chat_model: ScriptedCh
     assert '<passage source="handbook">\nOpen from nine.\n</passage>' in chat_model.requests[-1].messages[-1].content
 
 
+@pytest.mark.long
 async def test_what_only_tags_say_leads_to_the_messages_of_their_segment(
     service: Service, begin: UnitOfWorkFactory
 ) -> None:
@@ -167,6 +170,7 @@ async def test_an_erased_message_is_never_recalled(service: Service) -> None:
     assert 5 not in [one.source.seq for one in found.recalled]
 
 
+@pytest.mark.long
 async def test_a_typed_command_and_its_answer_are_never_recalled(service: Service) -> None:
     conversation_id = await service.conversation(triggers=[], protect=[])
     await service.say(conversation_id, 10)
@@ -216,6 +220,7 @@ async def test_another_tenants_conversation_gives_nothing(service: Service, begi
     assert list(found.sources) == []
 
 
+@pytest.mark.long
 async def test_recall_does_not_hold_up_the_event_loop(service: Service) -> None:
     conversation_id = await service.conversation(triggers=[], protect=[], context_window=100_000)
     for _ in range(4):

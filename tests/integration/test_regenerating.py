@@ -197,6 +197,7 @@ async def test_of_a_running_turn_nothing_is_made_again(begin: UnitOfWorkFactory,
     await asyncio.wait_for(handle.result(), PATIENCE)
 
 
+@pytest.mark.long
 async def test_a_fold_passes_over_it_and_its_segment_still_shows_it(service: Service) -> None:
     conversation_id = await service.conversation()
     await service.say(conversation_id, 20)
@@ -259,6 +260,7 @@ async def test_its_anchors_are_withdrawn_and_what_they_replaced_stands_again(
     assert (new.content, new.status) == (MONDAY, "withdrawn")
 
 
+@pytest.mark.long
 async def test_it_is_held_no_more_and_can_be_erased(service: Service) -> None:
     conversation_id, pins = await service.conversation(), service.container.pins
     first = await chat(service, conversation_id, "Where are the crates?")

@@ -151,6 +151,7 @@ def told(repairs: list[Json]) -> list[tuple[str, str, str | None]]:
 # --- where it is seen
 
 
+@pytest.mark.long
 async def test_the_model_is_asked_again_and_both_calls_are_on_record(service: Service) -> None:
     conversation_id = await folded(service)
     (row,) = await service.compactions(conversation_id)
@@ -243,6 +244,7 @@ async def test_control_without_redaction_the_secret_would_be_stored(
     assert KEY in await dump(engine)
 
 
+@pytest.mark.long
 async def test_each_compaction_tells_its_own(service: Service) -> None:
     conversation_id = await folded(service, times=2)
     first, second = await service.compactions(conversation_id)
@@ -253,6 +255,7 @@ async def test_each_compaction_tells_its_own(service: Service) -> None:
     assert [len(one["repairs"]) for one in states] == [3, 0]
 
 
+@pytest.mark.long
 async def test_the_command_line_tells_it(service: Service) -> None:
     conversation_id = await folded(service, times=2)
     async with url_of(service) as url:
@@ -325,6 +328,7 @@ async def test_control_without_blanking_they_would_stay(
     assert "Bellavista" in await dump(engine)
 
 
+@pytest.mark.long
 async def test_a_restored_version_carries_none(service: Service) -> None:
     conversation_id = await folded(service, times=2)
     await service.container.states.restore(service.tenant, conversation_id, 1)

@@ -86,6 +86,7 @@ async def test_control_without_the_look_ahead_every_five_percent_is_a_row(
     assert len(await reasons(service, conversation_id)) > 3
 
 
+@pytest.mark.long
 async def test_the_stretch_ends_when_something_can_be_folded(service: Service) -> None:
     conversation_id = await service.conversation(keep_tail_messages=KEPT)
     await service.say(conversation_id, KEPT - 10, words=4)
@@ -98,6 +99,7 @@ async def test_the_stretch_ends_when_something_can_be_folded(service: Service) -
     assert service.summarizer.requests
 
 
+@pytest.mark.long
 async def test_a_change_of_the_policy_begins_another_stretch(service: Service) -> None:
     conversation_id = await begun(service)
     await by_appends(service, conversation_id, 10)
@@ -108,6 +110,7 @@ async def test_a_change_of_the_policy_begins_another_stretch(service: Service) -
     assert await reasons(service, conversation_id) == ["irreducible_floor", "irreducible_floor"]
 
 
+@pytest.mark.long
 async def test_a_sweeper_that_looks_again_adds_no_row(service: Service) -> None:
     conversation_id = await begun(service)
     await by_appends(service, conversation_id, 10)

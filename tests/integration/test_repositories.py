@@ -251,6 +251,7 @@ class TestMessages:
             assert await unit.messages.at_seq(row.id, 1) == made
             assert await unit.messages.page(row.id, Page()) == ([made], None)
 
+    @pytest.mark.long
     async def test_a_thousand_in_a_statement_for_each_slice(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -352,7 +353,10 @@ class TestMessages:
             assert await unit.messages.calls(row.id, ["a", "b", "c", "elsewhere"]) == {"a", "b"}
             assert await unit.messages.calls(row.id, []) == frozenset()
 
-    async def test_newest_is_the_longest_end_that_fits(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    @pytest.mark.parametrize("tries", [20, pytest.param(150, marks=pytest.mark.long)])
+    async def test_newest_is_the_longest_end_that_fits(
+        self, begin: UnitOfWorkFactory, tenant: UUID, tries: int
+    ) -> None:
         chance = random.Random(20261120)
         row = await stored(begin, tenant)
         said = [
@@ -361,7 +365,7 @@ class TestMessages:
         ]
         await talk(begin, tenant, said)
         async with begin(tenant) as unit:
-            for _ in range(150):
+            for _ in range(tries):
                 after, room = chance.randrange(62), chance.choice([0, 1, 7, 60, 400, 10_000])
                 found = await unit.messages.newest(row.id, after_seq=after, max_tokens=room)
                 assert found == longest_end(said, after, room), (after, room)

@@ -286,6 +286,7 @@ def test_a_key_belongs_to_one_conversation() -> None:
     assert term_keys.TermKeys(one).of_text("Kettles, kettle; KETTLE") == [term_keys.TermKeys(one).of_stem("kettl")]
 
 
+@pytest.mark.long
 async def test_the_migration_makes_the_keys_of_what_is_there(empty_database_url: str) -> None:
     """Down and up again, over more than one batch, with parts, a command and an erased message among them."""
     run_migrations(empty_database_url)

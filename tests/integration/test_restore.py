@@ -84,6 +84,7 @@ async def test_the_empty_version_can_be_gone_back_to_as_well(service: Service) -
     assert await segments(service, conversation_id) == []
 
 
+@pytest.mark.long
 async def test_messages_can_be_erased_and_appended_in_between(service: Service) -> None:
     conversation_id = await folded(service)
     await service.container.states.restore(service.tenant, conversation_id, 0)

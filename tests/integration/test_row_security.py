@@ -170,6 +170,7 @@ async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UU
 class TestRoles:
     """Who may act as whom, on a server whose users are not all superusers."""
 
+    @pytest.mark.long
     async def test_an_owner_that_may_not_make_the_role_works_and_is_told(self, servers: Endpoints) -> None:
         with owned_database(servers, "poor_owner") as url:
             refused = with_role(url, "never_made")

@@ -171,9 +171,14 @@ class TestRoundTrip:
             pytest.param({"by": "time"}, marks=pytest.mark.long),
         ],
     )
-    async def test_every_marker_leads_to_the_originals(self, service: Service, segment_by: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        "rounds", [(2, 1, 1), pytest.param((3, 2, 3), marks=pytest.mark.long)], ids=["few", "many"]
+    )
+    async def test_every_marker_leads_to_the_originals(
+        self, service: Service, segment_by: dict[str, Any], rounds: tuple[int, int, int]
+    ) -> None:
         conversation_id = await service.conversation(segment_by=segment_by)
-        expected = await self.scenario(service, conversation_id)
+        expected = await self.scenario(service, conversation_id, rounds=rounds)
         for marker, told in (await every_marker(service, conversation_id)).items():
             assert told == expected[marker]
 
@@ -199,8 +204,20 @@ class TestRoundTrip:
         found = await every_marker(service, conversation_id)
         assert any(told != expected[marker] for marker, told in found.items())
 
-    async def scenario(self, service: Service, conversation_id: UUID, *, checks: bool = True) -> dict[str, str]:
-        """Compactions, a command, a restore and more compactions: the originals of every segment ever made."""
+    async def scenario(
+        self,
+        service: Service,
+        conversation_id: UUID,
+        *,
+        checks: bool = True,
+        rounds: tuple[int, int, int] = (3, 2, 3),
+    ) -> dict[str, str]:
+        """Compactions, a command, a restore and more compactions: the originals of every segment ever made.
+
+        Args:
+            rounds: Compactions before the command, between it and the restore of the version before, and after that.
+        """
+        first, between, last = rounds
         expected: dict[str, str] = {}
 
         async def look() -> None:
@@ -215,21 +232,21 @@ class TestRoundTrip:
                 for id_, told in expected.items():
                     assert written(await originals(service, conversation_id, id_)) == told
 
-        for _ in range(3):
+        for _ in range(first):
             await say(service, conversation_id, 21)
             await compact(service, conversation_id)
             await look()
         await command(service, conversation_id)
         early = await current(service, conversation_id)
-        for _ in range(2):
+        for _ in range(between):
             await say(service, conversation_id, 17)
             await compact(service, conversation_id)
         await look()
-        await service.container.states.restore(service.tenant, conversation_id, 2)
+        await service.container.states.restore(service.tenant, conversation_id, first - 1)
         restored = await current(service, conversation_id)
         assert {one.id for one in restored} < {one.id for one in early}
         await look()
-        for _ in range(3):
+        for _ in range(last):
             await say(service, conversation_id, 19)
             await compact(service, conversation_id)
         await look()
@@ -301,6 +318,7 @@ class TestWhatDidNotSurvive:
 
 
 class TestStored:
+    @pytest.mark.long
     async def test_commands_and_erased_messages_lie_in_a_segment_too(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 3})
         await say(service, conversation_id, 6)
@@ -318,6 +336,7 @@ class TestStored:
             assert one.messages == sum(message.status != "erased" for message in own)
             assert await originals(service, conversation_id, one.id) == own
 
+    @pytest.mark.long
     async def test_the_same_range_keeps_its_id_and_its_levels(self, service: Service) -> None:
         conversation_id = await service.conversation()
         await say(service, conversation_id, 25)
@@ -343,6 +362,7 @@ class TestStored:
         assert written_[2].segment_ids == ()
         assert written_[3].segment_ids == written_[1].segment_ids
 
+    @pytest.mark.long
     async def test_a_branch_that_was_left_overlaps_and_still_resolves(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 5})
         await say(service, conversation_id, 20)
@@ -362,6 +382,7 @@ class TestStored:
         earlier = await expand(service, conversation_id, "earlier", max_tokens=10_000)
         assert gone.isdisjoint(marker.segment_id for marker in earlier[0].markers)
 
+    @pytest.mark.long
     async def test_only_what_is_new_is_cut(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[tuple[int, int]] = []
         real = segmentation.split_into_segments
@@ -449,6 +470,7 @@ class TestExpansion:
         (page,) = await expand(service, conversation_id, one.id, level="brief")
         assert page.content == "Told by other rules."
 
+    @pytest.mark.long
     async def test_a_text_that_was_written_anew_between_two_pages(self, service: Service) -> None:
         conversation_id = await service.conversation()
         await say(service, conversation_id, 30)
@@ -467,6 +489,7 @@ class TestExpansion:
                 with pytest.raises(InvalidInputError):
                     await look(service.tenant, conversation_id, one.id, level, after=wrong)
 
+    @pytest.mark.long
     async def test_the_list_of_all_comes_in_pages_of_whole_lines(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 2})
         await say(service, conversation_id, 60)
@@ -497,6 +520,7 @@ class TestExpansion:
                 (page,) = await expand(service, conversation_id, id_, level=level, max_tokens=10_000)
                 assert {marker.segment_id for marker in page.markers} <= {id_}
 
+    @pytest.mark.long
     async def test_anchors_that_have_no_room_are_listed(self, service: Service) -> None:
         conversation_id = await service.conversation()
         drafts = [
@@ -530,6 +554,7 @@ class TestExpansion:
         assert len(page.messages) == 1
         assert page.token_count > 30
 
+    @pytest.mark.long
     async def test_each_expansion_is_counted_in_numbers(self, service: Service, engine: AsyncEngine) -> None:
         conversation_id = await service.conversation()
         await say(service, conversation_id, 20)
@@ -778,6 +803,7 @@ class TestErasure:
         assert after[other.from_seq].levels["L2"].made_by == "extractive"
         assert after[clean.from_seq].levels["L2"].text == "The plumber saw the kettle."
 
+    @pytest.mark.long
     async def test_a_branch_that_was_left_forgets_too(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -795,6 +821,7 @@ class TestErasure:
         assert (told.is_current, told.messages) == (False, 4)
         assert len(await originals(service, conversation_id, told.id)) == 5
 
+    @pytest.mark.long
     async def test_an_id_that_says_nothing_of_it_stays(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 6})
         await say(service, conversation_id, 24)

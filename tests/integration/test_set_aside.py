@@ -202,6 +202,7 @@ async def test_a_process_that_waits_for_a_model_works_on_nothing(begin: UnitOfWo
     assert await on_record(service) == []
 
 
+@pytest.mark.long
 async def test_a_process_that_lives_is_not_counted_however_long_it_works(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:

@@ -129,6 +129,7 @@ async def test_without_a_model_recall_is_what_it_was(
     assert await off.container.embedding.work() == "not_wanted"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("reason", ["timeout", "rate_limited", "circuit_open"])
 async def test_a_late_or_failed_question_leaves_it_to_words(
     service: Service, embedder: Alike, engine: AsyncEngine, reason: str
@@ -175,6 +176,7 @@ async def history(service: Service, conversation_id: UUID) -> list[Message]:
         return list(await uow.messages.between(conversation_id, 1, 200))
 
 
+@pytest.mark.long
 async def test_what_is_erased_while_the_model_reads_it_gets_no_vector(service: Service, embedder: Alike) -> None:
     conversation_id = await folded(service)
     (fact,) = [one for one in await history(service, conversation_id) if one.content == FACT]
@@ -192,6 +194,7 @@ async def test_what_is_erased_while_the_model_reads_it_gets_no_vector(service: S
     assert len(await vectors(service, conversation_id)) == COVERED - 1
 
 
+@pytest.mark.long
 async def test_the_same_text_is_asked_for_once_and_a_new_model_begins_anew(
     service: Service, begin: UnitOfWorkFactory, embedder: Alike
 ) -> None:
@@ -209,6 +212,7 @@ async def test_the_same_text_is_asked_for_once_and_a_new_model_begins_anew(
     assert len(await vectors(service, first, "fake:other")) == COVERED
 
 
+@pytest.mark.long
 async def test_a_text_that_the_model_refuses_is_passed_over(service: Service, embedder: Alike) -> None:
     conversation_id = await folded(service)
     embedder.refused = "zorblat"
@@ -227,6 +231,7 @@ async def test_an_outage_is_waited_for(service: Service, embedder: Alike, engine
     assert await embedded(service, conversation_id) == ["made", "not_wanted"]
 
 
+@pytest.mark.long
 async def test_what_is_spent_has_a_limit_of_its_own(begin: UnitOfWorkFactory, tenant: UUID, embedder: Alike) -> None:
     limits = Limits(embedding_calls_per_hour=3)
     service = Service(begin, tenant, embedder=embedder, settings=Settings(tenant_limits=limits, auth_required=True))
@@ -239,6 +244,7 @@ async def test_what_is_spent_has_a_limit_of_its_own(begin: UnitOfWorkFactory, te
     assert (await service.compactions(conversation_id))[-1].status == "applied", "compactions have their own limits"
 
 
+@pytest.mark.long
 async def test_the_sweeper_hints_at_what_has_no_vectors(service: Service, begin: UnitOfWorkFactory) -> None:
     conversation_id = await folded(service)
     await service.container.sweeper.sweep()
@@ -251,6 +257,7 @@ async def test_the_sweeper_hints_at_what_has_no_vectors(service: Service, begin:
     assert service.queue.embeddings == off.queue.embeddings == []
 
 
+@pytest.mark.long
 async def test_over_the_wire_a_provider_that_hangs_costs_a_recall_its_deadline_at_most(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:

@@ -91,6 +91,7 @@ class TestAnAutomaticOne:
         assert ended is not None
         assert ended.status == "applied"
 
+    @pytest.mark.long
     async def test_keeps_the_chunks_that_are_committed(self, service: Service) -> None:
         service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
         conversation_id = await service.conversation(calls_per_hour=2)
@@ -105,6 +106,7 @@ class TestAnAutomaticOne:
         async with service.begin(None) as uow:
             assert await uow.conversations.due(limit=10) == []
 
+    @pytest.mark.long
     async def test_in_a_turn_the_turn_goes_on_with_a_warning(self, service: Service) -> None:
         conversation_id = await service.conversation(calls_per_hour=1)
         await spent(service, conversation_id, 1)
@@ -119,6 +121,7 @@ class TestAnAutomaticOne:
 
 
 class TestAManualOne:
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("asked", [MANUAL, replace(MANUAL, wait=False)], ids=["now", "later"])
     async def test_is_refused_and_nothing_is_changed(self, service: Service, asked: CompactInput) -> None:
         conversation_id = await service.conversation(calls_per_hour=2)
@@ -194,6 +197,7 @@ class TestATenant:
         await spent(other, conversation_id, 1)
         assert (await other.row(conversation_id)).state_version == 1
 
+    @pytest.mark.long
     async def test_a_model_that_costs_nothing_is_never_counted(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service = Service(begin, tenant, settings=Settings(tenant_calls_per_hour=1))
         service.summarizer._profile = replace(FAKE_PROFILE, metered=False)

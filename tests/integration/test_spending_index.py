@@ -22,6 +22,7 @@ COPIES = text(
 )
 
 
+@pytest.mark.long
 async def test_an_index_finds_the_calls_of_the_last_hour(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:

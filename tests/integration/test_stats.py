@@ -81,9 +81,10 @@ def figures_agree(seen: Measured) -> bool:
 # --- exact, whoever writes -------------------------------------------------------------------------------------------
 
 
-async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """Eight writers end compactions of eight conversations, readers look meanwhile: no figure is ever half way."""
-    rows = [await stored(begin, tenant) for _ in range(8)]
+@pytest.mark.parametrize("writers", [3, pytest.param(8, marks=pytest.mark.long)])
+async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant: UUID, writers: int) -> None:
+    """Writers end compactions of a conversation each, readers look meanwhile: no figure is ever half way."""
+    rows = [await stored(begin, tenant) for _ in range(writers)]
     looks: list[Measured] = []
 
     async def write(row: Conversation) -> None:
@@ -258,6 +259,7 @@ def unlabelled(shown: dict[str, Any]) -> list[str]:
     return sorted(numbers - beside - labels.keys())
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("language", sorted(CATALOGUES))
 async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, language: str) -> None:
     service, say = Service(begin, tenant), CATALOGUES[language]
@@ -284,6 +286,7 @@ async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, 
         assert all(russian.search(label) for label in [*one.labels.values(), *one.summary])
 
 
+@pytest.mark.long
 async def test_the_probe_of_a_compaction_is_stored(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     """The summarizer keeps one of two exact values; the control keeps both."""
 
@@ -409,6 +412,7 @@ async def test_control_without_memory_it_is_counted_again(begin: UnitOfWorkFacto
     assert (await watcher.samples())[APPLIED] == 2
 
 
+@pytest.mark.long
 async def test_the_levels_of_what_a_compaction_made_are_told(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     """One value per level and compaction; one that made nothing tells nothing."""
     watcher, service = Watcher(begin, tenant), Service(begin, tenant)

@@ -283,12 +283,13 @@ async def test_old_idempotency_keys_are_forgotten_once_an_hour(world: World) -> 
     assert await keys() == 1
 
 
-async def test_five_sweepers_at_once_handle_each_row_once(world: World) -> None:
-    requeued = [await world.crashed(claims=2) for _ in range(15)]
-    poison = [await world.crashed(claims=MAX_CLAIMS) for _ in range(10)]
-    waiting = [await world.queued() for _ in range(15)]
-    due = [await world.conversation(context_tokens=9, trigger_tokens=9, last_seq=1) for _ in range(10)]
-    dead = [await started_turn(world, expired=True) for _ in range(10)]
+@pytest.mark.parametrize("each", [3, pytest.param(12, marks=pytest.mark.long)])
+async def test_five_sweepers_at_once_handle_each_row_once(world: World, each: int) -> None:
+    requeued = [await world.crashed(claims=2) for _ in range(each)]
+    poison = [await world.crashed(claims=MAX_CLAIMS) for _ in range(each)]
+    waiting = [await world.queued() for _ in range(each)]
+    due = [await world.conversation(context_tokens=9, trigger_tokens=9, last_seq=1) for _ in range(each)]
+    dead = [await started_turn(world, expired=True) for _ in range(each)]
     sweepers = [world.sweeper(seed) for seed in range(5)]
     for _ in range(2):
         await asyncio.gather(*(sweeper.sweep() for sweeper in sweepers))

@@ -171,6 +171,7 @@ class TestACall:
         assert (way, segment) == ("search", None)
         assert passages == len(given.parts[0]["quotes"])
 
+    @pytest.mark.long
     async def test_does_not_find_the_question_itself(self, service: Service, gemini: Gemini) -> None:
         conversation_id = await compacted(service)
         gemini.script("chat", calling("search_history", query="zeppelin"), saying("Nothing."))
@@ -194,6 +195,7 @@ class TestACall:
         assert (way, recorded) == ("explicit", segment.id)
         assert passages >= 1
 
+    @pytest.mark.long
     async def test_goes_on_where_the_page_before_ended(self, service: Service, gemini: Gemini) -> None:
         conversation_id = await service.conversation(context_window=8_000)
         await service.say(conversation_id, 40, words=4)
@@ -270,6 +272,7 @@ class TestACall:
         assert result.reply.content == "I see."
         assert await expansions(service, conversation_id) == []
 
+    @pytest.mark.long
     async def test_of_the_lists_leads_to_what_has_no_room(self, service: Service, gemini: Gemini) -> None:
         conversation_id = await compacted(service)
         gemini.script("chat", calling("expand_context", marker="[earlier →L3:earlier]", level="tags"), saying("I see."))
@@ -316,6 +319,7 @@ class TestWhenToolsAreOffered:
             await service.container.conversations.get(service.tenant, conversation_id)
         ).gauge.breakdown.system == before
 
+    @pytest.mark.long
     async def test_from_the_first_compaction_on_they_are_counted_and_stay(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -331,6 +335,7 @@ class TestWhenToolsAreOffered:
         assert counted == context.gauge.breakdown.system
         assert counted > 100 + await system_tokens(service, await service.conversation())
 
+    @pytest.mark.long
     async def test_without_levels_there_is_nothing_to_expand(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service = scripted(begin, tenant, "Well.")
         conversation_id = await compacted(service, levels=[])
@@ -383,6 +388,7 @@ class TestTheBound:
         assert len({part["id"] for part in stored[1].parts}) == MOST_CALLS, "under ids of ours"
         assert [one.role for one in stored[2:]] == ["tool"] * MOST_CALLS + ["assistant"]
 
+    @pytest.mark.long
     async def test_a_model_that_calls_what_it_was_not_offered_gave_no_answer(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -411,6 +417,7 @@ class TestTheBound:
         with pytest.raises(BudgetTooSmallError):
             await chat(control, conversation_id, "Go.")
 
+    @pytest.mark.long
     async def test_results_of_one_step_fit_together(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         """They cannot be parted from their call: together they leave room for the question and the rest."""
         many = Reply(calls=(ToolCall(id="0", name="long_list", arguments={"lines": 3_000}),) * MOST_CALLS)
@@ -464,6 +471,7 @@ class TestBetweenCalls:
         ]
         assert result.warnings == ()
 
+    @pytest.mark.long
     async def test_nothing_happens_without_the_trigger_or_before_a_call(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -480,6 +488,7 @@ class TestBetweenCalls:
         assert await service.container.compaction.claim_due(service.tenant, full) is None, "nothing for a sweeper"
         assert await service.compactions(full) == []
 
+    @pytest.mark.long
     async def test_a_turn_that_left_nothing_to_fold_is_folded_when_it_is_over(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -503,6 +512,7 @@ class TestBetweenCalls:
         monkeypatch.setattr("app.usecases.chat.turn.end_quiet_of_turn", stays)
         assert set(await ended()) == {skipped}, "the control"
 
+    @pytest.mark.long
     async def test_what_runs_beside_a_turn_folds_nothing_of_it(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -526,6 +536,7 @@ class TestBetweenCalls:
         asked = (await chat(service, conversation_id, "Go.")).message
         assert (await service.row(conversation_id)).boundary_seq > asked.seq, "the control folds the question"
 
+    @pytest.mark.long
     async def test_the_question_stays_where_results_have_to_go(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -605,6 +616,7 @@ class TestAnInterruption:
         await chat(service, conversation_id, "So?")
         assert answered(gemini) == ["21 degrees"]
 
+    @pytest.mark.long
     async def test_an_unanswered_call_of_an_ended_turn_can_be_folded(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -814,6 +826,7 @@ class TestErasure:
         await chat(service, conversation_id, "Go on.")
         assert "Kestrel-7741" not in str(gemini.requests("chat")[-1]["body"])
 
+    @pytest.mark.long
     async def test_stays_where_quotes_are_not_looked_for(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -827,6 +840,7 @@ class TestErasure:
         await service.container.erasure.erase(service.tenant, conversation_id, message.id)
         assert "Kestrel-7741" in str(await history(service, conversation_id))
 
+    @pytest.mark.long
     async def test_while_a_tool_looks_leaves_nothing_behind(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -846,6 +860,7 @@ class TestErasure:
         assert answered(gemini) == ["A message was erased meanwhile. Call again."]
         assert await expansions(service, conversation_id) == []
 
+    @pytest.mark.long
     async def test_a_search_does_not_find_what_a_search_brought_back(self, service: Service, gemini: Gemini) -> None:
         conversation_id = await compacted(service)
         for _ in range(2):

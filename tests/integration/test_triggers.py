@@ -110,6 +110,7 @@ class TestTheEndOfATurn:
 
         assert await claimed(service, conversation_id) == triggers
 
+    @pytest.mark.long
     async def test_an_interrupted_reply_has_its_own(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service = Service(begin, tenant)
         conversation_id = await near(service, triggers=ENDINGS)
@@ -137,6 +138,7 @@ class TestTheEndOfATurn:
 
             assert await claimed(service, conversation_id) == [expected]
 
+    @pytest.mark.long
     async def test_a_command_s_answer_ends_no_turn(self, service: Service) -> None:
         conversation_id = await near(service, triggers=ENDINGS)
         await append(service, conversation_id, ("user", LONG))
@@ -144,6 +146,7 @@ class TestTheEndOfATurn:
 
         assert await claimed(service, conversation_id) == ["manual"]
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("last", "triggers", "expected"),
         [("user", ENDINGS, ["interrupted"]), ("user", ENDINGS[:1], []), ("assistant", ENDINGS[1:], [])],
@@ -182,6 +185,7 @@ class TestMessages:
         assert ended.status == "applied"
         assert (after.boundary_seq, after.context_messages) == (11, 10)
 
+    @pytest.mark.long
     async def test_commands_do_not_count(self, service: Service) -> None:
         conversation_id = await service.conversation(context_window=100_000, triggers=[MESSAGES])
         await service.say(conversation_id, 18)
@@ -297,6 +301,7 @@ class TestFloors:
         assert [one.reason for one in rows] == ["irreducible_floor"]
         assert len(service.summarizer.requests) == calls
 
+    @pytest.mark.long
     @pytest.mark.case("14")
     async def test_one_beside_what_can_be_folded_is_given_up_after_folding_that(self, service: Service) -> None:
         conversation_id = await service.conversation()
@@ -359,7 +364,7 @@ class TestOneByOne:
     """Case 16: many messages around the threshold."""
 
     @pytest.mark.case("16")
-    @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.long)])
+    @pytest.mark.parametrize("count", [50, *(pytest.param(count, marks=pytest.mark.long) for count in (100, 500))])
     async def test_there_is_never_more_than_one_in_flight(
         self, service: Service, engine: AsyncEngine, count: int
     ) -> None:
@@ -450,6 +455,7 @@ class TestTheLastMessage:
         assert result.message.seq == after.last_seq
         assert service.chat_model.requests[0].messages[-1].content.endswith(LONG * 3)
 
+    @pytest.mark.long
     @pytest.mark.control("27")
     async def test_control_a_planner_without_the_law_folds_it(
         self, service: Service, monkeypatch: pytest.MonkeyPatch

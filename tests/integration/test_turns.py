@@ -82,6 +82,7 @@ async def test_a_jump_over_the_inline_threshold_is_compacted_before_the_call(ser
     assert [one.seq for one in sent if one.seq] == [1, *range(row.boundary_seq + 1, result.message.seq + 1)]
 
 
+@pytest.mark.long
 async def test_one_message_larger_than_the_budget_is_answered_all_the_same(service: Service) -> None:
     conversation_id = await filled(service, 0.4)
     result = await chat(service, conversation_id, JUMP * 4)
@@ -123,6 +124,7 @@ async def test_a_turn_waits_for_the_compaction_in_flight_and_uses_its_result(
     assert service.summarizer.requests == []
 
 
+@pytest.mark.long
 async def test_a_turn_takes_over_what_is_only_queued(service: Service) -> None:
     conversation_id = await filled(service, 0.72)
     (queued,) = await service.compactions(conversation_id)
@@ -163,6 +165,7 @@ async def test_a_summarizer_that_fails_never_blocks_the_turn(begin: UnitOfWorkFa
     assert (row.state_version, row.boundary_seq) == (0, 0)
 
 
+@pytest.mark.long
 async def test_a_defect_in_the_core_costs_a_compaction_and_never_a_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +181,7 @@ async def test_a_defect_in_the_core_costs_a_compaction_and_never_a_turn(
     assert (await service.row(conversation_id)).state_version == 0
 
 
+@pytest.mark.long
 async def test_a_state_store_that_is_away_costs_a_compaction_and_never_a_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +213,7 @@ async def test_a_repeated_key_of_an_interrupted_turn_ends_as_the_first_did(
     assert again == ["message.created", "reply.delta", "reply.interrupted"]
 
 
+@pytest.mark.long
 async def test_within_the_budget_a_failed_summary_cuts_nothing(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, ModelUnavailableError("server_error"))
     conversation_id = await filled(service)
@@ -357,6 +362,7 @@ async def test_nothing_to_answer_and_a_conversation_that_moved_on_are_refused(se
     assert (await service.row(conversation_id)).last_seq == 2
 
 
+@pytest.mark.long
 async def test_a_typed_command_answers_with_the_summary_and_stays_out_of_the_context(service: Service) -> None:
     conversation_id = await filled(service)
     before = (await service.row(conversation_id)).total
@@ -547,6 +553,7 @@ class TestCalibration:
 
         assert len(await service.compactions(conversation_id)) == 1
 
+    @pytest.mark.long
     async def test_a_lasting_difference_is_learned_and_survives_a_restart(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -565,6 +572,7 @@ class TestCalibration:
         assert gauge.tokens == row.context_tokens == math.ceil(raw * learned)
         assert sum(asdict(gauge.breakdown).values()) == gauge.tokens
 
+    @pytest.mark.long
     async def test_it_changes_neither_stored_counts_nor_what_is_served(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -622,6 +630,7 @@ class TestCalibration:
 
         assert (await service.row(conversation_id)).token_factor == 1.0
 
+    @pytest.mark.long
     async def test_a_compaction_s_usage_teaches_nothing(self, service: Service) -> None:
         conversation_id = await filled(service)
         result = await chat(service, conversation_id, JUMP)

@@ -219,6 +219,7 @@ class TestVerdicts:
         assert served <= {one.text for one in after.entries if not one.pruned}
         assert after.verified in {"exact", "model"}
 
+    @pytest.mark.long
     async def test_control_without_looking_quotes_up_a_liar_takes_what_is_true(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -228,6 +229,7 @@ class TestVerdicts:
         assert await work(service, conversation_id) == "changed"
         assert CACHE not in (await newest(service, conversation_id)).state["logos"]
 
+    @pytest.mark.long
     async def test_what_nothing_states_waits_in_doubt_for_the_next_compaction(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -256,6 +258,7 @@ class TestCalls:
         assert TRUE in [entry.text for entry in asked.previous]
         assert {claim.kind for claim in asked.claims} >= {"item", "replaced"}
 
+    @pytest.mark.long
     async def test_what_is_cut_off_is_asked_for_in_halves_once(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -274,6 +277,7 @@ class TestCalls:
         await work(service, conversation_id)
         assert len(service.summarizer.verification_requests) == judging.MOST_CALLS
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("entry", "reason"),
         [
@@ -305,6 +309,7 @@ class TestCalls:
         assert await work(service, conversation_id) == "not_wanted"
         assert (await newest(service, conversation_id)).verified == "exact"
 
+    @pytest.mark.long
     async def test_a_model_that_hangs_is_left(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -349,6 +354,7 @@ class TestMeanwhile:
         assert len(service.summarizer.verification_requests) == 1
         assert await rows(engine, conversation_id) == [("done", None, 1)]
 
+    @pytest.mark.long
     async def test_verdicts_apply_to_what_a_compaction_wrote_meanwhile(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -378,6 +384,7 @@ class TestMeanwhile:
             "model",
         ]
 
+    @pytest.mark.long
     async def test_a_compaction_that_runs_is_waited_for(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         held = Held()
         service, conversation_id = await lied(begin, tenant, held)
@@ -401,6 +408,7 @@ class TestMeanwhile:
         assert (await compacting).status == "applied", "it is not superseded by the verification"
         assert await working == "changed"
 
+    @pytest.mark.long
     async def test_while_a_compaction_runs_nobody_begins(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -439,6 +447,7 @@ class TestMeanwhile:
         assert PROOF not in str(await versions(service, conversation_id))
         assert await rows(engine, conversation_id) == [("queued", None, 0)]
 
+    @pytest.mark.long
     async def test_a_narrative_that_is_told_anew_after_it_is_judged_with_the_rest(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -471,6 +480,7 @@ class TestMeanwhile:
         held.go_on.set()
         assert await working == "changed"
 
+    @pytest.mark.long
     async def test_a_worker_that_dies_is_followed_by_another(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -485,6 +495,7 @@ class TestMeanwhile:
         assert await work(service, conversation_id) == "verified"
         assert await rows(engine, conversation_id) == [("done", None, 2)]
 
+    @pytest.mark.long
     async def test_a_restore_ends_it(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         await service.container.states.restore(tenant, conversation_id, 1)
@@ -527,6 +538,7 @@ class TestWhoWantsIt:
         assert judge.verification_requests
         assert not service.summarizer.verification_requests
 
+    @pytest.mark.long
     async def test_one_that_cannot_be_built_is_waited_for(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -536,6 +548,7 @@ class TestWhoWantsIt:
 
 
 class TestTheSpendGuard:
+    @pytest.mark.long
     async def test_half_of_the_calls_are_for_compactions(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -567,6 +580,7 @@ class TestWhoStartsIt:
         await service.container.sweeper.sweep()
         assert service.queue.verifications == [conversation_id] * 3
 
+    @pytest.mark.long
     async def test_with_the_broker_away_it_is_done_here(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -581,6 +595,7 @@ class TestWhoStartsIt:
         for lane in service.container.sweeper._asides:
             await lane.stop()
 
+    @pytest.mark.long
     async def test_a_job_goes_on_with_it_and_never_fails_for_it(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:

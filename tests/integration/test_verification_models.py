@@ -92,7 +92,7 @@ class TestGemini:
         assert first.entries == second.entries
         assert [one.field for one in second.repairs] == ["segments"]
 
-    @pytest.mark.daily(3)
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("behaviour", "outcome"),
         [
@@ -128,6 +128,7 @@ class TestOpenAI:
         with running_openai() as openai:
             yield openai
 
+    @pytest.mark.long
     async def test_it_answers_for_every_claim_and_nothing_is_kept_there(
         self, begin: UnitOfWorkFactory, tenant: UUID, openai: OpenAI
     ) -> None:

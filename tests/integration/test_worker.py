@@ -205,6 +205,7 @@ async def test_a_killed_child_costs_one_claim_and_the_job_is_done_once(
         assert ended[0][1] != str(child)
 
 
+@pytest.mark.long
 def test_without_a_broker_it_says_so_in_one_line(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
     argv = [sys.executable, "-m", "celery", "-q", "-A", "worker.celery_app", "worker"]

@@ -96,6 +96,9 @@ class Operation:
     act: Callable[[str], object]
     every: bool
     """All texts, or those that have brought something to light as a rule."""
+    first: int = 0
+    share: int = 1
+    """Of the texts, one in so many, from ``first`` on."""
 
     @cached_property
     def largest(self) -> int:
@@ -115,7 +118,7 @@ class Operation:
 
     def pumps(self) -> Sequence[Pump]:
         ordinary = [Ordinary("", one) for one in _SAID]
-        return [*ordinary, *OWN, *(GENERIC if self.every else ())]
+        return [*ordinary, *OWN, *(GENERIC if self.every else ())][self.first :: self.share]
 
     def run(self, text: str) -> object:
         for remembered in _caches():
@@ -157,9 +160,12 @@ OWN: Final = (
 
 
 def operations(argument: Any) -> list[Operation]:
-    """All of them, or those of one of so many parts."""
-    part, parts = argument["part"], argument["parts"]
-    return [Operation(name, act, bool(argument["every"])) for name, act in list(ACTS.items())[part::parts]]
+    """All of them, or those of one of so many parts; with one text in so many, others for each operation."""
+    part, parts, share = argument["part"], argument["parts"], argument["share"]
+    return [
+        Operation(name, act, bool(argument["every"]), number % share, share)
+        for number, (name, act) in enumerate(list(ACTS.items())[part::parts])
+    ]
 
 
 def _many(text: str) -> list[Message]:

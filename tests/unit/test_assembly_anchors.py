@@ -313,6 +313,7 @@ def test_anchors_are_needed_only_where_something_has_to_go() -> None:
     assert not exceeds(made_of(talk_of(300, policy=keeping), policy=keeping))
 
 
+@pytest.mark.long
 def test_a_truncated_context_only_grows_at_its_end_until_the_next_step() -> None:
     messages = talk_of(190)
     found = anchors_of(messages)

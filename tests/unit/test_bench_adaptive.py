@@ -67,6 +67,7 @@ def test_adaptive_thresholds_rewrite_less_where_that_costs() -> None:
     assert adaptive.cost < fixed.cost
 
 
+@pytest.mark.long
 def test_as_many_compactions_as_when_the_words_are_folded() -> None:
     replay = Replay.in_window(WINDOW, protect=[])
     for message in growth.talk(120):

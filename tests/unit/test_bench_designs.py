@@ -16,6 +16,7 @@ def test_texts_are_joined_to_their_size() -> None:
     assert all(100 <= estimate_text(text) < 130 for text in made)
 
 
+@pytest.mark.long
 def test_what_is_folded_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = designs.joined(TEXTS, 60, 160)
     row = designs.measured("a talk", texts)

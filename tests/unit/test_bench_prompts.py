@@ -66,6 +66,7 @@ def test_a_version_is_its_rules_and_nothing_else(cases: list[Case], tmp_path: Pa
         words_of("odd", tmp_path)
 
 
+@pytest.mark.long
 def test_a_version_without_answers_is_named(
     cases: list[Case], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_version_without_answers_is_named(
     assert "Nothing can be compared" in said
 
 
+@pytest.mark.long
 async def test_what_a_model_answers_is_kept_and_compared(
     cases: list[Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

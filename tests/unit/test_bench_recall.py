@@ -87,6 +87,7 @@ def test_the_interval_holds_the_mean() -> None:
     assert interval([]) == (0.0, 0.0, 0.0)
 
 
+@pytest.mark.long
 def test_the_table_has_a_line_per_method_and_per_category() -> None:
     text = evidence_table(list(Conversation(made(30)).served()))
 

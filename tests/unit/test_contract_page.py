@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,12 +14,12 @@ import pytest
 
 from app.core.model.errors import ModelFailedError
 from app.http.errors import STATUS, status_of
-from app.http.openapi import document
+from app.http.openapi import CHECKED_IN
 from tests.cases import CASES, MARKER_HALF
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
-DOCUMENT: Final[dict[str, Any]] = json.loads(document())
+DOCUMENT: Final[dict[str, Any]] = json.loads(CHECKED_IN.read_text(encoding="utf-8"))
 OPERATION: Final = re.compile(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)`")
 CODE: Final = re.compile(r"`([a-z_]+)`")
 RESOURCE: Final = re.compile(r"^\*\*(\w+)\*\* `\{(.+)\}`$", re.MULTILINE)
@@ -51,6 +52,7 @@ def codes_on(page: str) -> dict[str, int]:
     return {code: int(status) for status, codes in rows for code in CODE.findall(codes)}
 
 
+@cache
 def codes_in_code() -> dict[str, int]:
     """Codes by their statuses; those that only a ``raise`` names have the status of a failed model."""
     failed = status_of(ModelFailedError("x"))

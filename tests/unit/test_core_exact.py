@@ -518,6 +518,7 @@ def made_of(schema: StateSchema, said: Sequence[str]) -> Candidate:
     return Candidate(items=items, narrative=narrative, digests=(digest,))
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=list(SCHEMAS))
 @given(said_sentences, st.randoms(use_true_random=False))
 def test_what_only_repeats_its_messages_comes_through_unchanged(

@@ -37,6 +37,7 @@ def version(number: int, *entries: StateEntry, changed: int = 1) -> Made:
 STORY: Final = entry("N9", "They plan a wedding and found a venue. " * 8)
 
 
+@pytest.mark.long
 def test_what_the_checks_of_an_older_commit_damaged_is_found_and_nothing_else_is_touched(stored: list[Chain]) -> None:
     found = figures(stored)
     items, narratives = found["items"], found["narratives"]

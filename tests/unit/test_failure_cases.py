@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
-from tests.cases import CASES, LATER, MARKER_HALF, MisplacedMarkError, marked, read, table
+from tests.cases import CASES, LATER, MARKER_HALF, Marked, MisplacedMarkError, marked, read, table
 
-FOUND = marked()
 BUILT = [number for number in CASES if number not in LATER]
+
+
+@cache
+def found() -> list[Marked]:
+    """Every mark of the tests: read once, and not before a test asks."""
+    return marked()
+
 
 PROVED = """
 import pytest
@@ -28,20 +36,20 @@ class TestIt:
 @pytest.mark.parametrize("number", BUILT)
 @pytest.mark.parametrize("mark", ["case", "control"])
 def test_every_case_has_a_test_and_a_control(number: str, mark: str) -> None:
-    tests = [one.test for one in FOUND if (one.number, one.mark) == (number, mark)]
+    tests = [one.test for one in found() if (one.number, one.mark) == (number, mark)]
     assert tests, f"case {number} ({CASES[number]}) has no {mark}"
 
 
 def test_no_test_is_its_own_control() -> None:
     """Of a parametrised one, a variant may be the control of another."""
-    for one in FOUND:
-        both = {other.mark for other in FOUND if other.test == one.test} == {"case", "control"}
+    for one in found():
+        both = {other.mark for other in found() if other.test == one.test} == {"case", "control"}
         assert one.is_variant or not both, one.test
 
 
 def test_what_is_left_for_later_shrinks_and_is_not_there_yet() -> None:
     assert not LATER
-    assert [one.test for one in FOUND if one.number in LATER] == [], "take it out of the list: it is there"
+    assert [one.test for one in found() if one.number in LATER] == [], "take it out of the list: it is there"
 
 
 def test_the_numbers_are_those_of_the_design() -> None:
@@ -49,8 +57,8 @@ def test_the_numbers_are_those_of_the_design() -> None:
 
 
 def test_control_the_check_sees_what_is_missing() -> None:
-    found = {(one.number, one.mark, one.is_variant): one.test for one in read(PROVED, "x.py")}
-    assert found == {
+    seen = {(one.number, one.mark, one.is_variant): one.test for one in read(PROVED, "x.py")}
+    assert seen == {
         ("4", "case", False): "x.py::test_it",
         ("5", "case", False): "x.py::test_it",
         ("4", "control", True): "x.py::TestIt::test_broken",

@@ -13,12 +13,13 @@ _OPERATIONS: Final = "tests.unit.growing_operations:operations"
 _BROKEN: Final = "tests.unit.growing_operations:broken"
 
 
-def of(part: int, parts: int, *, every: bool) -> dict[str, Any]:
-    return {"part": part, "parts": parts, "every": every}
+def of(part: int, parts: int, *, every: bool, share: int = 1) -> dict[str, Any]:
+    return {"part": part, "parts": parts, "every": every, "share": share}
 
 
-def test_no_operation_takes_more_than_linear_time() -> None:
-    findings = measured(_OPERATIONS, of(0, 1, every=False))
+@pytest.mark.parametrize("share", [6, pytest.param(1, marks=pytest.mark.long)], ids=["a sixth of the texts", "all"])
+def test_no_operation_takes_more_than_linear_time(share: int) -> None:
+    findings = measured(_OPERATIONS, of(0, 1, every=False, share=share))
     assert not findings, told(findings)
 
 

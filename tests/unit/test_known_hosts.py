@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.http.hosts import is_known
-from app.http.openapi import document
+from app.http.openapi import CHECKED_IN
 from app.settings import Settings
 from tests.unit.api_fakes import ANCHOR, COMPACTION, CONVERSATION, MESSAGE, World, world
 
@@ -51,7 +51,7 @@ FOREIGN = (
     "localhost:",
     "localhost:http",
 )
-POSTS = [path for path, item in json.loads(document())["paths"].items() if "post" in item]
+POSTS = [path for path, item in json.loads(CHECKED_IN.read_text("utf-8"))["paths"].items() if "post" in item]
 IDS = {
     "conversation_id": CONVERSATION,
     "message_id": MESSAGE,

@@ -55,7 +55,7 @@ EVENTS: Final[dict[str, set[str]]] = {
 }
 """Every event that is sent, and its fields beside ``type`` and ``sequence_number``."""
 TOLD: Final = ("response.output_text.done", "response.content_part.done", "response.output_item.done")
-ITEM: Final[TypeAdapter[Any]] = TypeAdapter(InputItem)
+ITEM: Final[TypeAdapter[Any]] = TypeAdapter(InputItem, config={"defer_build": True})
 BEGUN: Final = ("response.created", "response.in_progress")
 OPENED: Final = ("response.output_item.added", "response.content_part.added")
 CALLED: Final = (

@@ -217,6 +217,7 @@ def test_every_message_is_in_exactly_one_in_order(drawn: list[tuple[Any, ...]], 
                 assert where[made[part["tool_call_id"]]] == where[one.seq]
 
 
+@pytest.mark.long
 def test_time_grows_with_the_number_of_messages() -> None:
     def cutting(count: int) -> Callable[[], object]:
         talked = talk(*(f"word{number % 97} thing{number % 31} item{number}" for number in range(count)))

@@ -389,6 +389,7 @@ def test_what_is_served_weighs_no_more_and_is_the_same_when_it_is_exchanged_agai
     assert json.loads(json.dumps(shown)) == shown
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("budget", [None, 400, 2_000])
 def test_the_gauge_covers_what_is_served(budget: int | None) -> None:
     for hostile in FORGED:

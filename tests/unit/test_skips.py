@@ -88,6 +88,7 @@ def test_in_ci_other_skips_fail_and_say_why(tmp_path: Path) -> None:
     assert "1 xfailed" in output
 
 
+@pytest.mark.long
 def test_elsewhere_they_are_skipped(tmp_path: Path) -> None:
     """The control: the same suite outside CI."""
     code, output = run(tmp_path, "")

@@ -75,7 +75,7 @@ MODELS: Final[dict[str, Summarizer]] = {
 }
 
 
-EVERYDAY: Final = {("en", "offline"), ("ru", "far too long")}
+EVERYDAY: Final = {("en", "offline")}
 
 
 @cache

@@ -23,6 +23,7 @@ def test_control_quadratic_work_fails() -> None:
         assert_linear(re.compile(r"a*b").search, "a" * 12_000)
 
 
+@pytest.mark.long
 def test_control_a_memory_of_texts_does_not_hide_quadratic_work() -> None:
     known: dict[str, object] = {}
 

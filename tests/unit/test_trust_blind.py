@@ -13,10 +13,15 @@ from bench.trust import blind
 from bench.trust.blind import Planned, collect, plan, recorded, write_requests
 from bench.trust.heard import heard_of
 from bench.trust.playing import played
+from bench.trust.rounds import Case
 from bench.trust.verified import asked_of, labelled
 from tests.unit.trust_cases import plays
 
-CORPUS = [play.case for play in plays() if play.case.preset != "semantic"]
+
+@cache
+def answers() -> list[Case]:
+    """To be recorded: played when a test asks, for that takes seconds."""
+    return [play.case for play in plays() if play.case.preset != "semantic"]
 
 
 @pytest.fixture
@@ -28,14 +33,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @cache
 def planned_once() -> list[Planned]:
-    return plan(CORPUS)
+    return plan(answers())
 
 
 def answer_all(folder: Path, *, honestly: bool) -> int:
     """Requests in a folder, answered by whoever knows the labels, or by somebody who supports everything; the lies."""
     planned = planned_once()
-    assert write_requests(folder / "requests", planned) == len(planned) == len(CORPUS)
-    answers: dict[str, Any] = {}
+    assert write_requests(folder / "requests", planned) == len(planned) == len(answers())
+    given: dict[str, Any] = {}
     for number, one in enumerate(planned, start=1):
         asked = asked_of(one.case, played(one.case, one.answer))
         rows = [
@@ -47,22 +52,23 @@ def answer_all(folder: Path, *, honestly: bool) -> int:
             }
             for said in labelled(asked, one.lies)
         ]
-        answers[f"{number:03}"] = {"verdicts": rows}
+        given[f"{number:03}"] = {"verdicts": rows}
     (folder / "answers").mkdir()
-    told = {"recorder": "Somebody", "model": "a model", "answers": answers}
+    told = {"recorder": "Somebody", "model": "a model", "answers": given}
     (folder / "answers" / "S.json").write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
     return sum(len(one.lies) for one in planned)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("honestly", [pytest.param(True, marks=pytest.mark.long), False])
 def test_what_was_answered_is_played(folder: Path, *, honestly: bool) -> None:
     lies = answer_all(folder, honestly=honestly)
-    (path,) = collect(folder, CORPUS)
+    (path,) = collect(folder, answers())
     assert path.name == "somebody-a-model.json"
-    heard = heard_of(list(recorded(CORPUS, path.parent)))
+    heard = heard_of(list(recorded(answers(), path.parent)))
     assert heard is not None
     assert lies > 0
-    assert (heard.recorders, heard.requests, heard.current) == (("Somebody (a model)",), len(CORPUS), len(CORPUS))
+    assert (heard.recorders, heard.requests, heard.current) == (("Somebody (a model)",), len(answers()), len(answers()))
     assert (heard.lies_gone["all"].found, heard.lies_gone["all"].count) == (lies if honestly else 0, lies)
     assert heard.honest_lost["all"].found == 0
 
@@ -83,4 +89,4 @@ def test_answers_to_another_request_are_refused(folder: Path) -> None:
     told = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({**told, "user": f"{told['user']} "}, ensure_ascii=False), encoding="utf-8")
     with pytest.raises(ValueError, match="request 001"):
-        collect(folder, CORPUS)
+        collect(folder, answers())

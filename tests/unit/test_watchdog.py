@@ -68,7 +68,7 @@ def test_a_loop_that_is_silent_ends_the_process_and_shows_where_it_hangs(held: s
         ),
         pytest.param(
             1,
-            "def busy():\n    end = time.monotonic() + 3\n    while time.monotonic() < end:\n        sum(range(1000))\n"
+            "def busy():\n    end = time.monotonic() + 2\n    while time.monotonic() < end:\n        sum(range(1000))\n"
             "async def work():\n    await asyncio.to_thread(busy)",
             id="a thread that works",
         ),
@@ -80,6 +80,7 @@ def test_control_whoever_is_not_silent_for_so_long_lives(seconds: float, work: s
     assert (done.returncode, done.stdout.strip()) == (0, "survived"), done.stderr
 
 
+@pytest.mark.long
 def test_after_the_block_nobody_is_ended() -> None:
     done = run(1, "async def work():\n    await asyncio.sleep(0.1)\nold = main\n"
         "async def main(seconds):\n    await old(seconds)\n    time.sleep(2)")  # fmt: skip
@@ -87,6 +88,7 @@ def test_after_the_block_nobody_is_ended() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "survived"), done.stderr
 
 
+@pytest.mark.long
 def test_a_fork_beside_it_is_watched_by_itself() -> None:
     """As in the worker, whose parent is watched while it replaces a child: the parent's timer is not the child's."""
     done = run(
