@@ -62,7 +62,6 @@ async def test_what_compactions_and_erasures_compute_is_computed_without_the_loc
     apart = await locked(20, 1_500)
     monkeypatch.setattr(retaking, "MOST_TRIES", AT_ONCE)
     together = await locked(20, 1_500)
-    print([one / control for one, control in zip(apart, together, strict=True)])
     for one, control in zip(apart, together, strict=True):
         assert one < MOST * control, (apart, together)
 
