@@ -10,11 +10,10 @@ import { Failure, useLoaded } from '@/ui/loaded';
 import { Field } from '@/ui/field';
 import { presetWhat } from '@/views/preset-words';
 import { Composer } from './composer';
+import { titleOf } from './title';
 
-const LONGEST_TITLE = 60;
-
-/** Before the first message: how the conversation is to be kept. */
-export function NewConversation({ onBegin }: { onBegin: (id: string, words: string) => void }) {
+/** Before the first message: how the conversation is to be kept. Without words it begins with its files. */
+export function NewConversation({ onBegin }: { onBegin: (id: string, words: string | null) => void }) {
   const { t, language } = useWords();
   const presets = useLoaded((signal) => listPresets(signal), []);
   const [preset, setPreset] = useState('semantic');
@@ -22,13 +21,13 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
 
-  const begin = async (words: string) => {
+  const begin = async (words: string | null) => {
     setBusy(true);
     setError(null);
     try {
       const size = Number.parseInt(window_, 10);
       const made = await createConversation({
-        title: titleOf(words),
+        title: words === null ? undefined : titleOf(words),
         locale: language,
         preset,
         policy: size ? { context_window: size } : {},
@@ -80,7 +79,14 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
         </div>
       </div>
       <div className="mx-auto w-full max-w-3xl px-3 pb-3">
-        <Composer running={busy} stopping={busy} compacting={false} onSend={(words) => void begin(words)} onStop={() => undefined} />
+        <Composer
+          running={busy}
+          stopping={busy}
+          compacting={false}
+          onAttach={() => void begin(null)}
+          onSend={(words) => void begin(words)}
+          onStop={() => undefined}
+        />
       </div>
     </>
   );
@@ -102,11 +108,4 @@ function PresetCard({ preset, chosen, onChoose }: { preset: Preset; chosen: bool
       <span className="mt-1 block text-xs text-soft">{presetWhat(t, preset)}</span>
     </label>
   );
-}
-
-/** The first line of what was asked, cut at a word. */
-function titleOf(words: string): string {
-  const line = words.trim().split('\n', 1)[0]!;
-  if (line.length <= LONGEST_TITLE) return line;
-  return `${line.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, '')}…`;
 }
