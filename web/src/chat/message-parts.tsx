@@ -31,7 +31,7 @@ export function MessageParts({ parts }: { parts: Part[] }) {
           <p key={place} className="flex items-center gap-1.5 text-sm text-soft">
             <Paperclip className="size-3.5" aria-hidden />
             {[part.name, part.media_type, part.url].filter((one) => typeof one === 'string' && one).join(' · ')}
-            {typeof part.data === 'string' && ` · ${sizeOf(Math.floor((part.data.length * 3) / 4), number)}`}
+            {typeof part.data === 'string' && ` · ${sizeOf(bytesOf(part.data), number)}`}
           </p>
         );
       default:
@@ -39,6 +39,9 @@ export function MessageParts({ parts }: { parts: Part[] }) {
     }
   });
 }
+
+/** How many bytes a Base64 text stands for. */
+const bytesOf = (data: string): number => Math.floor((data.replace(/={1,2}$/, '').length * 3) / 4);
 
 export const written = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
 

@@ -20,10 +20,12 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
   const [window_, setWindow] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const [unsent, setUnsent] = useState<string | null>(null);
 
   const begin = async (words: string | null) => {
     setBusy(true);
     setError(null);
+    setUnsent(null);
     try {
       const size = Number.parseInt(window_, 10);
       const made = await createConversation({
@@ -35,6 +37,7 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
       onBegin(made.id, words);
     } catch (failure) {
       setError(failure);
+      setUnsent(words);
       setBusy(false);
     }
   };
@@ -71,15 +74,12 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
               placeholder={t('by_the_model')}
             />
           </div>
-          {Boolean(error) && (
-            <div className="mt-4">
-              <Failure error={error} />
-            </div>
-          )}
         </div>
       </div>
-      <div className="mx-auto w-full max-w-3xl px-3 pb-3">
+      <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3">
+        {Boolean(error) && <Failure error={error} />}
         <Composer
+          unsent={unsent}
           running={busy}
           stopping={busy}
           compacting={false}

@@ -133,12 +133,10 @@ function Plain({ context }: { context: AssembledContext }) {
             {word('role', message.role)}
             {message.seq !== null && <Originals seqs={[message.seq]} />}
           </p>
-          {[message.content, ...message.parts.map((part) => (part.type === 'text' ? String(part.text) : ''))]
-            .filter(Boolean)
-            .map((text, number) => (
-              <Long key={number} text={text} />
-            ))}
-          <MessageParts parts={message.parts} />
+          {message.content && <Long text={message.content} />}
+          {message.parts.map((part, number) =>
+            part.type === 'text' ? <Long key={number} text={String(part.text)} /> : <MessageParts key={number} parts={[part]} />,
+          )}
         </li>
       ))}
     </ol>
