@@ -16,6 +16,7 @@ from app.core.model.model_io import ChatRequest, StepEvent
 from app.providers.offline import OfflineChat
 from tests.acceptance.conftest import SharedServices
 from tests.acceptance.service import Service
+from tests.gemini_server import Gemini
 from tests.servers import ROOT
 
 WEB: Final = ROOT / "web"
@@ -49,17 +50,30 @@ def service(shared_services: SharedServices, slow_where_asked: None) -> Service:
     return shared_services.get("page", processes=False)
 
 
-@pytest.mark.parametrize("name", ["talk", "views", "history"])
-def test_in_chromium(service: Service, name: str) -> None:
+@pytest.fixture(autouse=True)
+def _browser() -> None:
     if not Path(CHROMIUM).exists():
         pytest.skip("needs the Debian package chromium")
     if not (WEB / "node_modules" / "playwright-core").is_dir():
         pytest.skip("needs a package index: `make test-page` installs what drives the browser")
-    environment = {**os.environ, "THROUGHLINE_URL": service.url, "CHROMIUM": CHROMIUM}
+
+
+@pytest.mark.parametrize("name", ["talk", "views", "history", "files", "settings"])
+def test_in_chromium(service: Service, name: str) -> None:
+    drive(name, service)
+
+
+def test_thoughts_in_chromium(gemini_service: Service, gemini: Gemini) -> None:
+    """Over a model that shows its thoughts, as the test scripts it."""
+    drive("thoughts", gemini_service, GEMINI_URL=gemini.url)
+
+
+def drive(name: str, service: Service, **further: str) -> None:
+    """Run the tests of one file of ``web/tests`` against the service; they must pass."""
     done = subprocess.run(
         ["node", "--test", "--test-reporter=spec", f"tests/{name}.test.mjs"],
         cwd=WEB,
-        env=environment,
+        env={**os.environ, "THROUGHLINE_URL": service.url, "CHROMIUM": CHROMIUM, **further},
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -50,7 +50,7 @@ function client(base, headers = {}) {
     const answer = await fetch(`${base}${path}`, {
       method,
       headers: { 'Content-Type': 'application/json', Origin: base, ...(cookie && { Cookie: cookie }), ...headers, ...further },
-      body: method === 'GET' || method === 'DELETE' ? undefined : JSON.stringify(body ?? {}),
+      body: method === 'GET' || method === 'DELETE' ? undefined : body instanceof Uint8Array ? body : JSON.stringify(body ?? {}),
     });
     const set = answer.headers.get('set-cookie');
     if (set) cookie = set.split(';', 1)[0];
@@ -96,6 +96,7 @@ test('each user sees their own conversations alone', { skip }, async () => {
       ['GET', ''], ['PATCH', ''], ['DELETE', ''], ['GET', '/messages'], ['GET', '/usage'], ['GET', '/search?q=a'], ['POST', '/ui'],
       ['GET', '/ui/stream'], ['POST', '/compact'], ['GET', '/states'], ['POST', '/restore'], ['GET', '/context'], ['GET', '/events'],
       ['GET', '/export'], ['GET', '/stats'], ['GET', '/anchors'], ['GET', '/segments'], ['POST', '/chat/interrupt'],
+      ['GET', '/files'], ['POST', '/files?name=a.txt'],
     ];
     for (const [method, rest] of paths) {
       const answer = await bob(method, `/api/conversations/${id}${rest}`);
@@ -113,6 +114,20 @@ test('each user sees their own conversations alone', { skip }, async () => {
     }
     assert.equal((await ann('POST', '/api/conversations', {}, { Origin: 'http://evil.example' })).status, 403);
     assert.equal((await ann('POST', '/api/conversations', {}, { 'Sec-Fetch-Site': 'same-site' })).status, 403);
+
+    const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0xff, 0x00]);
+    const attached = await ann('POST', `/api/conversations/${id}/files?name=plan.png`, png, { 'Content-Type': 'image/png' });
+    assert.equal(attached.status, 201);
+    const file = `/api/conversations/${id}/files/${(await attached.json()).id}`;
+    assert.equal((await bob('GET', `${file}/content`)).status, 404);
+    const content = await ann('GET', `${file}/content`);
+    assert.deepEqual(new Uint8Array(await content.arrayBuffer()), png, 'byte for byte');
+    assert.match(content.headers.get('content-disposition'), /^attachment/);
+    assert.match(content.headers.get('content-security-policy'), /sandbox/);
+    const large = await ann('POST', `/api/conversations/${id}/files?name=a.txt`, new Uint8Array(25_000_001), { 'Content-Type': 'text/plain' });
+    assert.equal(large.status, 413);
+    assert.equal((await bob('DELETE', file)).status, 404);
+    assert.equal((await ann('DELETE', file)).status, 204);
 
     const streamed = await ann('POST', `/api/conversations/${id}/ui`, {
       message: { id: 'one', role: 'user', parts: [{ type: 'text', text: 'Hello' }] },

@@ -12,6 +12,8 @@ export type Query = Record<string, string | number | boolean | null | undefined>
 interface Options {
   query?: Query;
   body?: unknown;
+  /** Sent as it is, under its own type, in place of a body. */
+  file?: { data: Blob; type: string };
   headers?: Record<string, string>;
   signal?: AbortSignal;
   language?: string;
@@ -68,14 +70,14 @@ export async function call<T>(method: string, path: string, options: Options = {
 
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const headers: Record<string, string> = { 'Accept-Language': spoken, ...options.headers };
-  if (method !== 'GET') headers['Content-Type'] = 'application/json';
+  if (method !== 'GET') headers['Content-Type'] = options.file?.type ?? 'application/json';
   if (method === 'POST') headers['Idempotency-Key'] ??= randomKey();
   let response: Response;
   try {
     response = await fetch(address(path, options.query), {
       method,
       headers,
-      body: options.body === undefined ? (method === 'POST' ? '{}' : undefined) : JSON.stringify(options.body),
+      body: options.file?.data ?? (options.body === undefined ? (method === 'POST' ? '{}' : undefined) : JSON.stringify(options.body)),
       signal: options.signal,
       credentials: 'same-origin',
       cache: 'no-store',
@@ -95,15 +97,21 @@ async function refusal(response: Response): Promise<ApiError> {
   return new ApiError(response.status, problem?.code ?? 'unknown', detail, problem);
 }
 
-/** The words of any error, also of one whose message is a problem as JSON (`useChat` makes such). */
-export function wordsOf(error: unknown): { code: string; text: string } {
-  if (error instanceof ApiError) return { code: error.code, text: error.message };
+export interface Told {
+  code: string;
+  text: string;
+  problem: Partial<Problem> | null;
+}
+
+/** What is known of any error, also of one whose message is a problem as JSON (streams end with such). */
+export function toldOf(error: unknown): Told {
+  if (error instanceof ApiError) return { code: error.code, text: error.message, problem: error.problem };
   const text = error instanceof Error ? error.message : String(error);
   try {
     const problem = JSON.parse(text) as Partial<Problem>;
-    if (typeof problem.detail === 'string') return { code: problem.code ?? 'unknown', text: problem.detail };
+    if (typeof problem.detail === 'string') return { code: problem.code ?? 'unknown', text: problem.detail, problem };
   } catch {
     // No JSON: the message itself.
   }
-  return { code: 'unknown', text };
+  return { code: 'unknown', text, problem: null };
 }

@@ -1,10 +1,11 @@
 /** Every request that the page makes, by name. */
-import { call, type Query } from './client';
+import { address, call, type Query } from './client';
 import { cursorAt } from './cursor';
 import type {
   Anchor,
   AnchorStatus,
   AssembledContext,
+  AttachedFile,
   Compaction,
   Conversation,
   ConversationStats,
@@ -134,6 +135,18 @@ export const expandSegment = (id: string, segment: string, query: Query, signal?
 
 export const getContext = (id: string, format: ContextFormat, query: string, signal?: AbortSignal) =>
   call<AssembledContext>('GET', at(id, '/context'), { query: { format, query }, signal });
+
+/** All of them: a conversation has a hundred at most. */
+export const listFiles = (id: string, signal?: AbortSignal) =>
+  call<Listing<AttachedFile>>('GET', at(id, '/files'), { query: { limit: 100 }, signal });
+
+/** `tokens`: what it weighs, where nobody can tell of its bytes. */
+export const attachFile = (id: string, file: Blob, name: string, type: string, tokens: number | null) =>
+  call<AttachedFile>('POST', at(id, '/files'), { query: { name, tokens }, file: { data: file, type } });
+
+export const removeFile = (id: string, file: string) => call<void>('DELETE', at(id, `/files/${file}`));
+
+export const fileAddress = (id: string, file: string) => address(at(id, `/files/${file}/content`));
 
 export const getStats = (id: string, signal?: AbortSignal) =>
   call<ConversationStats>('GET', at(id, '/stats'), { signal });

@@ -6,6 +6,7 @@ type Schemas = components['schemas'];
 export type Anchor = Schemas['Anchor'];
 export type AnchorStatus = Anchor['status'];
 export type AssembledContext = Schemas['AssembledContext'];
+export type AttachedFile = Schemas['File'];
 export type Compaction = Schemas['Compaction'];
 export type Conversation = Schemas['Conversation'];
 export type ConversationStats = Schemas['ConversationStats'];

@@ -1,27 +1,34 @@
 'use client';
 
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { eraseMessage, pinMessage } from '@/api/resources';
+import { eraseMessage, patchConversation, pinMessage } from '@/api/resources';
 import type { Message } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
+import { useFiles } from '@/state/files';
 import { useHistory } from '@/state/history';
 import { useNavigation } from '@/state/navigation';
-import { Failure, useErrorWords } from '@/ui/loaded';
+import { useErrorWords } from '@/ui/error-words';
+import { Failure } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
 import { CompactDialog } from './compact-dialog';
 import { Composer } from './composer';
 import { Confirm } from '@/ui/confirm';
 import { useExchange } from './exchange';
+import { FilesDialog } from './files-dialog';
 import { Thread } from './thread';
+import { titleOf } from './title';
 
 interface Props {
   /** What the reader wrote before there was a conversation: sent as soon as there is one. */
   firstWords: string | null;
   onFirstWordsSent: () => void;
+  /** The conversation was begun with the wish to attach files. */
+  attaching: boolean;
+  onAttaching: () => void;
 }
 
-export function ChatView({ firstWords, onFirstWordsSent }: Props) {
+export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching }: Props) {
   const { t } = useWords();
   const live = useConversation();
   const { id, revisions, compacting, gauge } = live;
@@ -29,6 +36,9 @@ export function ChatView({ firstWords, onFirstWordsSent }: Props) {
   const history = useHistory(id);
   const exchange = useExchange(history);
   const [isCompactOpen, setIsCompactOpen] = useState(false);
+  const [areFilesOpen, setAreFilesOpen] = useState(attaching);
+  const files = useFiles();
+  useEffect(onAttaching, [onAttaching]);
   const [erasing, setErasing] = useState<Message | null>(null);
   const [failure, setFailure] = useState<unknown>(null);
   const words = useErrorWords();
@@ -58,6 +68,14 @@ export function ChatView({ firstWords, onFirstWordsSent }: Props) {
     send(firstWords);
     onFirstWordsSent();
   }, [firstWords, isReading, send, onFirstWordsSent]);
+
+  /** A conversation that began with its files gets its title from the first words. */
+  const say = (text: string) => {
+    if (live.conversation && !live.conversation.title && live.conversation.message_count === 0) {
+      patchConversation(id, { title: titleOf(text) }).then(live.setConversation, () => undefined);
+    }
+    send(text);
+  };
 
   const { regenerate } = exchange;
   const actions = useMemo(
@@ -100,11 +118,14 @@ export function ChatView({ firstWords, onFirstWordsSent }: Props) {
           stopping={exchange.stopping}
           unsent={exchange.unsent}
           compacting={compacting !== null}
-          onSend={exchange.send}
+          files={files.attached.length}
+          onAttach={() => setAreFilesOpen(true)}
+          onSend={say}
           onStop={exchange.stop}
           onCompact={() => setIsCompactOpen(true)}
         />
       </div>
+      <FilesDialog files={files} open={areFilesOpen} onOpenChange={setAreFilesOpen} />
       <CompactDialog open={isCompactOpen} onOpenChange={setIsCompactOpen} />
       <Confirm
         open={erasing !== null}

@@ -1,6 +1,6 @@
 'use client';
 
-import { ArrowUp, FoldVertical, Square } from 'lucide-react';
+import { ArrowUp, FoldVertical, Paperclip, Square } from 'lucide-react';
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import type { Gauge } from '@/api/types';
 import { useWords } from '@/i18n/provider';
@@ -15,6 +15,9 @@ interface Props {
   /** What comes back into the field. */
   unsent?: string | null;
   compacting: boolean;
+  /** How many files the conversation has. */
+  files?: number;
+  onAttach?: () => void;
   onSend: (text: string) => void;
   onStop: () => void;
   onCompact?: () => void;
@@ -22,7 +25,7 @@ interface Props {
 
 const TALLEST = 240;
 
-export function Composer({ gauge, running, stopping, unsent, compacting, onSend, onStop, onCompact }: Props) {
+export function Composer({ gauge, running, stopping, unsent, compacting, files = 0, onAttach, onSend, onStop, onCompact }: Props) {
   const { t } = useWords();
   const [text, setText] = useState('');
   const field = useRef<HTMLTextAreaElement>(null);
@@ -59,7 +62,27 @@ export function Composer({ gauge, running, stopping, unsent, compacting, onSend,
       className="rounded-2xl border border-line bg-surface shadow-sm focus-within:border-accent"
       aria-label={t('composer')}
     >
-      <div className="flex items-end gap-2 p-2">
+      <div className="flex items-end gap-1.5 p-2">
+        {onAttach && (
+          <Button
+            look="quiet"
+            square
+            className="relative size-9 rounded-xl"
+            aria-label={files ? t('files_attached', { count: files }) : t('attach_files')}
+            aria-haspopup="dialog"
+            onClick={onAttach}
+          >
+            <Paperclip className="size-4.5" aria-hidden />
+            {files > 0 && (
+              <span
+                className="absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-accent px-1 text-center text-[0.625rem] leading-4 font-semibold text-accent-ink tabular-nums"
+                aria-hidden
+              >
+                {files}
+              </span>
+            )}
+          </Button>
+        )}
         <textarea
           ref={field}
           rows={1}
@@ -90,9 +113,9 @@ export function Composer({ gauge, running, stopping, unsent, compacting, onSend,
       {gauge && (
         <div className="flex items-center gap-2 border-t border-line px-2 py-1.5">
           <GaugeMeter gauge={gauge} />
-          <Button look="quiet" className="h-7 px-2" disabled={compacting || running} onClick={onCompact}>
+          <Button look="quiet" className="h-7 px-2" title={t('compact')} disabled={compacting || running} onClick={onCompact}>
             {compacting ? <Spinner /> : <FoldVertical className="size-4" aria-hidden />}
-            {t('compact')}
+            <span className="max-sm:sr-only">{t('compact')}</span>
           </Button>
         </div>
       )}

@@ -10,25 +10,26 @@ import { Failure, useLoaded } from '@/ui/loaded';
 import { Field } from '@/ui/field';
 import { presetWhat } from '@/views/preset-words';
 import { Composer } from './composer';
+import { titleOf } from './title';
 
-const LONGEST_TITLE = 60;
-
-/** Before the first message: how the conversation is to be kept. */
-export function NewConversation({ onBegin }: { onBegin: (id: string, words: string) => void }) {
+/** Before the first message: how the conversation is to be kept. Without words it begins with its files. */
+export function NewConversation({ onBegin }: { onBegin: (id: string, words: string | null) => void }) {
   const { t, language } = useWords();
   const presets = useLoaded((signal) => listPresets(signal), []);
   const [preset, setPreset] = useState('semantic');
   const [window_, setWindow] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const [unsent, setUnsent] = useState<string | null>(null);
 
-  const begin = async (words: string) => {
+  const begin = async (words: string | null) => {
     setBusy(true);
     setError(null);
+    setUnsent(null);
     try {
       const size = Number.parseInt(window_, 10);
       const made = await createConversation({
-        title: titleOf(words),
+        title: words === null ? undefined : titleOf(words),
         locale: language,
         preset,
         policy: size ? { context_window: size } : {},
@@ -36,6 +37,7 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
       onBegin(made.id, words);
     } catch (failure) {
       setError(failure);
+      setUnsent(words);
       setBusy(false);
     }
   };
@@ -72,15 +74,19 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
               placeholder={t('by_the_model')}
             />
           </div>
-          {Boolean(error) && (
-            <div className="mt-4">
-              <Failure error={error} />
-            </div>
-          )}
         </div>
       </div>
-      <div className="mx-auto w-full max-w-3xl px-3 pb-3">
-        <Composer running={busy} stopping={busy} compacting={false} onSend={(words) => void begin(words)} onStop={() => undefined} />
+      <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3">
+        {Boolean(error) && <Failure error={error} />}
+        <Composer
+          unsent={unsent}
+          running={busy}
+          stopping={busy}
+          compacting={false}
+          onAttach={() => void begin(null)}
+          onSend={(words) => void begin(words)}
+          onStop={() => undefined}
+        />
       </div>
     </>
   );
@@ -102,11 +108,4 @@ function PresetCard({ preset, chosen, onChoose }: { preset: Preset; chosen: bool
       <span className="mt-1 block text-xs text-soft">{presetWhat(t, preset)}</span>
     </label>
   );
-}
-
-/** The first line of what was asked, cut at a word. */
-function titleOf(words: string): string {
-  const line = words.trim().split('\n', 1)[0]!;
-  if (line.length <= LONGEST_TITLE) return line;
-  return `${line.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, '')}…`;
 }

@@ -12,12 +12,14 @@ import { Notices, Sources } from './sources';
 export function RunningReply({ reply, active }: { reply: Reply | null; active: boolean }) {
   const { t, word, number } = useWords();
   const found = reply && besidesOf(reply.parts);
-  const hasText = reply?.parts.some((part) => part.type === 'text' && part.text);
+  // What was found beside the reply, and warnings, come in between.
+  const newest = reply?.parts.findLast((part) => ['text', 'reasoning', 'tool', 'compaction'].includes(part.type));
+  const isTold = newest?.type === 'reasoning' || (newest?.type === 'text' && newest.text !== '');
   return (
     <article aria-label={word('role', 'assistant')} aria-busy={active} className="py-2" data-testid="running-reply">
       {reply?.parts.map((part, place) => {
         if (part.type === 'text') return <Markdown key={place} text={part.text} running={active} />;
-        if (part.type === 'reasoning') return <Thoughts key={place} text={part.text} />;
+        if (part.type === 'reasoning') return <Thoughts key={place} text={part.text} running={active && part === newest} />;
         if (part.type === 'tool') {
           return (
             <Fold key={place} heading={t('calls', { name: part.name })}>
@@ -43,7 +45,7 @@ export function RunningReply({ reply, active }: { reply: Reply | null; active: b
       })}
       {found && <Sources found={found} />}
       {found && <Notices notices={found.notices} />}
-      {active && !hasText && (
+      {active && !isTold && (
         <p className="flex items-center gap-2 text-sm text-soft" role="status">
           <Spinner />
           {t('thinking')}

@@ -132,7 +132,7 @@ export function Thread({ history, exchange, actions }: Props) {
               </Button>
             </p>
           )}
-          {Boolean(exchange.error) && <Failure error={exchange.error} />}
+          {Boolean(exchange.error) && !exchange.active && <Failure error={exchange.error} />}
         </div>
       </div>
       {!isAtBottom && (

@@ -6,8 +6,11 @@ import { problem } from './problem';
 import { isKnownHost, type Settings, settings } from './settings';
 
 const TAKEN = ['accept', 'accept-language', 'content-type', 'idempotency-key', 'if-match', 'last-event-id', 'x-request-id'];
-const GIVEN = ['content-type', 'content-disposition', 'etag', 'retry-after', 'x-request-id', 'x-vercel-ai-ui-message-stream', 'location'];
+const GIVEN = ['content-type', 'content-disposition', 'content-security-policy', 'etag', 'retry-after', 'x-request-id', 'x-vercel-ai-ui-message-stream', 'location'];
 const LARGEST_BODY = 8_000_000;
+/** Of a file, which is passed on whole. */
+const LARGEST_FILE = 25_000_000;
+const FILES = /^\/conversations\/[0-9a-f-]{36}\/files$/;
 
 type Fetch = typeof fetch;
 
@@ -26,12 +29,12 @@ export async function pass(request: Request, given: Settings = settings(), ask: 
 
   const headers = headersFor(request, given);
   const query = new URLSearchParams(url.search);
-  let body = request.method === 'GET' || request.method === 'HEAD' ? undefined : await bodyOf(request);
+  let body = request.method === 'GET' || request.method === 'HEAD' ? undefined : await bodyOf(request, FILES.test(path));
   if (body === null) return problem(413, 'body_too_large', 'The body is too large.');
   if (identity.user !== null) {
     if (rule.check === 'list') query.set('user_id', identity.user);
     if (rule.check === 'create') {
-      body = ownedBy(identity.user, body ?? '');
+      body = ownedBy(identity.user, typeof body === 'string' ? body : '');
       if (body === null) return problem(400, 'unreadable', 'The body must be a JSON object.');
     }
     if (rule.check === 'conversation' && !(await isTheirs(rule.conversation, identity.user, given, headers, ask))) {
@@ -73,12 +76,13 @@ function headersOf(answer: Response): Headers {
   return headers;
 }
 
-/** The body's text; `null` when it is too large. */
-async function bodyOf(request: Request): Promise<string | null | undefined> {
+/** The body's text, or a file's bytes; `null` when it is too large. */
+async function bodyOf(request: Request, isFile: boolean): Promise<string | ArrayBuffer | null | undefined> {
   if (!request.body) return undefined;
-  if (Number(request.headers.get('content-length') ?? 0) > LARGEST_BODY) return null;
-  const text = await request.text();
-  return text.length > LARGEST_BODY ? null : text;
+  const largest = isFile ? LARGEST_FILE : LARGEST_BODY;
+  if (Number(request.headers.get('content-length') ?? 0) > largest) return null;
+  const body = isFile ? await request.arrayBuffer() : await request.text();
+  return (typeof body === 'string' ? body.length : body.byteLength) > largest ? null : body;
 }
 
 /** The body of a new conversation with its owner, whatever it said of one; `null` when it is no object. */

@@ -16,14 +16,17 @@ export function Frame() {
   const { conversation, open } = useNavigation();
   const [isListOpen, setIsListOpen] = useState(false);
   const [firstWords, setFirstWords] = useState<string | null>(null);
+  const [attaching, setAttaching] = useState<string | null>(null);
   const [listed, setListed] = useState(0);
   const closeList = useCallback(() => setIsListOpen(false), []);
   const forgetFirstWords = useCallback(() => setFirstWords(null), []);
+  const forgetAttaching = useCallback(() => setAttaching(null), []);
   const listAgain = useCallback(() => setListed((before) => before + 1), []);
 
   const begin = useCallback(
-    (id: string, words: string) => {
+    (id: string, words: string | null) => {
       setFirstWords(words);
+      setAttaching(words === null ? id : null);
       listAgain();
       open({ conversation: id, view: 'chat' });
     },
@@ -52,6 +55,8 @@ export function Frame() {
               onListChanged={listAgain}
               firstWords={firstWords}
               onFirstWordsSent={forgetFirstWords}
+              attaching={attaching === conversation}
+              onAttaching={forgetAttaching}
             />
           </ConversationProvider>
         ) : (

@@ -37,10 +37,12 @@ interface Props {
   onListChanged: () => void;
   firstWords: string | null;
   onFirstWordsSent: () => void;
+  attaching: boolean;
+  onAttaching: () => void;
 }
 
 /** The open conversation in one of its views. */
-export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsSent }: Props) {
+export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsSent, attaching, onAttaching }: Props) {
   const { t } = useWords();
   const { id, conversation, revisions } = useConversation();
   const { view, open } = useNavigation();
@@ -141,7 +143,12 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
             </div>
           </div>
         ) : (
-          <ChatView firstWords={firstWords} onFirstWordsSent={onFirstWordsSent} />
+          <ChatView
+            firstWords={firstWords}
+            onFirstWordsSent={onFirstWordsSent}
+            attaching={attaching}
+            onAttaching={onAttaching}
+          />
         )}
       </main>
       {segment && <SegmentDialog segment={segment} onClose={() => setSegment(null)} />}

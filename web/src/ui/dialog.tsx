@@ -2,7 +2,7 @@
 
 import { X } from 'lucide-react';
 import { Dialog as Primitive } from 'radix-ui';
-import type { ReactNode } from 'react';
+import { type ReactNode, useRef } from 'react';
 import { useWords } from '@/i18n/provider';
 import { Button } from './button';
 import { classes } from './classes';
@@ -21,11 +21,22 @@ interface Props {
 export function Dialog({ open, onOpenChange, title, description, children, side = 'middle', wide = false }: Props) {
   const { t } = useWords();
   const inMiddle = side === 'middle';
+  // It opens from many places, so no trigger is known to whom the focus would go back.
+  const before = useRef<HTMLElement | null>(null);
+  const remember = () => {
+    before.current = document.activeElement instanceof HTMLElement ? document.activeElement : null;
+  };
+  const goBack = (event: Event) => {
+    event.preventDefault();
+    if (before.current?.isConnected) before.current.focus();
+  };
   return (
     <Primitive.Root open={open} onOpenChange={onOpenChange}>
       <Primitive.Portal>
         <Primitive.Overlay className="appears fixed inset-0 z-40 bg-black/45" />
         <Primitive.Content
+          onOpenAutoFocus={remember}
+          onCloseAutoFocus={goBack}
           {...(description ? {} : { 'aria-describedby': undefined })}
           className={classes(
             'appears fixed z-50 flex flex-col border-line bg-surface shadow-xl focus:outline-none',

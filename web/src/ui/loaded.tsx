@@ -1,9 +1,9 @@
 'use client';
 
 import { type DependencyList, type ReactNode, useCallback, useEffect, useState } from 'react';
-import { wordsOf } from '@/api/client';
 import { useWords } from '@/i18n/provider';
 import { Button } from './button';
+import { useErrorWords } from './error-words';
 import { Notice } from './notice';
 import { Spinner } from './spinner';
 
@@ -59,20 +59,5 @@ export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => vo
         )}
       </div>
     </Notice>
-  );
-}
-
-/** What to say of an error: the service's own words, but for those that only the page knows. */
-export function useErrorWords(): (error: unknown) => string {
-  const { t } = useWords();
-  return useCallback(
-    (error) => {
-      const { code, text } = wordsOf(error);
-      if (code === 'unreachable' || text === 'Failed to fetch' || text === 'network error') return t('unreachable');
-      if (code === 'turn_in_progress') return t('turn_in_progress');
-      if (code === 'not_regenerable') return t('not_regenerable');
-      return text;
-    },
-    [t],
   );
 }

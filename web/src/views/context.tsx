@@ -6,6 +6,7 @@ import { type ContextFormat, getContext } from '@/api/resources';
 import type { AssembledContext } from '@/api/types';
 import { Bar } from '@/chat/gauge';
 import { MarkedText } from '@/chat/marked-text';
+import { MessageParts } from '@/chat/message-parts';
 import { useWords } from '@/i18n/provider';
 import { Originals } from '@/state-view/originals';
 import { useConversation } from '@/state/conversation';
@@ -132,25 +133,47 @@ function Plain({ context }: { context: AssembledContext }) {
             {word('role', message.role)}
             {message.seq !== null && <Originals seqs={[message.seq]} />}
           </p>
-          <p className="whitespace-pre-wrap">
-            <MarkedText text={message.content || JSON.stringify(message.parts, null, 2)} />
-          </p>
+          {message.content && <Long text={message.content} />}
+          {message.parts.map((part, number) =>
+            part.type === 'text' ? <Long key={number} text={String(part.text)} /> : <MessageParts key={number} parts={[part]} />,
+          )}
         </li>
       ))}
     </ol>
   );
 }
 
+const MOST_SHOWN = 20_000;
+
+/** A text; of one that would fill the page, the beginning until more is asked for. */
+function Long({ text }: { text: string }) {
+  const { t, number } = useWords();
+  const [whole, setWhole] = useState(false);
+  const isCut = !whole && text.length > MOST_SHOWN;
+  return (
+    <p className="whitespace-pre-wrap">
+      <MarkedText text={isCut ? text.slice(0, MOST_SHOWN) : text} />
+      {isCut && (
+        <>
+          {'… '}
+          <Button onClick={() => setWhole(true)}>{t('show_whole', { count: number(text.length) })}</Button>
+        </>
+      )}
+    </p>
+  );
+}
+
+/** A value of the JSON as it is shown: the bytes of a file would fill the page. What is copied has them. */
+const shortened = (_: string, value: unknown): unknown =>
+  typeof value === 'string' && value.length > MOST_SHOWN ? `${value.slice(0, 200)}… (${value.length})` : value;
+
 function Raw({ context }: { context: AssembledContext }) {
   const { t } = useWords();
   const [copied, setCopied] = useState(false);
-  const text = JSON.stringify(
-    context.system === null ? { messages: context.messages } : { system: context.system, messages: context.messages },
-    null,
-    2,
-  );
+  const sent = context.system === null ? { messages: context.messages } : { system: context.system, messages: context.messages };
+  const text = JSON.stringify(sent, shortened, 2);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(JSON.stringify(sent, null, 2));
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };

@@ -8,7 +8,7 @@ import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
 import { Choice, Field } from '@/ui/field';
 import { Failure } from '@/ui/loaded';
-import { type Policy, overridesOf } from './policy';
+import { type Bounds, BOUNDS, overridesOf, percentOf, type Policy, shareOf } from './policy';
 import { Section } from './section';
 
 interface Trigger {
@@ -16,25 +16,32 @@ interface Trigger {
   at: { share: number | null };
 }
 
-const shareOf = (policy: Policy, name: string): string => {
-  const trigger = (policy.triggers as Trigger[]).find((one) => one.name === name);
-  const share = trigger?.at.share;
-  return share === null || share === undefined ? '' : String(Math.round(share * 100));
-};
+const triggerPercent = (policy: Policy, name: string): string =>
+  percentOf((policy.triggers as Trigger[] | undefined)?.find((one) => one.name === name)?.at.share);
 const numberOf = (text: string): number | null => (text.trim() === '' ? null : Number(text));
 
+interface Props {
+  conversation: Conversation;
+  presets: Preset[];
+  onSaved: () => void;
+}
+
 /** The fields that people change most; everything else as JSON. */
-export function PolicyForm({ conversation, presets }: { conversation: Conversation; presets: Preset[] }) {
+export function PolicyForm({ conversation, presets, onSaved }: Props) {
   const { t } = useWords();
-  const { id, setConversation, refresh } = useConversation();
+  const { id, gauge, setConversation, refresh } = useConversation();
   const { policy } = conversation;
   const preset: Policy = presets.find((one) => one.name === conversation.preset)?.policy ?? {};
   const [contextWindow, setContextWindow] = useState(policy.context_window === null ? '' : String(policy.context_window));
-  const [background, setBackground] = useState(shareOf(policy, 'background'));
-  const [sync, setSync] = useState(shareOf(policy, 'sync'));
+  const [background, setBackground] = useState(triggerPercent(policy, 'background'));
+  const [sync, setSync] = useState(triggerPercent(policy, 'sync'));
   const [recall, setRecall] = useState(String(policy.recall));
   const [notifications, setNotifications] = useState(String(policy.notifications));
   const [verify, setVerify] = useState(String(policy.verify));
+  const [reasoning, setReasoning] = useState(String(policy.reasoning));
+  const [adaptive, setAdaptive] = useState(String(policy.adaptive));
+  const ownBounds = policy.adaptive_bounds as Bounds;
+  const [bounds, setBounds] = useState(() => BOUNDS.map((name) => percentOf(ownBounds[name])));
   const [further, setFurther] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -44,15 +51,16 @@ export function PolicyForm({ conversation, presets }: { conversation: Conversati
     setBusy(true);
     setError(null);
     try {
-      const changed: Policy = { context_window: numberOf(contextWindow), recall, notifications, verify };
+      const changed: Policy = { context_window: numberOf(contextWindow), recall, notifications, verify, reasoning, adaptive };
+      changed.adaptive_bounds = { ...ownBounds, ...Object.fromEntries(BOUNDS.map((name, place) => [name, shareOf(bounds[place]!)])) };
       const overrides: Policy = { ...overridesOf({ ...policy, ...changed }, preset) };
       for (const [name, text] of [
         ['background', background],
         ['sync', sync],
       ] as const) {
-        const share = numberOf(text);
+        const share = shareOf(text);
         // Triggers as a whole or by their short forms, not both.
-        if (share !== null && text !== shareOf(policy, name)) overrides[`${name}_at`] = share / 100;
+        if (share !== null && text !== triggerPercent(policy, name)) overrides[`${name}_at`] = share;
       }
       if ('background_at' in overrides || 'sync_at' in overrides) {
         delete overrides.triggers;
@@ -60,12 +68,13 @@ export function PolicyForm({ conversation, presets }: { conversation: Conversati
           ['background', background],
           ['sync', sync],
         ] as const) {
-          if (text && text !== shareOf(preset, name)) overrides[`${name}_at`] = Number(text) / 100;
+          if (text && text !== triggerPercent(preset, name)) overrides[`${name}_at`] = shareOf(text);
         }
       }
       Object.assign(overrides, further.trim() ? (JSON.parse(further) as Policy) : {});
       setConversation(await patchConversation(id, { policy: overrides }));
       refresh();
+      onSaved();
     } catch (failure) {
       setError(failure instanceof SyntaxError ? new Error(t('no_json')) : failure);
     } finally {
@@ -74,7 +83,8 @@ export function PolicyForm({ conversation, presets }: { conversation: Conversati
   };
 
   const options = (...values: [string, string][]) => values.map(([value, label]) => ({ value, label }));
-  const hasShares = shareOf(policy, 'background') !== '' || shareOf(policy, 'sync') !== '';
+  const hasBackground = triggerPercent(policy, 'background') !== '' || policy.adaptive === 'on';
+  const hasShares = triggerPercent(policy, 'background') !== '' || triggerPercent(policy, 'sync') !== '';
   return (
     <Section title={t('change_policy')} what={t('change_policy_what')}>
       <form onSubmit={save} className="space-y-3">
@@ -90,8 +100,8 @@ export function PolicyForm({ conversation, presets }: { conversation: Conversati
           />
           {hasShares && (
             <>
-              <Field label={t('background_percent')} type="number" min={1} max={100} value={background} onChange={setBackground} />
-              <Field label={t('sync_percent')} type="number" min={1} max={100} value={sync} onChange={setSync} />
+              <Field label={t('background_percent')} type="number" min={1} max={100} step="any" value={background} onChange={setBackground} />
+              <Field label={t('sync_percent')} type="number" min={1} max={100} step="any" value={sync} onChange={setSync} />
             </>
           )}
           <Choice
@@ -116,7 +126,43 @@ export function PolicyForm({ conversation, presets }: { conversation: Conversati
             )}
             onChange={setNotifications}
           />
+          <Choice
+            label={t('thoughts_policy')}
+            value={reasoning}
+            options={options(['off', t('thoughts_off')], ['shown', t('thoughts_shown')], ['asked', t('thoughts_asked')])}
+            onChange={setReasoning}
+          />
+          {hasBackground && (
+            <Choice
+              label={t('adaptive')}
+              value={adaptive}
+              options={options(['off', t('adaptive_off')], ['on', t('adaptive_on')])}
+              onChange={setAdaptive}
+            />
+          )}
         </div>
+        {adaptive === 'on' && (
+          <fieldset className="rounded-xl border border-line p-3">
+            <legend className="px-1 text-sm font-medium">{t('adaptive_bounds')}</legend>
+            <p className="mb-2 text-xs text-soft">{t('adaptive_bounds_what')}</p>
+            <div className="grid gap-3 sm:grid-cols-2">
+              {BOUNDS.map((name, place) => (
+                <Field
+                  key={name}
+                  label={t(`adaptive_${name}`)}
+                  type="number"
+                  min={1}
+                  max={100}
+                  step="any"
+                  value={bounds[place]!}
+                  onChange={(text) => setBounds(bounds.with(place, text))}
+                  placeholder={t('adaptive_by_rule')}
+                />
+              ))}
+            </div>
+            {gauge?.adaptive && <p className="mt-3 text-sm text-soft">{gauge.adaptive.explanation}</p>}
+          </fieldset>
+        )}
         <Field
           label={t('further_fields')}
           hint={t('further_fields_what')}

@@ -6,6 +6,8 @@ export const POLICY_FIELDS = [
   'output_reserve',
   'triggers',
   'target',
+  'adaptive',
+  'adaptive_bounds',
   'manual_keep',
   'minimum_progress',
   'state_schema',
@@ -50,6 +52,17 @@ const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.str
 export function overridesOf(policy: Policy, preset: Policy): Policy {
   return Object.fromEntries(Object.entries(policy).filter(([name, value]) => !same(value, preset[name])));
 }
+
+export const BOUNDS = ['background_min', 'background_max', 'target_min', 'target_max'] as const;
+export type Bounds = Record<(typeof BOUNDS)[number], number | null>;
+
+/** A share as whole percents, or as exact as it is; empty where there is none. */
+export const percentOf = (share: number | null | undefined): string =>
+  share === null || share === undefined ? '' : String(Number((share * 100).toFixed(4)));
+
+/** The share that percents name; `null` for an empty field. */
+export const shareOf = (percent: string): number | null =>
+  percent.trim() === '' ? null : Number((Number(percent) / 100).toFixed(6));
 
 interface Trigger {
   name: string;

@@ -19,14 +19,25 @@ import { Section } from './section';
 export default function SettingsView() {
   const { conversation } = useConversation();
   const presets = useLoaded((signal) => listPresets(signal), []);
+  /** Which of the forms was saved last. */
+  const [saved, setSaved] = useState<'general' | 'policy' | null>(null);
   if (!conversation) return null;
+  const { title, locale, system_prompt, preset, policy } = conversation;
   return (
     <Shown of={presets}>
       {({ data }) => (
         <div className="space-y-5">
-          <General key={`general-${conversation.updated_at}`} conversation={conversation} />
+          {/* A form begins anew where what it changes has changed, and not with every message that comes. */}
+          <General key={JSON.stringify([title, locale, system_prompt])} conversation={conversation} onSaved={() => setSaved('general')} />
+          {saved === 'general' && <Saved />}
           <PresetChoice conversation={conversation} presets={data} />
-          <PolicyForm key={`policy-${conversation.updated_at}`} conversation={conversation} presets={data} />
+          <PolicyForm
+            key={JSON.stringify([preset, policy])}
+            conversation={conversation}
+            presets={data}
+            onSaved={() => setSaved('policy')}
+          />
+          {saved === 'policy' && <Saved />}
           <PolicyTable conversation={conversation} presets={data} />
         </div>
       )}
@@ -34,7 +45,16 @@ export default function SettingsView() {
   );
 }
 
-function useChange(): { change: (body: Record<string, unknown>) => Promise<void>; busy: boolean; done: boolean; error: unknown } {
+function Saved() {
+  const { t } = useWords();
+  return (
+    <div role="status">
+      <Notice>{t('saved')}</Notice>
+    </div>
+  );
+}
+
+function useChange(): { change: (body: Record<string, unknown>) => Promise<boolean>; busy: boolean; done: boolean; error: unknown } {
   const { id, setConversation, refresh } = useConversation();
   const [state, setState] = useState<{ busy: boolean; done: boolean; error: unknown }>({ busy: false, done: false, error: null });
   const change = async (body: Record<string, unknown>) => {
@@ -43,14 +63,16 @@ function useChange(): { change: (body: Record<string, unknown>) => Promise<void>
       setConversation(await patchConversation(id, body));
       refresh();
       setState({ busy: false, done: true, error: null });
+      return true;
     } catch (error) {
       setState({ busy: false, done: false, error });
+      return false;
     }
   };
   return { change, ...state };
 }
 
-function General({ conversation }: { conversation: Conversation }) {
+function General({ conversation, onSaved }: { conversation: Conversation; onSaved: () => void }) {
   const { t } = useWords();
   const { change, busy, error } = useChange();
   const [title, setTitle] = useState(conversation.title ?? '');
@@ -60,7 +82,7 @@ function General({ conversation }: { conversation: Conversation }) {
   const known = locales.some((one) => one.value === locale) ? locales : [{ value: locale, label: locale }, ...locales];
   const save = (event: FormEvent) => {
     event.preventDefault();
-    void change({ title: title.trim() || null, locale, system_prompt: prompt });
+    void change({ title: title.trim() || null, locale, system_prompt: prompt }).then((done) => done && onSaved());
   };
   return (
     <Section title={t('general')}>
@@ -107,8 +129,8 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
         </div>
       )}
       {done && (
-        <div className="mt-3" role="status">
-          <Notice>{t('saved')}</Notice>
+        <div className="mt-3">
+          <Saved />
         </div>
       )}
     </Section>

@@ -1,0 +1,43 @@
+/** Pure: under which type a file is sent, and what has to be known of it. */
+
+/** Texts that browsers have no type for, or another one, by the end of their names. */
+const TEXTS: Readonly<Record<string, string>> = {
+  csv: 'text/csv',
+  htm: 'text/html',
+  html: 'text/html',
+  js: 'text/javascript',
+  json: 'application/json',
+  md: 'text/markdown',
+  toml: 'application/toml',
+  xml: 'application/xml',
+  yaml: 'application/yaml',
+  yml: 'application/yaml',
+};
+const PLAIN = new Set(
+  (
+    'adoc bat c cfg conf cpp cs css cts diff env go h hpp ini java jsx kt less lock log lua markdown mjs mts patch php pl' +
+    ' properties proto ps1 py r rb rs rst scala scss sh sql srt svg swift tex text ts tsv tsx txt vtt vue'
+  ).split(' '),
+);
+
+/** What browsers say of what they do not know. */
+const UNKNOWN = 'application/octet-stream';
+
+/** The media type under which the service is asked to take a file; what nothing is known of is tried as a text. */
+export function typeOf(name: string, told: string): string {
+  const end = name.includes('.') ? name.slice(name.lastIndexOf('.') + 1).toLowerCase() : '';
+  if (end in TEXTS) return TEXTS[end]!;
+  if (PLAIN.has(end) || told.startsWith('text/')) return 'text/plain';
+  return told && told !== UNKNOWN ? told : 'text/plain';
+}
+
+/** Whether people have to say what it weighs: nobody can tell of its bytes how long a sound or a film lasts. */
+export const needsTokens = (type: string): boolean => /^(audio|video)\//.test(type);
+
+const LONGEST_NAME = 255;
+
+/** A name that the service takes: printable, and not too long; its end, which says what it is, stays. */
+export function nameOf(name: string): string {
+  const printable = name.replace(/\p{C}|\p{Zl}|\p{Zp}/gu, '').trim() || 'file';
+  return printable.length <= LONGEST_NAME ? printable : `${printable.slice(0, 200)}…${printable.slice(-40)}`;
+}

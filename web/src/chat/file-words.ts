@@ -1,0 +1,50 @@
+/** Pure: why a file was not attached, said to whoever chose it. */
+import { toldOf } from '@/api/client';
+import type { Translator } from '@/i18n/translator';
+import { errorWords } from '@/ui/error-words';
+
+const UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte'] as const;
+
+/** A number of bytes as the language writes it: 1.2 MB. */
+export function sizeOf(bytes: number, number: Translator['number']): string {
+  const step = bytes < 1_000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
+  const value = bytes / 1_000 ** step;
+  return number(value, {
+    style: 'unit',
+    unit: UNITS[step],
+    unitDisplay: step ? 'short' : 'long',
+    maximumFractionDigits: value < 100 ? 1 : 0,
+  });
+}
+
+export function refusalOf(error: unknown, size: number, words: Translator): string {
+  const { t, number } = words;
+  const told = toldOf(error);
+  const known = (told.problem ?? {}) as Record<string, unknown>;
+  const given = (name: string) => (typeof known[name] === 'number' ? known[name] : null);
+  const [limit, files, tokens] = [given('limit'), given('files'), given('size')];
+  switch (told.code) {
+    case 'body_too_large':
+      return limit === null
+        ? t('file_too_large', { size: sizeOf(size, number) })
+        : t('file_above_limit', { size: sizeOf(size, number), limit: sizeOf(limit, number) });
+    case 'unsupported_media_type':
+      return t('file_wrong_type');
+    case 'no_room_for_file':
+      if (files !== null && limit !== null) return t('file_too_many', { limit });
+      if (limit !== null) return t('file_quota', { size: sizeOf(size, number), limit: sizeOf(limit, number) });
+      return t('file_no_room', { size: tokens ?? 0, budget: given('budget') ?? 0, present: given('files_tokens') ?? 0 });
+    case 'invalid_input': {
+      const field = told.problem?.errors?.[0]?.field ?? '';
+      if (field === 'Content-Type') return t('file_other_bytes');
+      if (field === 'body') return t('file_empty');
+      return errorWords(told, words);
+    }
+    default:
+      return errorWords(told, words);
+  }
+}
+
+/** Whether the same file may be taken another time; what is wrong with the file itself stays so. */
+export const mayRepeat = (error: unknown): boolean =>
+  !['body_too_large', 'unsupported_media_type', 'invalid_input'].includes(toldOf(error).code);

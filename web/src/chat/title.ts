@@ -1,0 +1,8 @@
+const LONGEST_TITLE = 60;
+
+/** Pure: the first line of what was asked, cut at a word. */
+export function titleOf(words: string): string {
+  const line = words.trim().split('\n', 1)[0]!;
+  if (line.length <= LONGEST_TITLE) return line;
+  return `${line.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, '')}…`;
+}

@@ -1,0 +1,46 @@
+import { useCallback } from 'react';
+import { type Told, toldOf } from '@/api/client';
+import { useWords } from '@/i18n/provider';
+import type { Key, Translator } from '@/i18n/translator';
+
+/** Codes for which the page has words of its own: the service's are for those who write programs. */
+const OWN: Readonly<Record<string, Key>> = {
+  unreachable: 'unreachable',
+  turn_in_progress: 'turn_in_progress',
+  not_regenerable: 'not_regenerable',
+  blocked: 'error_blocked',
+  empty_reply: 'error_empty_reply',
+  request_timeout: 'error_timeout',
+  context_over_window: 'error_over_window',
+  message_too_large: 'error_message_too_large',
+};
+
+/** What to say of an error: in the page's words, or by the service's title in the reader's language and its detail. */
+export function useErrorWords(): (error: unknown) => string {
+  const words = useWords();
+  return useCallback((error) => errorWords(toldOf(error), words), [words]);
+}
+
+export function errorWords({ code, text, problem }: Told, { t, word, language, number }: Translator): string {
+  if (text === 'Failed to fetch' || text === 'network error') return t('unreachable');
+  const extra = (problem ?? {}) as Record<string, unknown>;
+  const reason = typeof extra.reason === 'string' ? extra.reason : null;
+  if (code === 'model_unavailable' || code === 'model_failed') {
+    return t('error_model', { reason: reason ? word('reason', reason) : t('error_no_reason') });
+  }
+  if (code === 'rate_limited') {
+    const wait = Number(extra.reset_seconds);
+    return wait > 0 ? t('error_rate_until', { wait: number(...inUnits(wait)) }) : t('error_rate');
+  }
+  const own = OWN[code];
+  if (own) return t(own);
+  const title = problem?.title;
+  return language === 'en' || !title ? text : `${title}: ${text}`;
+}
+
+/** Seconds as a number with its unit: minutes where they are many. */
+function inUnits(seconds: number): [number, Intl.NumberFormatOptions] {
+  const inMinutes = seconds > 120;
+  const unit = inMinutes ? 'minute' : 'second';
+  return [Math.ceil(inMinutes ? seconds / 60 : seconds), { style: 'unit', unit, unitDisplay: 'short' }];
+}

@@ -1,0 +1,44 @@
+/** The policy's form: what is chosen is stored, what cannot be is told, and what else was set stays. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { api, faults, open, shot, withPage } from './browser.mjs';
+
+test('thresholds follow the conversation within bounds, and thoughts are asked for', async () => {
+  const { id } = await api('POST', '/conversations', { policy: { context_window: 8000, anchor_share: 0.2 } });
+  const policy = async () => (await api('GET', `/conversations/${id}`)).policy;
+  await withPage({ allows: ['422'] }, async (page) => {
+    await open(page, `?c=${id}&view=settings`);
+    await page.getByLabel('Thoughts of the model').selectOption('asked');
+    await page.getByLabel('Thresholds').selectOption('on');
+    await page.getByLabel('Background, at the latest').fill('60');
+    const form = page.locator('form').filter({ has: page.getByLabel('Thresholds') });
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.getByRole('alert').getByText(/is below background_at/).waitFor();
+    assert.equal((await policy()).adaptive, 'off', 'nothing is half stored');
+
+    await page.getByLabel('Background, at the latest').fill('78');
+    await page.getByLabel('Folded down to, at the least').fill('45.5');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved.').waitFor();
+    const { adaptive, adaptive_bounds, reasoning, anchor_share } = await policy();
+    assert.deepEqual([adaptive, reasoning, anchor_share], ['on', 'asked', 0.2]);
+    assert.deepEqual(adaptive_bounds, { background_min: null, background_max: 0.78, target_min: 0.455, target_max: null });
+    await page.getByText(/^Too few turns yet to follow/).waitFor();
+    await shot(page, 'settings-adaptive');
+    assert.deepEqual(await faults(page), []);
+
+    // What somebody writes here is not lost when a message comes.
+    await page.getByLabel('System prompt').fill('Answer in one sentence.');
+    await api('POST', `/conversations/${id}/chat`, { content: 'Hello.' });
+    await page.waitForTimeout(1500);
+    assert.equal(await page.getByLabel('System prompt').inputValue(), 'Answer in one sentence.');
+
+    await page.getByLabel('Thresholds').selectOption('off');
+    await page.getByLabel('Background, % of the budget').fill('65');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved.').waitFor();
+    await page.waitForTimeout(500);
+    const later = await policy();
+    assert.deepEqual([later.adaptive, later.triggers[0].at.share], ['off', 0.65]);
+  });
+});
