@@ -145,6 +145,7 @@ class TestPins:
     @pytest.mark.daily(1)
     @pytest.mark.case("29")
     @pytest.mark.parametrize("is_pinned", [True, False], ids=["pinned", "control"])
+    @pytest.mark.long
     def test_stand_in_what_is_left_when_the_summarizer_fails(
         self, gemini_service: Service, gemini: Gemini, start_talk: StartTalk, *, is_pinned: bool
     ) -> None:

@@ -74,6 +74,7 @@ def test_a_conversation_from_beginning_to_end(client: Throughline) -> None:
         next(client.download(endpoints.export(made.id)))
 
 
+@pytest.mark.long
 def test_lists_and_what_compaction_leaves(client: Throughline, folded: str) -> None:
     assert [one.id for one in client.conversations(user_id="client-tests")] == [client.conversation(folded).id]
     assert len(list(client.messages(folded, page_size=7))) == 60

@@ -141,6 +141,7 @@ class TestTheRoute:
             assert event["data"] == {"message_id": canary["id"], "seq": canary["seq"]}
             assert CANARY not in str(follower.events)
 
+    @pytest.mark.long
     def test_the_next_turn_and_the_next_compaction_go_on(self, talk: Talk) -> None:
         canary = with_canary(talk, compactions=1)
         erase(talk, canary["id"])

@@ -82,6 +82,7 @@ def test_a_failure_is_told_in_the_stream(gemini_service: Service, start_talk: St
     assert events["compaction.started"]["notification"]["level"] == "info"
 
 
+@pytest.mark.long
 def test_that_it_begins_is_told_while_it_runs(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
     talk = start_talk(gemini_service, policy={**WINDOW, "notifications": "before_and_after"})
     talk.fill(2_000)

@@ -129,6 +129,7 @@ def events(response: httpx.Response) -> list[Json]:
 # Whose conversation
 
 
+@pytest.mark.long
 def test_a_history_under_a_name_is_kept_once_and_other_prompts_leave_it_alone(scripted: httpx.Client) -> None:
     named = {"X-OpenWebUI-Chat-Id": "5f0f7b9a-chat", "X-OpenWebUI-User-Id": "ann"}
     history: list[Json] = [{"role": "system", "content": "Be brief."}, user("Hello")]

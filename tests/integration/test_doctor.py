@@ -195,6 +195,7 @@ def test_a_summary_that_was_there_before_is_missed(world: World) -> None:
     assert world.run(id_).exit_code == 0
 
 
+@pytest.mark.long
 def test_the_healthy_are_left_as_they_are_to_the_byte(world: World) -> None:
     healthy, sick = world.folded(), world.folded()
     untouched = str(world.client.create_conversation(title="Nothing folded").id)

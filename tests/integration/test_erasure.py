@@ -309,6 +309,7 @@ async def test_what_is_not_there_is_not_found(service: Service) -> None:
             await service.container.erasure.erase(service.tenant, conversation, message_id)
 
 
+@pytest.mark.long
 async def test_two_at_once_are_both_erased(service: Service, engine: AsyncEngine) -> None:
     conversation_id, canary = await with_canary(service)
     other = (await history(service, conversation_id))[7]
@@ -497,6 +498,7 @@ async def test_control_the_late_save_is_refused_by_the_epoch_alone_and_by_nothin
     assert (CANARY in await dump(engine)) is not bool(guards)
 
 
+@pytest.mark.long
 async def test_a_re_making_that_runs_is_superseded_by_the_next_erasure(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()
     service = Service(begin, tenant, faithful(), faithful(), faithful(), gate, honest)

@@ -70,6 +70,7 @@ async def newest(service: Service, conversation_id: UUID) -> StateVersion:
         return (await uow.states.since_boundary(conversation_id, 0))[-1]
 
 
+@pytest.mark.long
 async def test_what_is_mended_waits_for_the_verifier_as_before_and_a_restore_is_followed_back(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:

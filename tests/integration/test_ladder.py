@@ -211,6 +211,7 @@ class TestARealWindowSmallerThanThought:
     """Case 13."""
 
     @pytest.mark.case("13")
+    @pytest.mark.long
     async def test_in_the_background_the_input_is_halved_and_the_newest_kept(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:

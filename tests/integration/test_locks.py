@@ -42,6 +42,7 @@ async def compacted(service: Service, conversation_id: UUID) -> None:
     assert view.compaction.status == "applied", view.compaction
 
 
+@pytest.mark.long
 async def test_what_compactions_and_erasures_compute_is_computed_without_the_lock(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:

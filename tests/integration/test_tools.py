@@ -816,6 +816,7 @@ class TestErasure:
         assert str(await history(service, conversation_id)).count("Kestrel-7741") >= 4
         return conversation_id, message
 
+    @pytest.mark.long
     async def test_goes_with_what_it_quotes(self, service: Service, gemini: Gemini) -> None:
         conversation_id, message = await self.looked_up(service, gemini)
         await service.container.erasure.erase(service.tenant, conversation_id, message.id)

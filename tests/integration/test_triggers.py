@@ -289,6 +289,7 @@ class TestFloors:
         return await service.compactions(conversation_id)
 
     @pytest.mark.case("14")
+    @pytest.mark.long
     async def test_one_is_given_up_once_and_no_model_is_called(self, service: Service) -> None:
         conversation_id = await self.floor(service)
         (row,) = await service.compactions(conversation_id)

@@ -128,6 +128,7 @@ TALKS = pytest.mark.parametrize(("language", "model"), [talked(*one) for one in 
         for one in (talked(*each) for each in product(FACTS, MODELS))
     ],
 )
+@pytest.mark.long
 def test_it_is_a_tenth_of_the_window_after_any_number_of_folds(language: str, model: str) -> None:
     sizes = [size for size, _, _ in folded(language, model)]
     assert len(sizes) == FOLDS

@@ -73,6 +73,7 @@ def test_what_was_answered_is_played(folder: Path, *, honestly: bool) -> None:
     assert heard.honest_lost["all"].found == 0
 
 
+@pytest.mark.long
 def test_no_request_tells_which_claims_are_false(folder: Path) -> None:
     answer_all(folder, honestly=True)
     for path in sorted((folder / "requests").glob("*.json")):

@@ -31,6 +31,7 @@ def seeing_nothing(case: Case, told: Played) -> Asked:
     return asked_with(case, told, asked.claims, calls)
 
 
+@pytest.mark.long
 def test_the_deciding_messages_are_shown_and_it_is_seen_where_they_are_not() -> None:
     good, bad = evidence_of(plays()), evidence_of(plays(), seeing_nothing)
     for name in (effects.LIES_SHOWN, effects.ITEMS_SHOWN, effects.GIVEN_UP_SHOWN):
