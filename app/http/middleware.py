@@ -196,6 +196,8 @@ def _request_id(scope: Scope) -> str:
 
 def log_failure(error: Exception) -> None:
     """Kind and place of what nobody expected; its words stay out, since they may quote a message."""
+    if type(error) is RuntimeError and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # Starlette's, about an error after an answer had begun
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{Path(item.filename).name}:{item.lineno} {item.name}" for item in frames[-SHOWN_FRAMES:]]
     log.error("http.failed", error=type(error).__name__, where=where)

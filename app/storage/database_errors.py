@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import asyncpg
+import structlog
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -13,13 +14,17 @@ from app.core.model.errors import ConflictError, DependencyUnavailableError, Dom
 
 FOREIGN_KEY_VIOLATION = "23503"
 UNIQUE_VIOLATION = "23505"
-# Classes of SQLSTATE that say "not now": connection, authorisation and catalogue (at connect), resources,
-# operator (shutdown, start, statement timeout), system.
-UNAVAILABLE_CLASSES = ("08", "28", "3D", "53", "57", "58")
+# What Postgres lacks, or what went wrong within it: a disk that is full or fails, a file as large as the system allows.
+ILL_CLASSES = ("53", "58", "XX")
+# Classes of SQLSTATE that say "not now": connection, authorisation and catalogue (at connect), operator (shutdown,
+# start, statement timeout), and an ill server.
+UNAVAILABLE_CLASSES = ("08", "28", "3D", "57", *ILL_CLASSES)
 # Serialisation failure, deadlock, idle in transaction, lock timeout.
 UNAVAILABLE_STATES = frozenset({"40001", "40P01", "25P03", "55P03"})
 # Whatever SQLAlchemy, the driver and the socket below it raise.
 DATABASE_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -41,6 +46,8 @@ def _meaning(error: Exception) -> DomainError | None:
     if state == UNIQUE_VIOLATION:
         return ConflictError("Someone else wrote this first.")
     if _is_unavailable(error, state):
+        if state is not None and state.startswith(ILL_CLASSES):
+            _log.error("database.ill", sqlstate=state)  # its words may quote values
         return DependencyUnavailableError("The database is away or overloaded; try again.", retry_after=1.0)
     return None
 

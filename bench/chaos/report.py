@@ -31,6 +31,8 @@ class Outcome:
     """Seconds after the last fault until nothing was open any more."""
     revived: Sequence[str] = ()
     """Processes that ended without being in the plan."""
+    unexpected: Sequence[str] = ()
+    """What the processes logged of errors that nobody expected."""
 
     @property
     def figures(self) -> Mapping[str, str]:
@@ -75,6 +77,8 @@ def print_outcome(outcome: Outcome) -> None:
         for one in [one for one in outcome.violations if one.property == name][:MOST_SHOWN]:
             print(f"          {one.told[:600]}")
     if outcome.violations:
+        for line in outcome.unexpected[:MOST_SHOWN]:
+            print(f"          {line[:600]}")
         again = command(outcome.seed, outcome.minutes, len(outcome.plan))
         print(f"\nBroken: {', '.join(broken)}. The same faults again: {again}")
 

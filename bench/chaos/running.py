@@ -56,6 +56,7 @@ def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str],
         _read_at_rest(cluster, talks, campaign)
         conversations = [read_conversation(books, talk.id) for talk in talks]
         _keep_logs(cluster, log, seed)
+        unexpected = [line for process in cluster.processes.values() for line in _unexpected(process.log)]
     checked = Checked(log=log, conversations=conversations)
     return Outcome(
         seed=seed,
@@ -65,6 +66,7 @@ def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str],
         violations=check(checked),
         settled_after=settled,
         revived=conductor.revived,
+        unexpected=unexpected,
     )
 
 
@@ -128,6 +130,11 @@ def _read_at_rest(cluster: Cluster, talks: Sequence[Talk], campaign: Campaign) -
             reads.append(shown_messages(talk.id, asked_at, page.raise_for_status().json(), is_last=True))
             context = http.get(talk.path("/context"))
             reads.append(shown_context(talk.id, asked_at, context.raise_for_status().json(), is_last=True))
+
+
+def _unexpected(log: str) -> list[str]:
+    """Lines about errors that are not a server's that is away."""
+    return [line for line in log.splitlines() if "http.failed" in line and "DependencyUnavailable" not in line]
 
 
 def _keep_logs(cluster: Cluster, log: Log, seed: int) -> None:

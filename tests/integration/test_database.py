@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import event, func, select, text
+from sqlalchemy import TextClause, event, func, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlmodel import col
@@ -16,6 +16,7 @@ from sqlmodel import col
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.storage import database
 from app.storage.database import make_engine, ping
+from app.storage.database_errors import translated
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
@@ -157,6 +158,29 @@ async def test_a_database_that_does_not_exist(database_url: str, tenant: UUID) -
         async with unit_of_work_factory(nowhere)(tenant) as unit:
             await unit.conversations.get(uuid4())
     await nowhere.dispose()
+
+
+def failing(state: str) -> TextClause:
+    return text(f"DO $$ BEGIN RAISE EXCEPTION 'secret' USING ERRCODE = '{state}'; END $$")
+
+
+@pytest.mark.parametrize("state", ["XX000", "53100", "58030"])
+async def test_a_server_that_is_ill_is_unavailable_and_the_log_says_so(
+    state: str, narrow: AsyncEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(DependencyUnavailableError) as error, translated():
+        async with narrow.connect() as connection:
+            await connection.execute(failing(state))
+    assert error.value.retryable
+    said = capsys.readouterr().out
+    assert f"sqlstate={state}" in said
+    assert "secret" not in said + error.value.detail
+
+
+async def test_control_a_statement_that_is_wrong_is_a_defect_of_ours(narrow: AsyncEngine) -> None:
+    with pytest.raises(DBAPIError), translated():
+        async with narrow.connect() as connection:
+            await connection.execute(failing("22012"))
 
 
 async def kill_others(engine: AsyncEngine) -> None:
