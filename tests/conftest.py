@@ -28,6 +28,7 @@ import structlog
 
 from app.devserver import EmbeddedServers, Endpoints
 from tests import profiles
+from tests.engines import share_compiled_statements
 from tests.servers import SharedDatabase, execute_sql, migrate, redis_database, unused_port, with_database
 
 pytest_plugins = ["tests.skips"]
@@ -81,6 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Each client of HTTP loads the machine's certificates, which takes longer than most requests; none is ever needed.
     setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))  # noqa: B010 - for mypy
     configure_logs()
+    share_compiled_statements()
     profiles.load()
 
 
