@@ -1,4 +1,4 @@
-"""Engines of tests: all that one process makes share what SQLAlchemy compiled, as the engine of a service does by itself.
+"""Engines of tests: all that one process makes share what SQLAlchemy compiled, as one engine of a service does.
 
 Each module, and each service within a process, has an engine of its own; to compile the same few hundred statements for
 each of them took a fifteenth of the suite.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
+from unittest import mock
 
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -18,7 +19,7 @@ from app.storage import database
 def share_compiled_statements() -> None:
     """From now on; statements are kept by the dialect, so all dialects of one class count as the same."""
     cache: dict[Any, Any] = {}
-    setattr(PGDialect_asyncpg, "__eq__", lambda self, other: type(self) is type(other))
-    setattr(PGDialect_asyncpg, "__hash__", lambda self: hash(type(self)))
+    mock.patch.object(PGDialect_asyncpg, "__eq__", lambda self, other: type(self) is type(other)).start()
+    mock.patch.object(PGDialect_asyncpg, "__hash__", lambda self: hash(type(self))).start()
     shared = partial(create_async_engine, execution_options={"compiled_cache": cache})
-    setattr(database, "create_async_engine", shared)
+    mock.patch.object(database, "create_async_engine", shared).start()

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, any_, delete, literal, select, text, update
+from sqlalchemy import ARRAY, BigInteger, any_, bindparam, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -35,6 +35,25 @@ _SERVED = tuple(map(_column, _SERVED_FIELDS))
 _PLACE_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
 MOST_CHOSEN = 1_000
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
+_NO_END = 2**62
+"""Beyond every ``seq``."""
+
+
+def _newest_active(wanted: Sequence[Any]) -> Any:
+    return (
+        select(*wanted)
+        .join(MessageRow, col(MessageRow.id) == col(AnchorRow.message_id), isouter=True)
+        .where(col(AnchorRow.conversation_id) == bindparam("conversation_id"))
+        .where(col(AnchorRow.seq) <= bindparam("through_seq"), text(f"{AnchorRow.__tablename__}.{ACTIVE}"))
+        .order_by(*(column.desc() for column in _PLACE))
+        .limit(bindparam("limit", type_=BigInteger))
+    )
+
+
+_ACTIVE = _newest_active(_COLUMNS)
+_SERVABLE = _newest_active(_SERVED)
+_CLAIMED = _ACTIVE.where(col(AnchorRow.claimed_status).is_not(None))
+_CHOSEN = _ACTIVE.where(col(AnchorRow.proposed_by) == "user")
 
 
 class AnchorRepository(Repository):
@@ -60,15 +79,13 @@ class AnchorRepository(Repository):
 
         Read by columns, which costs a third of objects.
         """
-        rows = await self._session.rows(_newest_active(_COLUMNS, conversation_id, through_seq, limit))
-        return await in_slices(_anchor, rows[::-1])
+        return await in_slices(_anchor, await self._newest(_ACTIVE, conversation_id, through_seq, limit))
 
     async def servable(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
     ) -> list[FoundAnchor]:
         """The same, without what only changing them needs, in half the time: thousands are read for one context."""
-        rows = await self._session.rows(_newest_active(_SERVED, conversation_id, through_seq, limit))
-        return await in_slices(_served, rows[::-1])
+        return await in_slices(_served, await self._newest(_SERVABLE, conversation_id, through_seq, limit))
 
     async def page(
         self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None
@@ -85,10 +102,7 @@ class AnchorRepository(Repository):
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
         """The newest ``limit`` active ones up to that ``seq`` of which something is claimed, in order of position."""
-        is_claimed = col(AnchorRow.claimed_status).is_not(None)
-        statement = _newest_active(_COLUMNS, conversation_id, through_seq, limit).where(is_claimed)
-        rows = await self._session.rows(statement)
-        return await in_slices(_anchor, rows[::-1])
+        return await in_slices(_anchor, await self._newest(_CLAIMED, conversation_id, through_seq, limit))
 
     async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
         """Write down what a language model said of anchors; those that a user set are left as they are."""
@@ -116,9 +130,7 @@ class AnchorRepository(Repository):
 
     async def chosen(self, conversation_id: UUID, *, through_seq: int) -> list[Anchor]:
         """The active ones up to that ``seq`` that a user set to stay, in order of position."""
-        statement = _newest_active(_COLUMNS, conversation_id, through_seq, MOST_CHOSEN)
-        rows = await self._session.rows(statement.where(col(AnchorRow.proposed_by) == "user"))
-        return await in_slices(_anchor, rows[::-1])
+        return await in_slices(_anchor, await self._newest(_CHOSEN, conversation_id, through_seq, MOST_CHOSEN))
 
     async def choose(self, anchors: Sequence[Anchor]) -> None:
         """Store these as a user's choice; one that stands at the same place with the same type becomes it."""
@@ -181,6 +193,12 @@ class AnchorRepository(Repository):
             )
         return len(gone)
 
+    async def _newest(self, wanted: Any, conversation_id: UUID, through_seq: int | None, limit: int) -> list[Any]:
+        """The newest rows of these, in order of position; ``None``: up to the end."""
+        through = _NO_END if through_seq is None else through_seq
+        rows = await self._session.rows(wanted, conversation_id=conversation_id, through_seq=through, limit=limit)
+        return rows[::-1]
+
 
 def _anchor(row: Any) -> Anchor:
     return Anchor(**dict(zip(_FIELDS, row, strict=True)))
@@ -196,14 +214,3 @@ def _of(conversation_id: UUID) -> Any:
 
 def _these(conversation_id: UUID, ids: Sequence[UUID]) -> Any:
     return update(AnchorRow).where(col(AnchorRow.conversation_id) == conversation_id, col(AnchorRow.id).in_(list(ids)))
-
-
-def _newest_active(wanted: Sequence[Any], conversation_id: UUID, through_seq: int | None, limit: int) -> Any:
-    statement = (
-        select(*wanted)
-        .join(MessageRow, col(MessageRow.id) == col(AnchorRow.message_id), isouter=True)
-        .where(col(AnchorRow.conversation_id) == conversation_id, text(f"{AnchorRow.__tablename__}.{ACTIVE}"))
-    )
-    if through_seq is not None:
-        statement = statement.where(col(AnchorRow.seq) <= through_seq)
-    return statement.order_by(*(column.desc() for column in _PLACE)).limit(limit)

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import and_, bindparam, delete, exists, func, insert, or_, select, text, update
 from sqlmodel import col
 
 from app.core.model.conversation import Conversation, LiveContext, Quiet
@@ -31,6 +31,11 @@ from app.storage.tables import (
 
 _JSON = ("policy", "compressed_state", "scratchpad")
 _IS_THERE = col(ConversationRow.deleted_at).is_(None)
+_THIS = and_(col(ConversationRow.id) == bindparam("conversation_id"), _IS_THERE)
+_GET = select(ConversationRow).where(_THIS)
+_EPOCH = select(col(ConversationRow.content_epoch)).where(_THIS)
+_LOCK = _GET.with_for_update(key_share=True)
+_UPDATE = update(ConversationRow).where(_THIS).returning(ConversationRow)
 _LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(ConversationRow.created_at))
 
 
@@ -53,7 +58,7 @@ class ConversationRepository(Repository):
 
     async def get(self, conversation_id: UUID) -> Conversation:
         """Read without a lock. Raises ``NotFoundError``."""
-        return await self._read(await self._session.first(select(ConversationRow).where(_is(conversation_id))))
+        return await self._read(await self._session.first(_GET, conversation_id=conversation_id))
 
     async def lock(self, conversation_id: UUID) -> Conversation:
         """Read with a lock that other writers wait for: every writer begins with this. Raises ``NotFoundError``.
@@ -62,14 +67,12 @@ class ConversationRepository(Repository):
         ``NO KEY``: rows that refer to the conversation can be inserted meanwhile. A plain ``FOR UPDATE`` would
         deadlock with a claim that waits for us by its foreign key while we wait for it by the unique index.
         """
-        statement = select(ConversationRow).where(_is(conversation_id)).with_for_update(key_share=True)
-        return await self._read(await self._session.first(statement))
+        return await self._read(await self._session.first(_LOCK, conversation_id=conversation_id))
 
     async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
         """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
-        values = {"updated_at": now()} | _columns(changes)
-        statement = update(ConversationRow).where(_is(conversation_id)).values(**values).returning(ConversationRow)
-        return await self._read(await self._session.first(statement))
+        statement = _UPDATE.values({"updated_at": now()} | _columns(changes))
+        return await self._read(await self._session.first(statement, conversation_id=conversation_id))
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
         """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor."""
@@ -88,16 +91,16 @@ class ConversationRepository(Repository):
 
     async def delete(self, conversation_id: UUID) -> None:
         """Delete with everything derived (foreign keys cascade): of a short one. Raises ``NotFoundError``."""
-        statement = delete(ConversationRow).where(_is(conversation_id)).returning(col(ConversationRow.id))
-        if await self._session.first(statement) is None:
+        statement = delete(ConversationRow).where(_THIS).returning(col(ConversationRow.id))
+        if await self._session.first(statement, conversation_id=conversation_id) is None:
             raise _not_found()
 
     async def hide(self, conversation_id: UUID) -> None:
         """Delete for everybody at once; ``RemovalRepository`` removes its rows. Raises ``NotFoundError``."""
         # Nothing of it that sweepers and workers look for, over all tenants, may lead them to it.
         idle = {"deleted_at": now(), "trigger_tokens": None, "trigger_messages": None, "live": None}
-        statement = update(ConversationRow).where(_is(conversation_id)).values(**_columns(idle))
-        if await self._session.first(statement.returning(col(ConversationRow.id))) is None:
+        statement = update(ConversationRow).where(_THIS).values(**_columns(idle)).returning(col(ConversationRow.id))
+        if await self._session.first(statement, conversation_id=conversation_id) is None:
             raise _not_found()
 
     async def of_user(self, user_id: str | None, *, limit: int, deleted: bool = False) -> list[UUID]:
@@ -109,10 +112,8 @@ class ConversationRepository(Repository):
 
     async def is_there(self, conversation_id: UUID, *, content_epoch: int | None = None) -> bool:
         """Whether there is one that is not deleted; with ``content_epoch``, and nothing of it was erased since then."""
-        statement = select(col(ConversationRow.id)).where(_is(conversation_id))
-        if content_epoch is not None:
-            statement = statement.where(col(ConversationRow.content_epoch) == content_epoch)
-        return await self._session.first(statement) is not None
+        epoch = await self._session.first(_EPOCH, conversation_id=conversation_id)
+        return epoch is not None and content_epoch in {None, epoch}
 
     async def is_being_removed(self, conversation_id: UUID) -> bool:
         """Whether one of that id is deleted and still has rows."""
@@ -152,10 +153,6 @@ class ConversationRepository(Repository):
             .limit(limit)
         )
         return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement)]
-
-
-def _is(conversation_id: UUID) -> Any:
-    return and_(col(ConversationRow.id) == conversation_id, _IS_THERE)
 
 
 def _of_this(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:

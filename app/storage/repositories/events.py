@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Integer, bindparam, delete, func, insert, select, update
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError
@@ -18,6 +18,19 @@ from app.storage.repositories.mapping import columns, value
 from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
+
+_NUMBERS = (
+    update(ConversationRow)
+    .where(col(ConversationRow.id) == bindparam("conversation_id"), col(ConversationRow.deleted_at).is_(None))
+    .values(last_event=col(ConversationRow.last_event) + bindparam("count"))
+    .returning(col(ConversationRow.tenant_id), col(ConversationRow.last_event))
+)
+_AFTER = (
+    select(EventRow)
+    .where(col(EventRow.conversation_id) == bindparam("conversation_id"), col(EventRow.number) > bindparam("number"))
+    .order_by(col(EventRow.number))
+    .limit(bindparam("limit", type_=Integer))
+)
 
 
 class EventRepository(Repository):
@@ -52,12 +65,7 @@ class EventRepository(Repository):
 
     async def _take_numbers(self, conversation_id: UUID, count: int) -> tuple[UUID, int]:
         """The conversation's tenant, which the system scope does not know, and the first of that many numbers."""
-        rows = await self._session.rows(
-            update(ConversationRow)
-            .where(col(ConversationRow.id) == conversation_id, col(ConversationRow.deleted_at).is_(None))
-            .values(last_event=col(ConversationRow.last_event) + count)
-            .returning(col(ConversationRow.tenant_id), col(ConversationRow.last_event))
-        )
+        rows = await self._session.rows(_NUMBERS, conversation_id=conversation_id, count=count)
         if not rows:
             raise NotFoundError("No such conversation.")
         ((tenant_id, last),) = rows
@@ -65,13 +73,8 @@ class EventRepository(Repository):
 
     async def after(self, conversation_id: UUID, number: int, *, limit: int) -> list[Event]:
         """Events after that number, in order."""
-        statement = (
-            select(EventRow)
-            .where(col(EventRow.conversation_id) == conversation_id, col(EventRow.number) > number)
-            .order_by(col(EventRow.number))
-            .limit(limit)
-        )
-        return [value(Event, row) for row in await self._session.all(statement)]
+        rows = await self._session.all(_AFTER, conversation_id=conversation_id, number=number, limit=limit)
+        return [value(Event, row) for row in rows]
 
     async def first(self, conversation_id: UUID) -> int | None:
         """The number of the oldest event that is kept."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final
 
 from sqlalchemy import ColumnElement, DateTime, func
+
+_NOW: Final[ColumnElement[object]] = func.clock_timestamp(type_=DateTime(timezone=True))
 
 
 def now() -> ColumnElement[object]:
     """The database's clock at this very statement; ``now()`` would be the start of the transaction."""
-    return func.clock_timestamp(type_=DateTime(timezone=True))
+    return _NOW
 
 
 def lease_end(seconds: float) -> ColumnElement[object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Uuid,
     and_,
     any_,
+    bindparam,
     case,
     cast,
     func,
@@ -64,6 +66,61 @@ _REWRITTEN = (
 )
 _NOTHING_STALE = {"stale_sums_from": None, "stale_sums_to": None}
 _SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
+
+_HERE = col(MessageRow.conversation_id) == bindparam("conversation_id")
+_ROWS: Any = select(MessageRow).options(
+    *(defer(column, raiseload=True) for column in (col(MessageRow.term_keys), col(MessageRow.reasoning)))  # type: ignore[arg-type]
+)
+"""Without what few readers want, and what may be large."""
+_AT_SEQ = _ROWS.where(_HERE, _seq == bindparam("seq"))
+_BETWEEN = (
+    _ROWS.where(_HERE, ~col(MessageRow.is_command))
+    .where(_seq.between(bindparam("from_seq"), bindparam("to_seq")))
+    .order_by(_seq)
+)
+_SPOKEN_BETWEEN = _BETWEEN.where(_SPOKEN)
+_THROUGH = _seq <= bindparam("through_seq")
+_HELD = _ROWS.where(_HERE, col(MessageRow.is_protected), _SPOKEN, _THROUGH).order_by(_seq)
+_HELD_WEIGHTS = select(
+    func.coalesce(func.sum(col(MessageRow.token_count)), 0), func.coalesce(func.sum(col(MessageRow.byte_length)), 0)
+).where(_HERE, col(MessageRow.is_protected), _SPOKEN, _WHOLE, _THROUGH)
+_SUMS_AT = select(*_SUMS).where(_HERE, _seq == bindparam("seq"))
+_STALE = select(
+    col(ConversationRow.stale_sums_from),
+    col(ConversationRow.stale_sums_to),
+    col(ConversationRow.last_seq),
+    col(ConversationRow.total_messages),
+    col(ConversationRow.total_tokens),
+    col(ConversationRow.total_bytes),
+).where(col(ConversationRow.id) == bindparam("conversation_id"))
+_ANCHOR_TOKENS = (
+    select(func.coalesce(func.sum(col(AnchorRow.token_count)), 0))
+    .where(
+        col(AnchorRow.tenant_id) == col(MessageRow.tenant_id),
+        col(AnchorRow.conversation_id) == col(MessageRow.conversation_id),
+        col(AnchorRow.seq) == _seq,
+        text(f"anchors.{ACTIVE}"),
+    )
+    .correlate(MessageRow)
+    .scalar_subquery()
+)
+"""What a message's active anchors weigh."""
+_OUTLINE = (
+    select(
+        _seq,
+        col(MessageRow.role),
+        col(MessageRow.token_count),
+        col(MessageRow.byte_length),
+        col(MessageRow.is_protected),
+        not_(and_(_SPOKEN, _WHOLE)).label("is_command"),
+        _ANCHOR_TOKENS.label("anchor_tokens"),
+        col(MessageRow.call_ids),
+        col(MessageRow.result_ids),
+    )
+    .where(_HERE, bindparam("after_seq") < _seq)
+    .order_by(_seq)
+    .limit(bindparam("limit", type_=BigInteger))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +171,11 @@ class MessageRepository(Repository):
 
     async def find(self, message_id: UUID) -> Message:
         """One message, in whichever conversation of the tenant. Raises ``NotFoundError``."""
-        return _message(await self._session.first(_whole().where(col(MessageRow.id) == message_id, living(MessageRow))))
+        return _message(await self._session.first(_ROWS.where(col(MessageRow.id) == message_id, living(MessageRow))))
 
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
-        return _message(await self._session.first(_of(conversation_id).where(_seq == seq)))
+        return _message(await self._session.first(_AT_SEQ, conversation_id=conversation_id, seq=seq))
 
     async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
         """The newest message that is neither a command nor superseded (of that role, if given)."""
@@ -143,23 +200,7 @@ class MessageRepository(Repository):
 
     async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
         """The oldest ``limit`` messages after ``after_seq``, without text."""
-        row = MessageRow
-        statement = (
-            select(
-                col(row.seq),
-                col(row.role),
-                col(row.token_count),
-                col(row.byte_length),
-                col(row.is_protected),
-                not_(and_(_SPOKEN, _WHOLE)).label("is_command"),
-                _anchor_tokens().label("anchor_tokens"),
-                col(row.call_ids),
-                col(row.result_ids),
-            )
-            .where(col(row.conversation_id) == conversation_id, after_seq < _seq)
-            .order_by(_seq)
-            .limit(limit)
-        )
+        rows = await self._session.rows(_OUTLINE, conversation_id=conversation_id, after_seq=after_seq, limit=limit)
         return [
             Outline(
                 seq=seq,
@@ -172,9 +213,7 @@ class MessageRepository(Repository):
                 calls=frozenset(calls),
                 results=frozenset(results),
             )
-            for seq, role, tokens, bytes_, is_protected, is_command, anchor_tokens, calls, results in (
-                await self._session.rows(statement)
-            )
+            for seq, role, tokens, bytes_, is_protected, is_command, anchor_tokens, calls, results in rows
         ]
 
     async def steps(self, conversation_id: UUID, estimator: Estimator, *, limit: int) -> list[Step]:
@@ -228,7 +267,12 @@ class MessageRepository(Repository):
             listed = await self._session.rows(heads.where(_seq.between(from_seq, to_seq)).order_by(_seq.desc()))
             count = fitting([size for _, size in listed], max_bytes)
             from_seq = listed[count - 1][0] if count else to_seq + 1
-        return await self._messages(_of(conversation_id).where(wanted, _seq.between(from_seq, to_seq)).order_by(_seq))
+        return await self._messages(
+            _BETWEEN if superseded else _SPOKEN_BETWEEN,
+            conversation_id=conversation_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+        )
 
     async def within(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
         """Messages of these ranges, each inclusive, in order, without commands and superseded replies."""
@@ -253,30 +297,11 @@ class MessageRepository(Repository):
         counts for no more than that, so that a giant hides nothing behind it; this looks at every message after
         ``after_seq``.
         """
-        row = MessageRow
         if each_at_most is not None:
             return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most)
-        newest = (
-            select(col(row.token_sum), _seq)
-            .where(col(row.conversation_id) == conversation_id, _SPOKEN)
-            .order_by(_seq.desc())
-            .limit(1)
-        )
-        last = newest.cte("newest")
-        floor = select(last.c.token_sum - max_tokens).scalar_subquery()
-        statement = (
-            _of(conversation_id)
-            .where(_SPOKEN, after_seq < _seq, col(row.token_sum) >= floor)
-            .where(
-                or_(
-                    col(row.token_sum) - col(row.token_count) >= floor,
-                    _seq == select(last.c.seq).scalar_subquery(),
-                )
-            )
-            .order_by(_seq)
-        )
+        given = {"conversation_id": conversation_id, "after_seq": after_seq, "max_tokens": max_tokens}
         # Where running sums are stale, these are more: by what was erased.
-        return _newest_of(await self._messages(statement), max_tokens)
+        return _newest_of(await self._messages(_newest(), **given), max_tokens)
 
     async def _newest_counted(
         self, conversation_id: UUID, after_seq: int, max_tokens: int, each_at_most: int
@@ -296,8 +321,7 @@ class MessageRepository(Repository):
 
     async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:
         """Protected messages up to that ``seq``, in order."""
-        is_held = (col(MessageRow.is_protected), _SPOKEN, _seq <= through_seq)
-        return await self._messages(_of(conversation_id).where(*is_held).order_by(_seq))
+        return await self._messages(_HELD, conversation_id=conversation_id, through_seq=through_seq)
 
     async def sums_at(self, conversation_id: UUID, seq: int) -> Sums:
         """Sums through that message; zeros for 0. Raises ``NotFoundError``.
@@ -315,16 +339,12 @@ class MessageRepository(Repository):
 
     async def held_at(self, conversation_id: UUID, seq: int) -> Sums:
         """What held messages up to that one weigh, and nothing else."""
-        row = MessageRow
-        held = select(
-            func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
-        ).where(col(row.conversation_id) == conversation_id, col(row.is_protected), _SPOKEN, _WHOLE, _seq <= seq)
-        ((held_tokens, held_bytes),) = await self._session.rows(held)
+        held = await self._session.rows(_HELD_WEIGHTS, conversation_id=conversation_id, through_seq=seq)
+        ((held_tokens, held_bytes),) = held
         return Sums(held_tokens=int(held_tokens), held_bytes=int(held_bytes))
 
     async def _stored_sums(self, conversation_id: UUID, seq: int) -> Sums:
-        statement = select(*_SUMS).where(col(MessageRow.conversation_id) == conversation_id, _seq == seq)
-        found = await self._session.rows(statement)
+        found = await self._session.rows(_SUMS_AT, conversation_id=conversation_id, seq=seq)
         if not found:
             raise _not_found()
         messages, tokens, bytes_ = found[0]
@@ -332,16 +352,7 @@ class MessageRepository(Repository):
 
     async def _stale(self, conversation_id: UUID) -> _Stale | None:
         """The messages whose running sums are still to be made anew, and the right sums through the last of them."""
-        row = ConversationRow
-        statement = select(
-            col(row.stale_sums_from),
-            col(row.stale_sums_to),
-            col(row.last_seq),
-            col(row.total_messages),
-            col(row.total_tokens),
-            col(row.total_bytes),
-        ).where(col(row.id) == conversation_id)
-        found = await self._session.rows(statement)
+        found = await self._session.rows(_STALE, conversation_id=conversation_id)
         if not found or found[0].stale_sums_to is None:
             return None
         first, last, newest, *total = found[0]
@@ -570,8 +581,8 @@ class MessageRepository(Repository):
         """
         return await Narrowing(self._session, conversation_id).holding(texts, stems=stems, limit=limit)
 
-    async def _messages(self, statement: Any) -> list[Message]:
-        return await in_slices(_message, await self._session.all(statement))
+    async def _messages(self, statement: Any, /, **given: Any) -> list[Message]:
+        return await in_slices(_message, await self._session.all(statement, **given))
 
     async def _resum(self, conversation_id: UUID, first: int, last: int, through: Sums) -> None:
         """Running sums of a range from the weights; rows whose sums stay as they are, are not written.
@@ -602,29 +613,18 @@ class MessageRepository(Repository):
 
 
 def _of(conversation_id: UUID) -> Any:
-    return _whole().where(col(MessageRow.conversation_id) == conversation_id)
+    return _ROWS.where(col(MessageRow.conversation_id) == conversation_id)
 
 
-def _whole() -> Any:
-    """Rows without what few readers want, and what may be large."""
-    apart = (col(MessageRow.term_keys), col(MessageRow.reasoning))
-    return select(MessageRow).options(*(defer(column, raiseload=True) for column in apart))  # type: ignore[arg-type]
-
-
-def _anchor_tokens() -> Any:
-    """What a message's active anchors weigh."""
-    anchor = AnchorRow
-    return (
-        select(func.coalesce(func.sum(col(anchor.token_count)), 0))
-        .where(
-            col(anchor.tenant_id) == col(MessageRow.tenant_id),
-            col(anchor.conversation_id) == col(MessageRow.conversation_id),
-            col(anchor.seq) == _seq,
-            text(f"anchors.{ACTIVE}"),
-        )
-        .correlate(MessageRow)
-        .scalar_subquery()
-    )
+@cache
+def _newest() -> Any:
+    """The newest after ``after_seq`` while they weigh at most ``max_tokens``, and the very newest."""
+    token_sum = col(MessageRow.token_sum)
+    last = select(token_sum, _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
+    floor = select(last.c.token_sum - bindparam("max_tokens")).scalar_subquery()
+    is_last = _seq == select(last.c.seq).scalar_subquery()
+    within = _ROWS.where(_HERE, _SPOKEN, bindparam("after_seq") < _seq, token_sum >= floor)
+    return within.where(or_(token_sum - col(MessageRow.token_count) >= floor, is_last)).order_by(_seq)
 
 
 def _newest_of(messages: Sequence[Message], max_tokens: int) -> list[Message]:

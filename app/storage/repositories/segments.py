@@ -9,7 +9,22 @@ from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Text, and_, any_, delete, func, literal, or_, select, text, tuple_, update
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -44,6 +59,27 @@ _CURRENT = text(f"segments.{CURRENT}")
 _WANTING = text(WANTS_DETAIL)
 
 
+def _with_levels(picked: Any, levels: Collection[Level]) -> Any:
+    """The picked segments with their levels, by place."""
+    level, rows = SegmentLevelRow, picked.cte("picked")
+    of_segment = and_(
+        col(level.tenant_id) == rows.c.tenant_id,
+        col(level.conversation_id) == rows.c.conversation_id,
+        col(level.segment_id) == rows.c.id,
+        col(level.level).in_(levels),
+    )
+    statement = select(rows, *_LEVEL_COLUMNS).outerjoin_from(rows, level, of_segment)
+    return statement.order_by(rows.c.from_seq, rows.c.to_seq, col(level.level))
+
+
+_HERE = select(SegmentRow).where(col(SegmentRow.conversation_id) == bindparam("conversation_id"))
+_ONE = _with_levels(_HERE.where(_id == bindparam("segment_id")), LEVELS)
+_RANGES = select(*(func.unnest(bindparam(name, type_=_BIGINTS)) for name in ("firsts", "lasts")))
+_OF_RANGES = _with_levels(_HERE.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
+_NEWEST = _HERE.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
+_SERVED_NEWEST = _with_levels(_NEWEST, _SERVED)
+
+
 class SegmentRepository(Repository):
     """Rows of ``segments`` and ``segment_levels``. Every segment ever made stays; ``is_current`` says which count."""
 
@@ -63,7 +99,7 @@ class SegmentRepository(Repository):
 
     async def get(self, conversation_id: UUID, segment_id: str) -> Segment:
         """One, current or not, with its levels. Raises ``NotFoundError``."""
-        found = await self._whole(select(SegmentRow).where(_of(conversation_id), _id == segment_id))
+        found = await self._gathered(_ONE, conversation_id=conversation_id, segment_id=segment_id)
         if not found:
             raise NotFoundError("No such segment.")
         return found[0]
@@ -72,9 +108,8 @@ class SegmentRepository(Repository):
         """Those that have exactly one of these (first, last) ``seq``s, current or not, with levels, by ``from_seq``."""
         if not ranges:
             return []
-        firsts, lasts = (literal(list(seqs), _BIGINTS) for seqs in zip(*ranges, strict=True))
-        wanted = select(func.unnest(firsts), func.unnest(lasts))
-        return await self._whole(select(SegmentRow).where(_of(conversation_id), tuple_(_from, _to).in_(wanted)))
+        firsts, lasts = (list(seqs) for seqs in zip(*ranges, strict=True))
+        return await self._gathered(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
 
     async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
         """Ids in use that are one of these, or one of these with a number behind it (``auth``, ``auth_2``)."""
@@ -91,8 +126,8 @@ class SegmentRepository(Repository):
 
     async def newest(self, conversation_id: UUID, *, limit: int, levels: Collection[Level] = _SERVED) -> list[Segment]:
         """The newest current ones with these levels, by ``from_seq``; one query, bounded by ``limit``."""
-        statement = select(SegmentRow).where(_of(conversation_id), _CURRENT).order_by(_from.desc()).limit(limit)
-        return await self._whole(statement, levels)
+        found = _SERVED_NEWEST if levels == _SERVED else _with_levels(_NEWEST, levels)
+        return await self._gathered(found, conversation_id=conversation_id, limit=limit)
 
     async def tagged(self, conversation_id: UUID, stems: Sequence[str], *, limit: int) -> list[Segment]:
         """The newest current ones whose L3, told by a model, may hold a word with one of these stems; with their L3.
@@ -236,16 +271,10 @@ class SegmentRepository(Repository):
 
     async def _whole(self, picked: Any, levels: Collection[Level] = LEVELS) -> list[Segment]:
         """The picked segments with their levels, by place: one statement, so that the two belong together."""
-        level, rows = SegmentLevelRow, picked.cte("picked")
-        of_segment = and_(
-            col(level.tenant_id) == rows.c.tenant_id,
-            col(level.conversation_id) == rows.c.conversation_id,
-            col(level.segment_id) == rows.c.id,
-            col(level.level).in_(levels),
-        )
-        statement = select(rows, *_LEVEL_COLUMNS).outerjoin_from(rows, level, of_segment)
-        ordered = statement.order_by(rows.c.from_seq, rows.c.to_seq, col(level.level))
-        return _gathered(await self._session.rows(ordered))
+        return await self._gathered(_with_levels(picked, levels))
+
+    async def _gathered(self, statement: Any, /, **given: Any) -> list[Segment]:
+        return _gathered(await self._session.rows(statement, **given))
 
 
 def _gathered(lines: Iterable[Any]) -> list[Segment]:

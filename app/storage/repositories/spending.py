@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Float, case, cast, delete, func, literal_column, or_, select, union_all
+from sqlalchemy import (
+    BigInteger,
+    Float,
+    Interval,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -23,6 +38,8 @@ _row = ChatSpendingRow
 _PRESENT: Final = func.transaction_timestamp()
 """The transaction's time, not the clock's: what moves within a statement no index can be searched for."""
 KEPT: Final = timedelta(hours=3)
+_ENDED: Final[Mapping[Any, Any]] = {CompactionRow: CompactionRow.finished_at, VerificationRow: VerificationRow.asked_at}
+"""When the calls among a row's attempts count as made."""
 
 
 class SpendingRepository(Repository):
@@ -49,11 +66,11 @@ class SpendingRepository(Repository):
         if purpose == "chat":
             return await self._chats(key_id)
         if purpose == "verification":
-            return await self._attempts(VerificationRow, VerificationRow.asked_at)
+            return await self._spent(_attempts(VerificationRow))
         if purpose == "embedding":
-            return await self._aside("embedding")
-        made = await self._attempts(CompactionRow, CompactionRow.finished_at)
-        return sorted([*made, *await self._aside("detail")], key=lambda one: one.minute)
+            return await self._spent(_aside("embedding"))
+        made = await self._spent(_attempts(CompactionRow))
+        return sorted([*made, *await self._spent(_aside("detail"))], key=lambda one: one.minute)
 
     async def metered_calls(self, span: timedelta, conversation_id: UUID) -> tuple[int, int]:
         """Calls that cost money, recorded within that time (database time): a conversation's, and the whole tenant's.
@@ -61,22 +78,8 @@ class SpendingRepository(Repository):
         Those of compactions, those for L1s and those for verdicts together. A call for an L1 or a verdict that has not
         ended counts; compactions that run count with the calls that they have made.
         """
-        since = _PRESENT - span
-        of_compactions = select(
-            col(CompactionRow.conversation_id).label("conversation_id"), _metered(CompactionRow.attempts).label("calls")
-        ).where(or_(col(CompactionRow.finished_at).is_(None), col(CompactionRow.finished_at) > since))
-        for_l1s: Any = select(col(DetailCallRow.conversation_id), literal_column("1")).where(
-            col(DetailCallRow.called_at) > since,
-            FOR_L1S,
-            or_(IS_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb")),
-        )
-        for_verdicts = select(
-            col(VerificationRow.conversation_id), _metered(VerificationRow.attempts) + case((IS_RUNNING, 1), else_=0)
-        ).where(col(VerificationRow.asked_at) > since)
-        found = union_all(of_compactions, for_l1s, for_verdicts).subquery()
-        all_calls = func.coalesce(func.sum(found.c.calls), 0)
-        own = func.coalesce(func.sum(found.c.calls).filter(found.c.conversation_id == conversation_id), 0)
-        ((calls, of_tenant),) = await self._session.rows(select(own, all_calls))
+        found = await self._session.rows(_metered_calls(), span=span, conversation_id=conversation_id)
+        ((calls, of_tenant),) = found
         return int(calls), int(of_tenant)
 
     async def forget_old(self) -> int:
@@ -92,31 +95,56 @@ class SpendingRepository(Repository):
             statement = statement.where(col(_row.key_id) == key_id)
         return await self._spent(statement)
 
-    async def _attempts(self, table: Any, at: Any) -> list[Spent]:
-        """Metered calls among the attempts of rows; what has not ended counts as of now."""
-        attempt = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
-        minute = func.date_trunc("minute", func.coalesce(at, _PRESENT)).label("minute")
-        statement = select(minute, func.count(), *_used(attempt)).select_from(table)
-        recent = or_(col(at).is_(None), col(at) > _PRESENT - HOUR)
-        statement = statement.where(recent, attempt.op("->>")("metered") == "true")
-        return await self._spent(statement.group_by(minute).order_by(minute))
-
-    async def _aside(self, purpose: AsidePurpose) -> list[Spent]:
-        row = DetailCallRow
-        minute = func.date_trunc("minute", col(row.called_at)).label("minute")
-        attempt: Any = col(row.attempt)
-        statement = select(minute, func.count(), *_used(attempt)).where(
-            col(row.called_at) > _PRESENT - HOUR,
-            col(row.purpose) == purpose,
-            attempt.op("->>")("metered") == "true",
-        )
-        return await self._spent(statement.group_by(minute).order_by(minute))
-
     async def _spent(self, statement: Any) -> list[Spent]:
         return [
             Spent(minute=minute, calls=int(calls), tokens=int(tokens or 0), usd=float(usd or 0))
             for minute, calls, tokens, usd in await self._session.rows(statement)
         ]
+
+
+@cache
+def _metered_calls() -> Any:
+    """Of the last ``span``: those of ``conversation_id``, and all."""
+    since = _PRESENT - bindparam("span", type_=Interval())
+    of_compactions = select(
+        col(CompactionRow.conversation_id).label("conversation_id"), _metered(CompactionRow.attempts).label("calls")
+    ).where(or_(col(CompactionRow.finished_at).is_(None), col(CompactionRow.finished_at) > since))
+    for_l1s: Any = select(col(DetailCallRow.conversation_id), literal_column("1")).where(
+        col(DetailCallRow.called_at) > since,
+        FOR_L1S,
+        or_(IS_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb")),
+    )
+    for_verdicts = select(
+        col(VerificationRow.conversation_id), _metered(VerificationRow.attempts) + case((IS_RUNNING, 1), else_=0)
+    ).where(col(VerificationRow.asked_at) > since)
+    found = union_all(of_compactions, for_l1s, for_verdicts).subquery()
+    is_own = found.c.conversation_id == bindparam("conversation_id")
+    own, all_calls = func.sum(found.c.calls).filter(is_own), func.sum(found.c.calls)
+    return select(func.coalesce(own, 0), func.coalesce(all_calls, 0))
+
+
+@cache
+def _attempts(table: Any) -> Any:
+    """Metered calls among the attempts of rows; what has not ended counts as of now."""
+    at = col(_ENDED[table])
+    attempt = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
+    minute = func.date_trunc("minute", func.coalesce(at, _PRESENT)).label("minute")
+    statement = select(minute, func.count(), *_used(attempt)).select_from(table)
+    recent = or_(at.is_(None), at > _PRESENT - HOUR)
+    return statement.where(recent, attempt.op("->>")("metered") == "true").group_by(minute).order_by(minute)
+
+
+@cache
+def _aside(purpose: AsidePurpose) -> Any:
+    row = DetailCallRow
+    minute = func.date_trunc("minute", col(row.called_at)).label("minute")
+    attempt: Any = col(row.attempt)
+    statement = select(minute, func.count(), *_used(attempt)).where(
+        col(row.called_at) > _PRESENT - HOUR,
+        col(row.purpose) == purpose,
+        attempt.op("->>")("metered") == "true",
+    )
+    return statement.group_by(minute).order_by(minute)
 
 
 def _metered(attempts: Any) -> Any:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import case, delete, insert, select, update
+from sqlalchemy import ARRAY, Interval, Uuid, any_, bindparam, case, delete, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlmodel import col
 
 from app.core.model.records import Crashes, Work
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import lease_end, now
-from app.storage.repositories.mapping import value
+from app.storage.repositories.mapping import columns, value
 from app.storage.tables import CrashRow, WorkRow
 
 _row = WorkRow
 _crash = CrashRow
+
+
+def _of(conversation_id: Any) -> Any:
+    return col(_crash.conversation_id) == conversation_id
+
+
+_NEW: Mapping[str, Any] = {field.name: bindparam(f"new_{field.name}") for field in fields(Work)}
+_BEGUN = insert(WorkRow).values(lease_until=now() + bindparam("lease", type_=Interval()), **_NEW).cte("begun")
+_BEGIN = select(CrashRow).where(_of(bindparam("of"))).add_cte(_BEGUN)
+_END = delete(WorkRow).where(col(_row.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
 
 
 class WorkRepository(Repository):
@@ -29,17 +41,10 @@ class WorkRepository(Repository):
         Everything that works on a text waits for this: it is one statement, and one round trip.
         """
         self._check_tenant(work.tenant_id)
-        begun = insert(WorkRow).values(
-            tenant_id=work.tenant_id,
-            id=work.id,
-            conversation_id=work.conversation_id,
-            process=work.process,
-            kind=work.kind,
-            lease_until=lease_end(seconds),
-        )
         self._session.at_once()
-        known = select(CrashRow).where(_of(work.conversation_id))
-        return _crashes(await self._session.first(known.add_cte(begun.cte("begun"))))
+        given = {f"new_{name}": item for name, item in columns(work).items()}
+        lease = timedelta(seconds=seconds)
+        return _crashes(await self._session.first(_BEGIN, of=work.conversation_id, lease=lease, **given))
 
     async def renew(self, work_id: UUID, *, seconds: float) -> None:
         """Prolong the lease; committed at once."""
@@ -50,7 +55,7 @@ class WorkRepository(Repository):
     async def end(self, work_ids: Collection[UUID]) -> None:
         """Delete; committed at once."""
         self._session.at_once()
-        await self._session.execute(delete(WorkRow).where(col(_row.id).in_(work_ids)))
+        await self._session.execute(_END, ids=list(work_ids))
 
     async def abandoned(self, *, limit: int) -> list[Work]:
         """Those whose lease is over; not locked."""
@@ -102,10 +107,6 @@ class WorkRepository(Repository):
         if kind is not None:
             statement = statement.where(col(_crash.kind) == kind, col(_crash.set_aside_at).is_(None))
         return _crashes(await self._session.first(statement.returning(CrashRow)))
-
-
-def _of(conversation_id: UUID) -> Any:
-    return col(_crash.conversation_id) == conversation_id
 
 
 def _crashes(row: CrashRow | None) -> Crashes | None:
