@@ -27,9 +27,10 @@ import redis
 import structlog
 
 from app.devserver import EmbeddedServers, Endpoints
+from app.storage.migrations import run_migrations
 from tests import profiles
 from tests.engines import share_compiled_statements
-from tests.servers import SharedDatabase, execute_sql, migrate, redis_database, unused_port, with_database
+from tests.servers import SharedDatabase, execute_sql, redis_database, unused_port, with_database
 
 pytest_plugins = ["tests.skips"]
 
@@ -181,7 +182,7 @@ def database_template(servers: Endpoints) -> Iterator[str]:
     """The name of a database that the real migrations have built."""
     name = f"{_TEMPLATE}_{os.getpid()}"
     execute_sql(servers.database_url, f"CREATE DATABASE {name}")
-    migrate(with_database(servers.database_url, name))
+    run_migrations(with_database(servers.database_url, name))
     yield name
     execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
