@@ -267,7 +267,7 @@ async def test_it_is_refused_and_nothing_changes(
     check_refused(await play(begin, engine, tenant, fault), reason)
 
 
-@pytest.mark.long
+@pytest.mark.daily(1)
 @pytest.mark.control("1", "2", "3", "4", "5", "6", "7", "10")
 @pytest.mark.parametrize(("fault", "reason", "guard"), REFUSALS)
 async def test_control_without_its_guard_it_is_applied(

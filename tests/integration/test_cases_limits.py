@@ -97,7 +97,6 @@ async def shrinks(service: Service) -> None:
     assert max(read) <= DIGESTS, "in chunks that a summarizer digests"
 
 
-@pytest.mark.long
 @pytest.mark.case("18")
 async def test_a_lowered_budget_is_met_in_chunks(service: Service) -> None:
     await shrinks(service)
