@@ -9,9 +9,11 @@ import asyncpg
 import structlog
 from sqlalchemy import event
 from sqlalchemy.engine import Connection as SqlConnection
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.storage import row_security
+from app.storage.database_errors import has_lost_protocol
 
 NOBODY: Final = ""
 """For whom a transaction acts that no session has begun: it sees no row."""
@@ -49,7 +51,10 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
 
 
 def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
-    """Have each new connection find out whether it may act as the role, and each one that is taken act for nobody."""
+    """Have each new connection find out whether it may act as the role, and each one that is taken act for nobody.
+
+    One whose driver lost the thread is thrown away.
+    """
     warned = False
 
     def look(connection: Any, _record: object) -> None:
@@ -64,6 +69,12 @@ def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
     def take(connection: Any, _record: object, _proxy: object) -> None:
         connection.driver_connection.act_for(NOBODY)
 
+    def drop(context: ExceptionContext) -> None:
+        if has_lost_protocol(context.original_exception):
+            context.is_disconnect = True
+            context.invalidate_pool_on_disconnect = False  # the others are well
+
+    event.listen(engine.sync_engine, "handle_error", drop)
     event.listen(engine.sync_engine, "connect", look)
     event.listen(engine.sync_engine, "checkout", take)
 

@@ -22,7 +22,7 @@ UNAVAILABLE_CLASSES = ("08", "28", "3D", "57", *ILL_CLASSES)
 # Serialisation failure, deadlock, idle in transaction, lock timeout.
 UNAVAILABLE_STATES = frozenset({"40001", "40P01", "25P03", "55P03"})
 # Whatever SQLAlchemy, the driver and the socket below it raise.
-DATABASE_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+DATABASE_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -61,9 +61,19 @@ def _sqlstate(error: Exception) -> str | None:
 def _is_unavailable(error: Exception, state: str | None) -> bool:
     if state is not None:
         return state.startswith(UNAVAILABLE_CLASSES) or state in UNAVAILABLE_STATES
+    if has_lost_protocol(error):
+        return True
     if isinstance(error, DBAPIError):
         # asyncpg counts a value that does not fit its column among the interface errors: that is our defect.
         is_interface = isinstance(error.orig and error.orig.__cause__, asyncpg.InterfaceError)
         is_value = isinstance(error.orig and error.orig.__cause__, ValueError)
         return error.connection_invalidated or (is_interface and not is_value)
     return isinstance(error, PoolTimeoutError | OSError | asyncpg.InterfaceError)
+
+
+def has_lost_protocol(error: BaseException | None) -> bool:
+    """Whether the driver can no longer follow what the server says: the connection broke at an odd moment."""
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(origin, asyncpg.InternalClientError) or (
+        origin is not None and isinstance(origin.__cause__, asyncpg.InternalClientError)
+    )

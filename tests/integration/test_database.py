@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from unittest import mock
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 from sqlalchemy import TextClause, event, func, select, text
 from sqlalchemy.exc import DBAPIError
@@ -15,7 +17,8 @@ from sqlmodel import col
 from structlog.testing import capture_logs
 
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
-from app.storage import database
+from app.storage import connections, database
+from app.storage.connections import TenantConnection
 from app.storage.database import make_engine, ping
 from app.storage.database_errors import translated
 from app.storage.scoped_session import TenantSession
@@ -173,6 +176,32 @@ async def test_a_server_that_is_ill_is_unavailable_and_the_log_says_so(state: st
     assert error.value.retryable
     assert "secret" not in error.value.detail
     assert logs == [{"event": "database.ill", "log_level": "error", "sqlstate": state}]
+
+
+LOST = asyncpg.InternalClientError("cannot switch to state 15; protocol is in the failed state")
+
+
+async def test_a_new_connection_that_breaks_at_once_is_a_domain_error(tenant: UUID, narrow: AsyncEngine) -> None:
+    with mock.patch.object(connections, "standing", side_effect=LOST), pytest.raises(DependencyUnavailableError):
+        async with unit_of_work_factory(narrow)(tenant) as unit:
+            await unit.conversations.is_there(uuid4())
+    assert busy(narrow) == 0
+    async with unit_of_work_factory(narrow)(tenant) as unit:
+        assert not await unit.conversations.is_there(uuid4())
+
+
+async def test_a_connection_whose_driver_lost_the_thread_is_thrown_away(tenant: UUID, narrow: AsyncEngine) -> None:
+    async with unit_of_work_factory(narrow)(tenant) as unit:
+        await unit.conversations.is_there(uuid4())
+    made: list[object] = []
+    event.listen(narrow.sync_engine, "connect", lambda *_: made.append(None))
+    with mock.patch.object(TenantConnection, "prepare", side_effect=LOST), pytest.raises(DependencyUnavailableError):
+        async with unit_of_work_factory(narrow)(tenant) as unit:
+            await unit.conversations.is_being_removed(uuid4())
+    assert made == []
+    async with unit_of_work_factory(narrow)(tenant) as unit:
+        assert not await unit.conversations.is_there(uuid4())
+    assert len(made) == 1
 
 
 async def test_control_a_statement_that_is_wrong_is_a_defect_of_ours(narrow: AsyncEngine) -> None:
