@@ -168,7 +168,7 @@ class TestServed:
     ) -> None:
         if not guarded:
 
-            async def left_alone(_uow: Any, _shell: Any, resolved: Any) -> Any:
+            async def left_alone(_uow: Any, _shell: Any, resolved: Any, **_: Any) -> Any:
                 return resolved
 
             monkeypatch.setattr(appending, "laid_out_again", left_alone)

@@ -4,27 +4,48 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from statistics import median
 from typing import Any, Final
 from uuid import UUID
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.conversation import Message
+from app.core.model.conversation import Layout, Message
 from app.providers.offline import OfflineSummarizer
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
+from app.usecases.history import preparing
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.shared import retaking
+from app.usecases.shared import layouts, retaking
+from app.usecases.shared.layouts import laid_out
 from app.usecases.shared.retaking import MissingResultError, Results
 from bench.loop_locks import LockProbe
-from bench.loop_requests import talk
+from bench.loop_requests import prose, talk
 from tests.integration.services import Service
 
 PATIENCE: Final = 30.0
 AT_ONCE: Final = 1
 """Tries: everything is computed in the transaction."""
 MOST: Final = 0.6
-"""Of the CPU under the lock without further tries."""
+"""Of the CPU under the lock without further tries, or where a message is read in its transaction."""
+ORDINARY: Final = 1_500
+"""Characters of a message."""
+ROUNDS: Final = 9
+STORES: Final = (
+    "order",
+    "invoice",
+    "parcel",
+    "customer",
+    "photo",
+    "letter",
+    "ticket",
+    "price",
+    "stock",
+    "audit",
+    "mail",
+)
 
 
 async def told(service: Service, messages: int, characters: int) -> tuple[UUID, list[Message]]:
@@ -67,7 +88,87 @@ async def test_what_compactions_and_erasures_compute_is_computed_without_the_loc
         assert one < MOST * control, (apart, together)
 
 
+@pytest.mark.long
+async def test_what_an_ordinary_message_says_is_read_without_the_lock(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPU under the lock of appends in turns, each beside one that is read in its transaction."""
+    service = Service(begin, tenant)
+    conversation_id, _ = await told(service, 20, 1_500)
+    taken: dict[int, list[float]] = {preparing.IN_TRANSACTION: [], 10 * ORDINARY: []}
+    probe = LockProbe()
+    with probe.watching():
+        for number in range(ROUNDS):
+            for most, times in taken.items():
+                monkeypatch.setattr(preparing, "IN_TRANSACTION", most)
+                draft = MessageDraft(role="user", content=prose(ORDINARY, number * 100_000 + most))
+                await service.container.messages.append(tenant, conversation_id, [draft])
+                times.append(probe.taken())
+    apart, together = (median(times[1:]) for times in taken.values())  # without the first: statements, tables
+    assert apart < MOST * together, taken
+
+
 Meanwhile = Callable[[Service, UUID, list[Message]], Awaitable[Any]]
+
+
+async def pinning(service: Service, conversation_id: UUID, messages: list[Message]) -> None:
+    await service.container.pins.pin(service.tenant, conversation_id, messages[0].id)
+
+
+async def restoring(service: Service, conversation_id: UUID, _: list[Message]) -> None:
+    await service.container.states.restore(service.tenant, conversation_id, 1)
+
+
+async def changing(service: Service, conversation_id: UUID, _: list[Message]) -> None:
+    policy = (await service.row(conversation_id)).policy
+    await service.container.conversations.patch(
+        service.tenant, conversation_id, {"policy": {**policy, "served_as": "assistant"}}
+    )
+
+
+async def many_anchors(service: Service) -> tuple[UUID, list[Message]]:
+    """Compacted, with a layout that is too large to be computed in a transaction."""
+    conversation_id = await service.conversation(protect=[], context_window=8_000)
+    said = [f"We decided to use Postgres {number} for the {store} store." for number, store in enumerate(STORES, 10)]
+    drafts = [MessageDraft(role="user", content=content) for content in said]
+    messages = await service.container.messages.append(service.tenant, conversation_id, drafts)
+    await service.say(conversation_id, 20)
+    await compacted(service, conversation_id)
+    return conversation_id, messages
+
+
+@pytest.mark.parametrize("apart", [True, False], ids=["apart", "control"])
+@pytest.mark.parametrize("act", [pinning, restoring, changing])
+async def test_what_is_served_is_laid_out_while_nobody_holds_the_row(
+    begin: UnitOfWorkFactory,
+    tenant: UUID,
+    engine: AsyncEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Meanwhile,
+    *,
+    apart: bool,
+) -> None:
+    service = Service(begin, tenant)
+    conversation_id, messages = await many_anchors(service)
+    loop, free = asyncio.get_running_loop(), list[bool]()
+    before = await service.row(conversation_id)
+
+    async def is_free() -> bool:
+        async with engine.connect() as connection:
+            locking = text("SELECT id FROM conversations WHERE id = :id FOR UPDATE SKIP LOCKED")
+            return (await connection.execute(locking, {"id": conversation_id})).first() is not None
+
+    def watched(*given: Any) -> Layout:
+        free.append(asyncio.run_coroutine_threadsafe(is_free(), loop).result(PATIENCE))
+        return laid_out(*given)
+
+    monkeypatch.setattr(layouts, "laid_out", watched)
+    if not apart:
+        monkeypatch.setattr(retaking, "MOST_TRIES", AT_ONCE)
+    await act(service, conversation_id, messages)
+
+    assert free == [apart]
+    assert (await service.row(conversation_id)).layout_version == before.layout_version + 1
 
 
 async def pinned(service: Service, conversation_id: UUID, messages: list[Message]) -> None:

@@ -173,6 +173,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.add": (lambda unit: unit.anchors.add([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),
     "anchors.get": (lambda unit: unit.anchors.get(CONVERSATION, ANCHOR), NOT_FOUND),
     "anchors.active": (lambda unit: unit.anchors.active(CONVERSATION), []),
+    "anchors.still_active": (lambda unit: unit.anchors.still_active(CONVERSATION, [ANCHOR]), []),
     "anchors.servable": (lambda unit: unit.anchors.servable(CONVERSATION), []),
     "anchors.page": (lambda unit: unit.anchors.page(CONVERSATION, ALL), ([], None)),
     "anchors.change": (

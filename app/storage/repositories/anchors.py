@@ -81,6 +81,12 @@ class AnchorRepository(Repository):
         """
         return await in_slices(_anchor, await self._newest(_ACTIVE, conversation_id, through_seq, limit))
 
+    async def still_active(self, conversation_id: UUID, ids: Sequence[UUID]) -> list[Anchor]:
+        """Those of these that are active, in order of position."""
+        statement = _newest_active(_COLUMNS, conversation_id, None, len(ids))
+        rows = await self._session.rows(statement.where(col(AnchorRow.id).in_(list(ids))))
+        return await in_slices(_anchor, rows[::-1])
+
     async def servable(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
     ) -> list[FoundAnchor]:

@@ -63,7 +63,7 @@ class ChatService:
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(shell.work.on_record(tenant_id, conversation_id, "append"))
-                ready = await prepared_opening(shell, tenant_id, conversation_id, given)
+                ready = await prepared_opening(shell, tenant_id, conversation_id, given, idem)
                 uow = await stack.enter_async_context(shell.uow(tenant_id))
                 before = await done_before(uow, idem, self._shell.clock.now())
                 if before is not None:
@@ -144,7 +144,8 @@ class ChatService:
         if dead is not None:  # sooner than any sweeper
             await tell_failed(uow, dead, self._shell.clock.now())
         if given.history and before is None:
-            conversation, given = await self._with_history(uow, conversation, given)
+            conversation, given = await self._with_history(uow, conversation, given, ready)
+            ready = None
         opening = await opening_of(uow, self._shell, conversation, given, before, ready)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
@@ -174,12 +175,13 @@ class ChatService:
         return started if opening.message.is_command else await self._with_claim(uow, started)
 
     async def _with_history(
-        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput
+        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, ready: Prepared | None
     ) -> tuple[Conversation, ChatInput]:
         """The conversation with what came before the message."""
         check_expected_last(conversation, given.expected_last_message_id)
-        refuse_too_large(self._shell.resolver(conversation, model=given.model), given.history)
-        _, resolved = await append(uow, self._shell, conversation, given.history)
+        history = ready.drafts if ready else given.history
+        refuse_too_large(self._shell.resolver(conversation, model=given.model), history)
+        _, resolved = await append(uow, self._shell, conversation, history, prepared=ready)
         return resolved.conversation, replace(given, history=(), expected_last_message_id=None)
 
     async def _with_claim(self, uow: UnitOfWork, started: Started) -> Started:

@@ -25,6 +25,7 @@ from app.usecases.compaction.commands import compact_command
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large, refuse_without_room
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import Prepared, prepared
+from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import Exchange, exchange_of
@@ -119,12 +120,16 @@ async def _appended(
     return Opening(message=messages[-1], question=asked or messages[-1], resolved=resolved)
 
 
-async def prepared_opening(shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput) -> Prepared | None:
-    """A user's message, reckoned before the transaction; ``None`` where other messages come with it."""
-    if given.history or not given.has_message:
+async def prepared_opening(
+    shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput, idem: Idem | None
+) -> Prepared | None:
+    """What is reckoned before the transaction: the messages that come before the user's, or else this one."""
+    if given.history:
+        return await prepared(shell, tenant_id, conversation_id, given.history, idem=idem)
+    if not given.has_message:
         return None
     draft = _user_draft(given)
-    return await prepared(shell, tenant_id, conversation_id, [draft], after=len(given.results))
+    return await prepared(shell, tenant_id, conversation_id, [draft], after=len(given.results), idem=idem)
 
 
 def _user_draft(given: ChatInput) -> MessageDraft:

@@ -37,7 +37,7 @@ from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import prepared_anyhow
+from app.usecases.history.preparing import prepared_anyhow, weighed
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -199,12 +199,13 @@ class ToolLoop:
         turn = scope.turn
         claim: InlineClaim | None = None
         jobs: list[UUID] = []
+        draft = await weighed(_result_draft(call, result))
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
             await _still_running(uow, turn)
             stored = result.at(conversation.content_epoch, conversation.locale)
-            draft = MessageDraft(role="tool", content="", parts=(_result_part(call, stored),))
-            _, resolved = await append(uow, self._shell, conversation, [draft])
+            drafts = [draft if stored is result else _result_draft(call, stored)]
+            _, resolved = await append(uow, self._shell, conversation, drafts)
             await uow.expansions.add(stored.expansions)
             if claims:
                 claim, jobs = await self._due(uow, resolved, scope)
@@ -249,6 +250,10 @@ async def _unless(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
         working.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await working
+
+
+def _result_draft(call: ToolCall, result: ToolResult) -> MessageDraft:
+    return MessageDraft(role="tool", content="", parts=(_result_part(call, result),))
 
 
 def _result_part(call: ToolCall, result: ToolResult) -> Part:

@@ -59,7 +59,7 @@ async def anchor_messages(
     if read is None:
         read, before = await _read_here(uow, shell, conversation, spoken)
     elif read.changed:
-        before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
+        before = await uow.anchors.still_active(conversation.id, [change.anchor_id for change in read.changed])
         still = {anchor.id for anchor in before}
         read = replace(read, changed=tuple(change for change in read.changed if change.anchor_id in still))
     # Rows of one shape go in one round trip: those that have a successor come last.

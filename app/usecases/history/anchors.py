@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from app.core.model.anchors import Anchor, AnchorStatus, AnchorType, Transition
@@ -12,6 +13,7 @@ from app.core.validation.verdicts import VerifiedState
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.holding import laid_out_again
+from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
 
 
@@ -40,6 +42,11 @@ class AnchorService:
 
         No model changes an anchor that was set to ``active``.
         """
+        return await retaken(partial(self._set, tenant_id, conversation_id, anchor_id, status))
+
+    async def _set(
+        self, tenant_id: UUID, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus, results: Results
+    ) -> Anchor:
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.lock(conversation_id)
@@ -50,7 +57,7 @@ class AnchorService:
                 return anchor
             await uow.anchors.set_by_user(conversation_id, anchor_id, status)
             if is_served(conversation, anchor):
-                laid_out = await laid_out_again(uow, shell, shell.resolver(conversation))
+                laid_out = await laid_out_again(uow, shell, shell.resolver(conversation), work=results)
                 await refresh_sizes(uow, laid_out)
             changed = await uow.anchors.get(conversation_id, anchor_id)
             await uow.commit()

@@ -32,6 +32,7 @@ from app.usecases.history.preparing import Prepared
 from app.usecases.history.preparing import size_of as size_of_drafts
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Work
 from app.usecases.shared.shell import Shell
 
 SAID: frozenset[str] = frozenset({"complete", "interrupted"})
@@ -46,11 +47,13 @@ async def append(
     *,
     is_copy: bool = False,
     prepared: Prepared | None = None,
+    work: Work = off_loop,
 ) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
     ``is_copy``: of messages that were accepted before; no policy refuses them. ``prepared``: the last of them, with
-    what was reckoned of them before the transaction; where that holds no more, it is reckoned here.
+    what was reckoned of them before the transaction; where that holds no more, it is reckoned here. ``work``: has the
+    layout computed, where an anchor that it serves changed.
 
     Returns:
         The messages, and the conversation as it stands with them.
@@ -85,7 +88,7 @@ async def append(
         grown["pace"] = await measured_pace(uow, after)
         after = shell.resolver(replace(conversation, **grown))
     if moves_layout:
-        after = await laid_out_again(uow, shell, after)
+        after = await laid_out_again(uow, shell, after, work=work)
     stored = await refresh_sizes(uow, after, **grown)
     created = [
         ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})

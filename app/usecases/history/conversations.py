@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +23,8 @@ from app.core.model.policies.contradictions import contradictions, without_trigg
 from app.core.model.policies.designs import Preset
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import PRESETS
-from app.core.model.records import Page
-from app.off_loop import A_POLICY, off_loop
+from app.core.model.records import Event, Page
+from app.off_loop import A_POLICY, ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
@@ -40,6 +41,7 @@ from app.usecases.history.removing import ROWS, delete_conversation
 from app.usecases.shared.asking import audit, own_user
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Results, Work, retaken
 from app.usecases.shared.shell import Shell
 
 POLICY = frozenset({"preset", "policy"})
@@ -181,6 +183,21 @@ class ConversationService:
         """
         await check_models(self._shell.models, changes.get("policy", {}))
         goals = await self._goals(tenant_id, conversation_id, changes, if_match)
+        once = partial(self._patched, tenant_id, conversation_id, changes, if_match, goals)
+        view, events, jobs = await retaken(once)
+        await self._shell.outbox.deliver(events, jobs)
+        return view
+
+    async def _patched(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        changes: Mapping[str, Any],
+        if_match: int | None,
+        goals: Goals,
+        results: Results,
+    ) -> tuple[ConversationView, Sequence[Event], Sequence[UUID]]:
+        """The transaction; its events and the compactions to send."""
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
@@ -192,7 +209,7 @@ class ConversationService:
                 after = self._shell.resolver(replace(present, **values))
             if SHAPING & values.keys():
                 self._refuse_what_does_not_fit(after, changes)
-                after = await self._reshaped(uow, before, after, goals)
+                after = await self._reshaped(uow, before, after, goals, results)
             if POLICY & values.keys():
                 values |= {"quiet": Quiet(), "failure_count": 0}
             if before.prefix != after.prefix or after.policy.cache == "off":
@@ -203,8 +220,7 @@ class ConversationService:
             if POLICY & values.keys():
                 await audit(uow, self._shell, tenant_id, "policy.changed", conversation_id)
             await uow.commit()
-        await self._shell.outbox.deliver(uow.committed_events, jobs)
-        return self.view(resolved.conversation)
+        return self.view(resolved.conversation), uow.committed_events, jobs
 
     def view(self, conversation: Conversation) -> ConversationView:
         """The row with what follows from it."""
@@ -214,8 +230,11 @@ class ConversationService:
     async def _goals(
         self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], if_match: int | None
     ) -> Goals:
-        """Where goals are stated, if the change asks for them: read before anybody has to wait for it."""
-        if not POLICY & changes.keys():
+        """Where goals are stated, if the change asks for them: read before anybody has to wait for it.
+
+        A large system prompt is weighed here as well.
+        """
+        if not POLICY & changes.keys() and len(changes.get("system_prompt") or "") <= ON_LOOP:
             return NO_GOALS
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)
@@ -226,14 +245,14 @@ class ConversationService:
             asks = asks_for_goals(self._shell.resolver(present), after)
             return await goals_stated(uow, after) if asks else NO_GOALS
 
-    async def _reshaped(self, uow: UnitOfWork, before: Resolved, after: Resolved, goals: Goals) -> Resolved:
+    async def _reshaped(self, uow: UnitOfWork, before: Resolved, after: Resolved, goals: Goals, work: Work) -> Resolved:
         """Decide protection again, and render the block again, where the change asks for it."""
         decides, decided = _protecting(before) != _protecting(after), after
         if decides:
             goals = await goals_stated(uow, after, goals) if asks_for_goals(before, after) else NO_GOALS
-            decided = await decide_protection_again(uow, self._shell, after, goals)
+            decided = await decide_protection_again(uow, self._shell, after, goals, work=work)
         if decides or _rendering(before) != _rendering(after):
-            return await laid_out_again(uow, self._shell, decided)
+            return await laid_out_again(uow, self._shell, decided, work=work)
         return decided
 
     def _refuse_unmeetable(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:

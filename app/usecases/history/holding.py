@@ -13,12 +13,14 @@ from typing import Any, Final
 from app.core.model.conversation import Conversation, Message, ProtectedReason, Sums
 from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
 from app.core.model.schemas import schema_named
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Work
 from app.usecases.shared.shell import Shell
 
 """Messages: more than this are decided off the event loop."""
@@ -122,14 +124,15 @@ def _in_order(messages: Iterable[Message]) -> list[Message]:
 
 
 async def protection_reasons(
-    resolved: Resolved, messages: Sequence[Message], *, used: int = 0
+    resolved: Resolved, messages: Sequence[Message], *, used: int = 0, work: Work = off_loop
 ) -> dict[int, ProtectedReason]:
-    """``protection.decided`` by a conversation's policy; many are looked at off the event loop."""
+    """``protection.decided`` by a conversation's policy; many are looked at off the event loop, or by ``work``."""
+    size = sum(AN_ITEM + one.byte_length for one in messages)
+    return await work(_decided, resolved.policy, messages, resolved.budgets.pin_tokens, used, size=size)
 
-    def work() -> dict[int, ProtectedReason]:
-        return decided(resolved.policy, messages, room=resolved.budgets.pin_tokens, used=used)
 
-    return await off_loop(work, size=sum(AN_ITEM + one.byte_length for one in messages))
+def _decided(policy: CompactionPolicy, messages: Sequence[Message], room: int, used: int) -> dict[int, ProtectedReason]:
+    return decided(policy, messages, room=room, used=used)
 
 
 async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GOALS) -> Goals:
@@ -155,7 +158,7 @@ def asks_for_goals(before: Resolved, after: Resolved) -> bool:
 
 
 async def decide_protection_again(
-    uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS, *, work: Work = off_loop
 ) -> Resolved:
     """Decide protection again, pins first, after the policy changed: of what is held, and of what rules may hold now.
 
@@ -166,6 +169,7 @@ async def decide_protection_again(
         shell: The ports.
         resolved: The conversation, locked, by its new policy.
         goals: Where goals are stated, if the policy before did not ask for them.
+        work: Has it computed.
     """
     policy = resolved.policy
     candidates = await uow.messages.protectable(
@@ -176,7 +180,7 @@ async def decide_protection_again(
     )
     calls = {call for message in candidates for ids in call_ids(message) for call in ids}
     messages = _in_order([*candidates, *(await _held_with(uow, candidates, calls) if calls else [])])
-    reasons = await protection_reasons(resolved, messages)
+    reasons = await protection_reasons(resolved, messages, work=work)
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
     total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
     summed = shell.resolver(await summed_again(uow, resolved.conversation, total))
@@ -192,8 +196,8 @@ async def summed_again(uow: UnitOfWork, conversation: Conversation, total: Sums)
     return replace(conversation, total=total, covered=covered)
 
 
-async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> Resolved:
-    """The present state, rendered again: pins, anchors or the policy changed what stands beside it."""
+async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, *, work: Work = off_loop) -> Resolved:
+    """The present state, rendered again by ``work``: pins, anchors or the policy changed what stands beside it."""
     conversation = resolved.conversation
     if conversation.compressed_state is None or conversation.state_schema is None:
         return resolved
@@ -203,6 +207,7 @@ async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> R
         schema=schema_named(conversation.state_schema),
         state=conversation.compressed_state,
         boundary_seq=conversation.boundary_seq,
+        work=work,
     )
     number = conversation.layout_version + 1
     await uow.conversations.update(conversation.id, layout=layout, layout_version=number)

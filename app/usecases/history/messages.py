@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from app.core.model.conversation import Message
-from app.core.model.records import Page
-from app.off_loop import ON_LOOP
+from app.core.model.records import Event, Page
 from app.usecases.compaction.due import claim_after_append
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared, size_of
+from app.usecases.history.preparing import Prepared, prepared
 from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
 
 
@@ -34,39 +35,38 @@ class MessageService:
         """Append one or many, all or nothing; a trigger that this crosses is claimed with it."""
         shell = self._shell
         async with shell.work.on_record(tenant_id, conversation_id, "append"):
-            ready = await self._prepared(tenant_id, conversation_id, drafts, idem)
-            return await self._append(tenant_id, conversation_id, ready, expected_last_message_id, idem)
-
-    async def _prepared(
-        self, tenant_id: UUID, conversation_id: UUID, drafts: Sequence[MessageDraft], idem: Idem | None
-    ) -> Prepared:
-        """Only for a request that was not made before."""
-        if idem is not None and size_of(drafts) > ON_LOOP:
-            async with self._shell.uow(tenant_id) as uow:
-                if await done_before(uow, idem, self._shell.clock.now()) is not None:
-                    return Prepared(tuple(drafts))
-        return await prepared(self._shell, tenant_id, conversation_id, drafts)
+            ready = await prepared(shell, tenant_id, conversation_id, drafts, idem=idem)
+            once = partial(self._append, tenant_id, conversation_id, ready, expected_last_message_id, idem)
+            messages, events, jobs = await retaken(once)
+            await shell.outbox.deliver(events, jobs)
+            return messages
 
     async def _append(
-        self, tenant_id: UUID, conversation_id: UUID, ready: Prepared, expected: UUID | None, idem: Idem | None
-    ) -> list[Message]:
-        shell, now = self._shell, self._shell.clock.now()
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        ready: Prepared,
+        expected: UUID | None,
+        idem: Idem | None,
+        results: Results,
+    ) -> tuple[list[Message], Sequence[Event], Sequence[UUID]]:
+        """The transaction; its events and the compactions to send."""
+        shell = self._shell
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, now)
+            before = await done_before(uow, idem, shell.clock.now())
             if before is not None:
                 stored = await uow.messages.between(
                     conversation_id, before["from_seq"], before["to_seq"], superseded=True
                 )
-                return await uow.messages.reasoned(await uow.contents.filled(stored))
+                return await uow.messages.reasoned(await uow.contents.filled(stored)), (), ()
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected)
             refuse_too_large(shell.resolver(conversation), ready.drafts)
-            messages, resolved = await append(uow, shell, conversation, ready.drafts, prepared=ready)
+            messages, resolved = await append(uow, shell, conversation, ready.drafts, prepared=ready, work=results)
             job = await claim_after_append(uow, shell, resolved, messages[-1])
             await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
-        return messages
+        return messages, uow.committed_events, [job] if job else []
 
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
         """The full history, never affected by compaction."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from app.core.model.conversation import Message, Quiet, Sums
 from app.core.model.errors import NotPinnableError, PinBudgetExceededError
 from app.core.model.policies.protection import size_of
+from app.core.model.records import Event
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
 from app.usecases.history.holding import laid_out_again, protection_reasons, summed_again, unit_of, used_beside
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
 
 
@@ -38,6 +41,15 @@ class PinService:
         return await self._set(tenant_id, conversation_id, message_id, is_pinned=False)
 
     async def _set(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, *, is_pinned: bool) -> Message:
+        once = partial(self._once, tenant_id, conversation_id, message_id, is_pinned=is_pinned)
+        shown, events, jobs = await retaken(once)
+        await self._shell.outbox.deliver(events, jobs)
+        return shown
+
+    async def _once(
+        self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, results: Results, *, is_pinned: bool
+    ) -> tuple[Message, Sequence[Event], Sequence[UUID]]:
+        """The transaction; its events and the compactions to send."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
@@ -45,13 +57,12 @@ class PinService:
             if is_pinned:
                 _refuse_unpinnable(message)
             if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
-                return await _shown(uow, message)
+                return await _shown(uow, message), (), ()
             stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
-            jobs = await self._settle(uow, resolved, total)
+            jobs = await self._settle(uow, resolved, total, results)
             shown = await _shown(uow, stored)
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events, jobs)
-        return shown
+        return shown, uow.committed_events, jobs
 
     async def _store(self, uow: UnitOfWork, resolved: Resolved, wanted: Message) -> tuple[Message, Sums]:
         """Write the pin and the reasons that follow from it; the sums with them."""
@@ -67,11 +78,11 @@ class PinService:
         others = {one.seq: reasons[one.seq] for one in unit if one.seq != wanted.seq}
         return stored, await uow.messages.reweigh(conversation_id, dict(others))
 
-    async def _settle(self, uow: UnitOfWork, resolved: Resolved, total: Sums) -> list[UUID]:
+    async def _settle(self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results) -> list[UUID]:
         """Sums, served bytes and triggers, after what is held changed."""
         shell, conversation = self._shell, resolved.conversation
         summed = shell.resolver(await summed_again(uow, replace(conversation, quiet=Quiet(), failure_count=0), total))
-        laid_out = await laid_out_again(uow, shell, summed)
+        laid_out = await laid_out_again(uow, shell, summed, work=results)
         stored = await refresh_sizes(uow, laid_out, quiet=Quiet(), failure_count=0)
         job = await claim_at_rest(uow, shell, shell.resolver(stored))
         return [job] if job else []

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.core.text.token_counts import Weight
-from app.off_loop import AN_ITEM, ON_LOOP
+from app.off_loop import AN_ITEM, ON_LOOP, off_loop
 from app.usecases.history.anchoring import MOST_ACTIVE, Read, heard, settled
 from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.ports import NewId
+from app.usecases.shared.idempotency import Idem, done_before
 from app.usecases.shared.shell import Shell
+
+IN_TRANSACTION: Final = 250
+"""Characters of what is said: a few milliseconds, about what the transaction costs that reading before it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,15 @@ def _part_size(part: Mapping[str, Any]) -> int:
 
 
 async def prepared(
-    shell: Shell, tenant_id: UUID, conversation_id: UUID, drafts: Sequence[MessageDraft], *, after: int = 0
+    shell: Shell,
+    tenant_id: UUID,
+    conversation_id: UUID,
+    drafts: Sequence[MessageDraft],
+    *,
+    after: int = 0,
+    idem: Idem | None = None,
 ) -> Prepared:
-    """Weigh messages and find their anchors, large ones in a process.
+    """Weigh messages and find their anchors: in a thread, large ones in a process, a few words not at all.
 
     Args:
         shell: For the processes.
@@ -82,15 +92,19 @@ async def prepared(
         conversation_id: Where they are going to be appended.
         drafts: In order.
         after: Messages that are going to be appended before these.
+        idem: Of the request: where it was made before, nothing is reckoned.
 
     Raises:
         NotFoundError: There is no such conversation.
         TooLargeError: A message has too much text, or reading it took too long and was ended.
     """
-    if size_of(drafts) <= ON_LOOP:
+    size = size_of(drafts)
+    if size <= ON_LOOP and sum(len(draft.content) for draft in drafts) <= IN_TRANSACTION:
         return Prepared(tuple(drafts))
     named = tuple(draft if draft.id else replace(draft, id=shell.new_id()) for draft in drafts)
     async with shell.uow(tenant_id) as uow:
+        if await done_before(uow, idem, shell.clock.now()) is not None:
+            return Prepared(tuple(drafts))
         conversation = await uow.conversations.get(conversation_id)
         before = await uow.anchors.active(conversation_id, limit=MOST_ACTIVE) if conversation.last_seq else []
     for draft in named:
@@ -104,10 +118,16 @@ async def prepared(
         new_id=shell.new_id,
         now=shell.clock.now(),
     )
-    weights, read = await shell.processes.run(tenant_id, reckon, texts)
+    is_short = size <= ON_LOOP
+    weights, read = await (off_loop(reckon, texts) if is_short else shell.processes.run(tenant_id, reckon, texts))
     weighed = tuple(replace(draft, weight=weight) for draft, weight in zip(named, weights, strict=True))
     ids = tuple(draft.id for draft in weighed)
     return Prepared(weighed, Reckoned(read, first, ids, base_of(conversation)))
+
+
+async def weighed(draft: MessageDraft) -> MessageDraft:
+    """One that says nothing that anchors are read of, with its weight."""
+    return replace(draft, weight=await off_loop(draft.weighed, size=size_of([draft])))
 
 
 async def prepared_anyhow(
@@ -121,7 +141,7 @@ async def prepared_anyhow(
 
 
 def reckon(texts: _Texts) -> tuple[list[Weight], Read]:
-    """In a process: the weights of messages, and what they say about anchors."""
+    """In a thread or a process: the weights of messages, and what they say about anchors."""
     weights = [draft.weighed() for draft in texts.drafts]
     messages = [
         _message(texts, draft, seq)

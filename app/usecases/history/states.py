@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Layout, Quiet, Sums
 from app.core.model.errors import NotFoundError
-from app.core.model.records import Page
+from app.core.model.records import Event, Page
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateVersion
 from app.core.model.state_difference import StateDifference, difference
@@ -18,6 +21,7 @@ from app.usecases.history.conversations import ConversationService, Conversation
 from app.usecases.shared.asking import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.layouts import lay_out
+from app.usecases.shared.retaking import Results, Work, retaken
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import PENDING, note_version
 
@@ -59,22 +63,37 @@ class StateService:
         the next compaction makes the state from the originals alone.
         """
         now = self._shell.clock.now()
+        once = partial(self._restored, tenant_id, conversation_id, state_version, if_match, idem, now)
+        view, events = await retaken(once)
+        await self._shell.outbox.deliver(events)
+        return view
+
+    async def _restored(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        state_version: int,
+        if_match: int | None,
+        idem: Idem | None,
+        now: datetime,
+        results: Results,
+    ) -> tuple[ConversationView, Sequence[Event]]:
+        """The transaction, and its events."""
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
-                return self._conversations.view(await uow.conversations.get(conversation_id))
+                return self._conversations.view(await uow.conversations.get(conversation_id)), ()
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
             version = await self._version(uow, present, state_version)
-            restored = await self._write(uow, present, version)
+            restored = await self._write(uow, present, version, results)
             stored = await refresh_sizes(uow, self._shell.resolver(restored))
             data = {"state_version": stored.state_version, "restored_from": state_version}
             await uow.events.add(conversation_id, "conversation.restored", data, now)
             await audit(uow, self._shell, tenant_id, "state.restored", conversation_id, **data)
             await record(uow, idem, {"conversation_id": str(conversation_id)}, status=200)
             await uow.commit()
-        await self._shell.outbox.deliver(uow.committed_events)
-        return self._conversations.view(stored)
+        return self._conversations.view(stored), uow.committed_events
 
     async def _version(self, uow: UnitOfWork, present: Conversation, number: int) -> StateVersion:
         """One that is stored, or the one before the first."""
@@ -97,7 +116,9 @@ class StateService:
             created_at=present.created_at,
         )
 
-    async def _laid_out(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Layout | None:
+    async def _laid_out(
+        self, uow: UnitOfWork, present: Conversation, version: StateVersion, work: Work
+    ) -> Layout | None:
         """How it is served: not at all where it covers nothing."""
         if not version.boundary_seq:
             return None
@@ -108,9 +129,10 @@ class StateService:
             state=version.state,
             boundary_seq=version.boundary_seq,
             standing=version.layout,
+            work=work,
         )
 
-    async def _write(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Conversation:
+    async def _write(self, uow: UnitOfWork, present: Conversation, version: StateVersion, work: Work) -> Conversation:
         """The next version, with the old one's content; what stands after its boundary is tail again.
 
         Its segments are the old one's; those after them keep their rows, and can be expanded. Anchors keep their
@@ -125,7 +147,7 @@ class StateService:
             repairs=(),
             version=present.state_version + 1,
             covered=await uow.messages.sums_at(present.id, version.boundary_seq),
-            layout=await self._laid_out(uow, present, version),
+            layout=await self._laid_out(uow, present, version, work),
             compaction_id=None,
             made_by="restore",
             verified="exact" if version.verified == PENDING else version.verified,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.core.model.conversation import Conversation
+from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.repairs import Repair
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion
@@ -16,7 +17,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.shared.layouts import lay_out
-from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Work
 from app.usecases.shared.shell import Shell
 
 
@@ -27,12 +28,17 @@ async def write_entries(
     current: StateVersion,
     entries: Sequence[StateEntry],
     repairs: Sequence[Repair],
+    *,
+    work: Work = off_loop,
 ) -> StateVersion:
-    """Store a version that a verification makes; nothing that counts compactions, or tells of them, moves."""
+    """Store a version that a verification makes; nothing that counts compactions, or tells of them, moves.
+
+    ``work`` has computed what fits, and its layout.
+    """
     resolved, schema = shell.resolver(present), schema_named(current.state_schema)
-    fitting = await off_loop(_within_cap, entries, current, resolved)
+    fitting = await work(_within_cap, entries, current, resolved.policy, resolved.budgets)
     state = state_of(schema, fitting)
-    layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=current.boundary_seq)
+    layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=current.boundary_seq, work=work)
     version = replace(
         current,
         version=current.version + 1,
@@ -58,15 +64,17 @@ async def write_entries(
     return version
 
 
-def _within_cap(entries: Sequence[StateEntry], current: StateVersion, resolved: Resolved) -> tuple[StateEntry, ...]:
+def _within_cap(
+    entries: Sequence[StateEntry], current: StateVersion, policy: CompactionPolicy, budgets: Budgets
+) -> tuple[StateEntry, ...]:
     """Entries that came back have to fit like all others; what was served above the cap may go on."""
-    policy, schema = resolved.policy, schema_named(current.state_schema)
+    schema = schema_named(current.state_schema)
 
     def weight(given: Sequence[StateEntry]) -> int:
         state = state_of(schema, given)
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens
 
-    most = max(most_tokens(schema, resolved.budgets), weight(served(current.entries)))
+    most = max(most_tokens(schema, budgets), weight(served(current.entries)))
 
     def fits(state: dict[str, object]) -> bool:
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most

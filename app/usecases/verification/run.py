@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial, reduce
 from typing import Final, Literal
 from uuid import UUID
@@ -15,12 +15,12 @@ from uuid import UUID
 import structlog
 
 from app.core.model.claims import Claim
-from app.core.model.conversation import Conversation, Usage
+from app.core.model.conversation import Conversation, Message, Usage
 from app.core.model.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
-from app.core.model.records import Compaction, Verification, VerificationStatus
+from app.core.model.records import Compaction, Event, Verification, VerificationStatus
 from app.core.model.redaction import redact_messages
-from app.core.model.segments import Level
-from app.core.model.state import StateVersion, VerificationCounts
+from app.core.model.segments import Level, Segment
+from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.core.segments.describing import describe
 from app.core.validation.claims import older_sources
 from app.core.validation.retelling import sought_words
@@ -37,6 +37,7 @@ from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import laid_out_again
 from app.usecases.ports import Summarizer
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Results, Work, retaken
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.judging import (
     NO_VERDICTS,
@@ -87,6 +88,20 @@ class _Claimed:
     @property
     def conversation(self) -> Conversation:
         return self.resolved.conversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """What a verifier said, to be applied."""
+
+    subject: Subject
+    judgement: Judgement
+    now: datetime
+
+    @property
+    def version(self) -> StateVersion:
+        """What it was said of."""
+        return self.subject.reading.version
 
 
 class VerificationService:
@@ -284,25 +299,41 @@ class VerificationService:
         A compaction that runs is waited for: a version in between would cost it all that it has done.
         """
         deadline = self._shell.clock.monotonic() + WAIT_SECONDS
+        judged = _Judged(subject=subject, judgement=judgement, now=self._shell.clock.now())
+        once = partial(self._stored_once, tenant_id, claimed, judged, deadline)
         while True:
-            async with self._shell.uow(tenant_id) as uow:
-                try:
-                    present = await uow.conversations.lock(claimed.conversation.id)
-                except NotFoundError:
-                    return "stale"
-                row = await uow.verifications.open_of(present.id)
-                if row is None or (row.id, row.tries) != (claimed.row.id, claimed.row.tries):
-                    return "stale"
-                row = replace(row, attempts=(*row.attempts, *judgement.attempts))
-                compaction = await uow.compactions.in_flight(present.id)
-                waits = judgement.verdicts and compaction is not None and compaction.status == "running"
-                if not waits or self._shell.clock.monotonic() > deadline:
-                    outcome = await self._outcome(uow, present, row, claimed, subject, judgement, is_late=bool(waits))
-                    await uow.commit()
-                    break
+            outcome, events = await retaken(once)
+            if outcome is not None:
+                break
             await self._shell.clock.sleep(self._shell.timings.poll_seconds)
-        await self._shell.outbox.deliver(uow.committed_events)
+        await self._shell.outbox.deliver(events)
         return outcome
+
+    async def _stored_once(
+        self,
+        tenant_id: UUID,
+        claimed: _Claimed,
+        judged: _Judged,
+        deadline: float,
+        results: Results,
+    ) -> tuple[Outcome | None, Sequence[Event]]:
+        """The transaction, and its events; ``None`` while a compaction runs."""
+        async with self._shell.uow(tenant_id) as uow:
+            try:
+                present = await uow.conversations.lock(claimed.conversation.id)
+            except NotFoundError:
+                return "stale", ()
+            row = await uow.verifications.open_of(present.id)
+            if row is None or (row.id, row.tries) != (claimed.row.id, claimed.row.tries):
+                return "stale", ()
+            row = replace(row, attempts=(*row.attempts, *judged.judgement.attempts))
+            compaction = await uow.compactions.in_flight(present.id)
+            waits = judged.judgement.verdicts and compaction is not None and compaction.status == "running"
+            if waits and self._shell.clock.monotonic() <= deadline:
+                return None, ()
+            outcome = await self._outcome(uow, present, row, claimed, judged, results, is_late=bool(waits))
+            await uow.commit()
+        return outcome, uow.committed_events
 
     async def _outcome(
         self,
@@ -310,18 +341,19 @@ class VerificationService:
         present: Conversation,
         row: Verification,
         claimed: _Claimed,
-        subject: Subject,
-        judgement: Judgement,
+        judged: _Judged,
+        work: Work,
         *,
         is_late: bool,
     ) -> Outcome:
+        subject, judgement = judged.subject, judged.judgement
         if claimed.conversation.content_epoch != present.content_epoch or is_late:
             return await self._put_back(uow, row, AGAIN if is_late else None)
         if not subject.claims or not subject.messages:
             return await self._ended(uow, row, "skipped", "nothing_to_verify")
         if not judgement.verdicts:
             return await self._in_vain(uow, row, judgement)
-        changed = await self._apply(uow, present, subject, judgement)
+        changed = await self._apply(uow, present, judged, work)
         now = self._shell.clock.now()
         await uow.verifications.update(
             row.id, status="done", reason=None, after=None, attempts=row.attempts, finished_at=now
@@ -360,79 +392,81 @@ class VerificationService:
 
     # --- the verdicts
 
-    async def _apply(self, uow: UnitOfWork, present: Conversation, subject: Subject, judgement: Judgement) -> bool:
+    async def _apply(self, uow: UnitOfWork, present: Conversation, judged: _Judged, work: Work) -> bool:
         """Apply verdicts to the version that is current now; whether that led to a new one."""
-        judged, current = subject.reading.version, await uow.states.get(present.id, present.state_version)
-        verified = await self._verdicts(current, subject, judgement)
-        counts = _counts(verified, judgement)
+        version, current = judged.version, await uow.states.get(present.id, present.state_version)
+        verified = await _verdicts(current, judged, work)
+        counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
-        await uow.states.mark(present.id, judged.version, "model", counts)
-        if current.state_schema != judged.state_schema:
+        await uow.states.mark(present.id, version.version, "model", counts)
+        if current.state_schema != version.state_schema:
             if moves_anchors:
-                await self._lay_out_again(uow, present)
+                await self._lay_out_again(uow, present, work)
             return False
-        is_same = current.version == judged.version
+        is_same = current.version == version.version
         if is_same:
             current = replace(current, verified="model", verification=counts)
-        retold = await self._retold(uow, present, subject, verified.digests)
+        retold = await _retold(uow, present, judged, verified.digests, work)
         if retold or (verified.is_changed and not verified.is_order_only and not _is_by_digests(verified, current)):
-            await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs)
+            await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, work=work)
             return True
         if moves_anchors:
-            await self._lay_out_again(uow, present)
+            await self._lay_out_again(uow, present, work)
         if verified.is_order_only:
             # What is served stays as it is until the next compaction: a new version costs the cached prefix.
             repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
             await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
         return False
 
-    async def _lay_out_again(self, uow: UnitOfWork, present: Conversation) -> None:
+    async def _lay_out_again(self, uow: UnitOfWork, present: Conversation, work: Work) -> None:
         """Serve the state without the anchors that went."""
-        await refresh_sizes(uow, await laid_out_again(uow, self._shell, self._shell.resolver(present)))
+        resolved = self._shell.resolver(present)
+        await refresh_sizes(uow, await laid_out_again(uow, self._shell, resolved, work=work))
 
-    async def _verdicts(self, current: StateVersion, subject: Subject, judgement: Judgement) -> VerifiedState:
-        """What the verdicts make of the current version; what stood before is as it was: nothing was erased since."""
-        before = subject.reading.before
-        is_alike = before is not None and before.state_schema == current.state_schema
-        return await off_loop(
-            lambda: applied_verdicts(
-                current.entries,
-                subject.claims,
-                judgement.verdicts,
-                shown=judgement.shown,
-                before=before.entries if before is not None and is_alike else (),
-            )
-        )
 
-    async def _retold(
-        self, uow: UnitOfWork, present: Conversation, subject: Subject, segment_ids: Sequence[str]
-    ) -> bool:
-        """Tell segments whose digest was contradicted by code, where they still say what was judged."""
-        texts = {claim.target: claim for claim in subject.claims if claim.kind == "digest"}
-        retold = [await self._retell(uow, present, texts[id_]) for id_ in segment_ids]
-        return any(retold)
+async def _verdicts(current: StateVersion, judged: _Judged, work: Work) -> VerifiedState:
+    """What the verdicts make of the current version; what stood before is as it was: nothing was erased since."""
+    before = judged.subject.reading.before
+    is_alike = before is not None and before.state_schema == current.state_schema
+    return await work(_applied, current.entries, judged, before.entries if before is not None and is_alike else ())
 
-    async def _retell(self, uow: UnitOfWork, present: Conversation, claim: Claim) -> bool:
-        try:
-            segment = await uow.segments.get(present.id, claim.target)
-        except NotFoundError:  # erasure may give a segment another name
-            return False
-        told = digest_text(segment)
-        found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
-        spoken = [one for one in found if one.status != "erased" and not one.is_command]
-        messages = await off_loop(redact_messages, spoken)
-        if told is None or told.text != claim.text or not messages:
-            return False
-        topic = (await off_loop(describe, messages)).topic
-        cut, now = replace(described(segment), topic=topic), self._shell.clock.now()
-        made = [
-            await off_loop(partial(extractive_level, level, messages, cut, locale=present.locale, now=now))
-            for level in RETOLD
-            if level in segment.levels
-        ]
-        levels = {**segment.levels, **{level.level: level for level in made if level is not None}}
-        await uow.segments.rewrite(replace(segment, topic=topic, levels=levels))
-        return True
+
+def _applied(entries: Sequence[StateEntry], judged: _Judged, before: Sequence[StateEntry]) -> VerifiedState:
+    judgement = judged.judgement
+    return applied_verdicts(entries, judged.subject.claims, judgement.verdicts, shown=judgement.shown, before=before)
+
+
+async def _retold(
+    uow: UnitOfWork, present: Conversation, judged: _Judged, segment_ids: Sequence[str], work: Work
+) -> bool:
+    """Tell segments whose digest was contradicted by code, where they still say what was judged."""
+    texts = {claim.target: claim for claim in judged.subject.claims if claim.kind == "digest"}
+    retold = [await _retell(uow, present, texts[id_], judged.now, work) for id_ in segment_ids]
+    return any(retold)
+
+
+async def _retell(uow: UnitOfWork, present: Conversation, claim: Claim, now: datetime, work: Work) -> bool:
+    try:
+        segment = await uow.segments.get(present.id, claim.target)
+    except NotFoundError:  # erasure may give a segment another name
+        return False
+    told = digest_text(segment)
+    found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
+    spoken = [one for one in found if one.status != "erased" and not one.is_command]
+    if told is None or told.text != claim.text or not spoken:
+        return False
+    await uow.segments.rewrite(await work(_told_by_code, segment, spoken, present.locale, now))
+    return True
+
+
+def _told_by_code(segment: Segment, spoken: Sequence[Message], locale: str, now: datetime) -> Segment:
+    messages = redact_messages(spoken)
+    topic = describe(messages).topic
+    cut = replace(described(segment), topic=topic)
+    wanted = [level for level in RETOLD if level in segment.levels]
+    made = [extractive_level(level, messages, cut, locale=locale, now=now) for level in wanted]
+    levels = {**segment.levels, **{level.level: level for level in made if level is not None}}
+    return replace(segment, topic=topic, levels=levels)
 
 
 def _is_by_digests(verified: VerifiedState, current: StateVersion) -> bool:
