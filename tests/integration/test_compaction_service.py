@@ -21,12 +21,14 @@ from app.core.model.errors import (
 )
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction
+from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service, honest, together
 
 PATIENCE = 30.0
+SELDOM = Settings(lease_seconds=240, heartbeat_seconds=60)
 
 
 async def refused(request: SummaryRequest) -> Proposal:
@@ -96,7 +98,9 @@ async def test_a_stale_compactor_finishing_last_writes_nothing(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
     gate = Gate()
-    slow, quick = Service(begin, tenant, gate, owner="process:slow"), Service(begin, tenant, owner="process:quick")
+    # The slow one is to see only at its end, and not at a heartbeat, that its lease went to another.
+    slow = Service(begin, tenant, gate, owner="process:slow", settings=SELDOM)
+    quick = Service(begin, tenant, owner="process:quick")
     conversation_id = await slow.conversation()
     await slow.say(conversation_id, 60)
     job = slow.queue.ids[0]

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, any_, bindparam, delete, literal, select, text, update
+from sqlalchemy import ARRAY, BigInteger, Uuid, any_, bindparam, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -83,9 +83,8 @@ class AnchorRepository(Repository):
 
     async def still_active(self, conversation_id: UUID, ids: Sequence[UUID]) -> list[Anchor]:
         """Those of these that are active, in order of position."""
-        statement = _newest_active(_COLUMNS, conversation_id, None, len(ids))
-        rows = await self._session.rows(statement.where(col(AnchorRow.id).in_(list(ids))))
-        return await in_slices(_anchor, rows[::-1])
+        these = _ACTIVE.where(col(AnchorRow.id) == any_(literal(list(ids), ARRAY(Uuid))))
+        return await in_slices(_anchor, await self._newest(these, conversation_id, None, len(ids)))
 
     async def servable(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
