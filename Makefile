@@ -4,7 +4,7 @@
 NODE_PACKAGES := clients/typescript
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo live test test-all test-processes test-web test-page ui coverage check format lock openapi docs clean \
+.PHONY: help setup run demo live test test-all test-processes test-web test-page ui pictures coverage check format lock openapi docs clean \
 	check-python check-style check-format check-types check-layers check-openapi $(NODE_PACKAGES:%=test-node-of-%)
 
 # Where the environment forbids it, every process would compile the whole service, and every run all tests.
@@ -90,6 +90,11 @@ test-page: $(FOR_TEST) ## Drive the page in Chromium; without npm or a browser t
 ui: $(FOR_TEST) ## Build the page from web/ into app/ui/ui.zip (needs Node 20 or newer)
 	@cd web && npm ci --silent && NEXT_TELEMETRY_DISABLED=1 npm run --silent build
 	@$(BIN)/python web/scripts/pack.py
+
+pictures: $(FOR_TEST) ## Take the pictures of the page in docs/ anew, in Chromium; without npm or a browser this is skipped, and said
+	@if ! command -v npm > /dev/null; then echo "make pictures: skipped, for there is no npm here."; \
+		elif ! (cd web && npm ci --silent); then echo "make pictures: skipped, for the packages cannot be installed here: see above."; \
+		else $(BIN)/python -m bench.pictures; fi
 
 coverage: $(FOR_TEST) ## Run the tests and show which branches of the code they take
 	@$(PYTEST) -m "not long" --cov --cov-branch --cov-report=term:skip-covered $(ARGS)

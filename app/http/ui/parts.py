@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from app.core.model.conversation import Message
 from app.core.model.notifications import Notification
+from app.core.reading.passages import clip
 from app.core.text.parts import Part, own_content, own_parts
 from app.http.present import present_notification, present_recalled
 from app.http.ui.chunks import RECALLED, Json, data
@@ -97,7 +98,7 @@ def recalled_parts(seqs: Sequence[int], passages: Passages) -> Iterator[Json]:
 def title_of(message: Message) -> str:
     """A date, and the first words."""
     words = " ".join(message.content[: TITLE * 4].split())
-    return f"{message.created_at:%Y-%m-%d} · {words[:TITLE]}".rstrip(" ·")
+    return f"{message.created_at:%Y-%m-%d} · {clip(words, TITLE)}".rstrip(" ·")
 
 
 def notice_parts(warnings: Iterable[str]) -> Iterator[Json]:
