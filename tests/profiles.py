@@ -29,6 +29,11 @@ def load() -> None:
     settings.load_profile(chosen)
 
 
+def is_long() -> bool:
+    """Whether sizes that take long are wanted too."""
+    return settings.get_current_profile_name() == "long"
+
+
 def examples(factor: float, **more: Any) -> settings:
     """Settings of a property that needs more or fewer examples than others: this many times the profile's number."""
     return settings(max_examples=max(1, round(factor * settings().max_examples)), **more)

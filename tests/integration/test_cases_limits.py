@@ -36,7 +36,7 @@ from tests.integration.services import WORDS, Service
 PATIENCE = 60.0
 JUMP = WORDS.format(seq=99) * 32
 BUDGET, WINDOW, TARGET = 3_060, 3_600, 1_836
-DIGESTS: Final = 8_000  # tokens that a summarizer reads at once
+DIGESTS: Final = 3_000  # tokens that a summarizer reads at once
 DOWN = ModelUnavailableError("server_error")
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -80,10 +80,9 @@ def nothing_at_once(*_: object, **__: object) -> None:
 async def shrinks(service: Service) -> None:
     service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=DIGESTS)
     conversation_id = await service.conversation(context_window=200_000)
-    for _ in range(2):
-        await service.say(conversation_id, 100, words=16)
-    assert (await service.row(conversation_id)).context_tokens > 40_000
-    policy = {"policy": {"context_window": 32_000}}
+    await service.say(conversation_id, 100, words=8)
+    assert (await service.row(conversation_id)).context_tokens > 10_000
+    policy = {"policy": {"context_window": 8_000}}
     await service.container.conversations.patch(service.tenant, conversation_id, policy)
     rows = await service.compactions(conversation_id)
     assert len(rows) == 1, "claimed by the change itself"

@@ -285,8 +285,8 @@ def test_neither_is_one_that_is_spread_over_lines() -> None:
 
 def test_what_is_left_out_for_want_of_room_is_told_without_them() -> None:
     def cut(text: str) -> AssembledContext:
-        talk = [message(seq, f"{text} of walk {seq} by the sea", policy=POLICY) for seq in range(1, 400)]
-        return put_together(material(talk, policy=POLICY), 3_000)
+        talk = [message(seq, f"{text} of walk {seq} by the sea", policy=POLICY) for seq in range(1, 160)]
+        return put_together(material(talk, policy=POLICY), 1_200)
 
     expected = service_tags(cut(BENIGN), "plain")
     assert {"<leftout", "<leftoutfromseq="} <= set(expected), "the digest is there"

@@ -30,12 +30,12 @@ from app.core.summarizer.prompts import render_summary
 from bench import replay
 from bench.replay import Replay
 from tests import gemini_honest
-from tests.profiles import examples
+from tests.profiles import examples, is_long
 from tests.unit.test_extractive_memory import FACTS, FILLERS
 
 WINDOW: Final = 4_000
 AIM: Final = 400
-FOLDS: Final = 10
+FOLDS: Final = 10 if is_long() else 5
 EVERYTHING: Final = FoldRequest(fold="all")
 CODE: Final = re.compile(r"(?:HX|LP)-\d+-\d")
 Summarizer = Callable[[SummaryRequest], str]
