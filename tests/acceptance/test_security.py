@@ -321,8 +321,11 @@ def test_keys_and_scopes_hold_there_too(guarded: Guarded, openai_ids: dict[str, 
 
 def test_lists_hold_only_ones_own(guarded: Guarded, alices: Talk) -> None:
     with guarded.client("bob") as bob:
+        others = {item["id"] for item in good(bob.get("/conversations"))["data"]}  # of other tests
         mine = good(bob.post("/conversations", json={"title": "Bob's own"}))
-        assert [item["id"] for item in good(bob.get("/conversations"))["data"]] == [mine["id"]]
+        listed = {item["id"] for item in good(bob.get("/conversations"))["data"]}
+        assert listed == others | {mine["id"]}
+        assert alices.id not in listed
         assert good(bob.get("/compactions"))["data"] == []
         bob.delete(f"/conversations/{mine['id']}")
     assert alices.id in alices.http.get("/conversations").text
