@@ -53,7 +53,7 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
 def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
     """Have each new connection find out whether it may act as the role, and each one that is taken act for nobody.
 
-    One whose driver lost the thread is thrown away.
+    One that the driver can no longer follow is thrown away.
     """
     warned = False
 

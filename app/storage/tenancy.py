@@ -7,10 +7,9 @@ tables instead of mapped classes), and objects handed to the session instead of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import BindParameter, bindparam, event, select
@@ -27,6 +26,9 @@ end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
 
 Sessions that are opened in the request, and in the tasks that it starts, are his.
 """
+
+
+_built_once: Final[set[Any]] = set()
 
 
 class UnscopedStatementError(RuntimeError):
@@ -118,7 +120,7 @@ def scope(state: ORMExecuteState) -> None:
     if state.is_insert:
         own = {"user_id": user} if user is not None and _is_conversation(state) else {}
         state.statement = state.statement.values(tenant_id=tenant_id, **own)  # type: ignore[attr-defined]
-    elif isinstance(state.parameters, Mapping):
+    elif state.statement in _built_once:
         state.statement = _scoped_once(state.statement, tenant_id, user)
     else:
         state.statement = _scoped(state.statement, tenant_id, user)
@@ -130,8 +132,13 @@ def _scoped(statement: Any, tenant_id: UUID, user: str | None) -> Any:
 
 @lru_cache(maxsize=1_024)
 def _scoped_once(statement: Any, tenant_id: UUID, user: str | None) -> Any:
-    """The same for a statement that is built once and given its values by name; each that is kept takes some 8 kB."""
+    """The same for one of ``built_once``; each that is kept takes some 8 kB."""
     return _scoped(statement, tenant_id, user)
+
+
+def built_once(*statements: Any) -> None:
+    """Have what these statements become for a tenant kept: they hold no values, but names that are given some."""
+    _built_once.update(statements)
 
 
 def _is_conversation(state: ORMExecuteState) -> bool:

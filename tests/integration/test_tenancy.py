@@ -839,3 +839,15 @@ class TestStatements:
             session.add(row(tenant_id=uuid4(), id=uuid4()))
             with pytest.raises(UnscopedStatementError):
                 await session.flush()
+
+
+async def test_only_statements_without_values_are_kept_with_their_tenant(begin: UnitOfWorkFactory) -> None:
+    tenant_id = await furnish(begin, "kept")
+    async with begin(tenant_id) as unit:
+        await unit.conversations.get(CONVERSATION)
+        before = tenancy._scoped_once.cache_info()
+        await unit.conversations.get(CONVERSATION)
+        await unit.conversations.update(CONVERSATION, title="what nobody may keep")
+        after = tenancy._scoped_once.cache_info()
+    assert after.hits > before.hits
+    assert after.misses == before.misses

@@ -19,6 +19,7 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
 from app.storage.repositories.mapping import columns, value, without
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
+from app.storage.tenancy import built_once
 
 _SAID_AT = "said_at"
 """The moment of the anchor's message, which has a row of its own."""
@@ -54,6 +55,7 @@ _ACTIVE = _newest_active(_COLUMNS)
 _SERVABLE = _newest_active(_SERVED)
 _CLAIMED = _ACTIVE.where(col(AnchorRow.claimed_status).is_not(None))
 _CHOSEN = _ACTIVE.where(col(AnchorRow.proposed_by) == "user")
+built_once(_ACTIVE, _SERVABLE, _CLAIMED, _CHOSEN)
 
 
 class AnchorRepository(Repository):

@@ -28,6 +28,7 @@ from app.storage.tables import (
     CrashRow,
     TurnRow,
 )
+from app.storage.tenancy import built_once
 
 _JSON = ("policy", "compressed_state", "scratchpad")
 _IS_THERE = col(ConversationRow.deleted_at).is_(None)
@@ -35,6 +36,7 @@ _THIS = and_(col(ConversationRow.id) == bindparam("conversation_id"), _IS_THERE)
 _GET = select(ConversationRow).where(_THIS)
 _EPOCH = select(col(ConversationRow.content_epoch)).where(_THIS)
 _LOCK = _GET.with_for_update(key_share=True)
+built_once(_GET, _EPOCH, _LOCK)
 _UPDATE = update(ConversationRow).where(_THIS).returning(ConversationRow)
 _LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(ConversationRow.created_at))
 

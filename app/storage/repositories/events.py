@@ -18,6 +18,7 @@ from app.storage.repositories.mapping import columns, value
 from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
+from app.storage.tenancy import built_once
 
 _NUMBERS = (
     update(ConversationRow)
@@ -31,6 +32,7 @@ _AFTER = (
     .order_by(col(EventRow.number))
     .limit(bindparam("limit", type_=Integer))
 )
+built_once(_NUMBERS, _AFTER)
 
 
 class EventRepository(Repository):

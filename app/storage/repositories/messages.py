@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -53,6 +52,7 @@ from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.sizes import PAGE_BYTES, fitting, shown_bytes, told_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
+from app.storage.tenancy import built_once
 
 SUMMED_AT_ONCE = 2_000  # messages: rewriting their running sums takes a tenth of a second
 KEYED = 10  # times as fast as our slowest pattern: taking words apart
@@ -121,6 +121,20 @@ _OUTLINE = (
     .order_by(_seq)
     .limit(bindparam("limit", type_=BigInteger))
 )
+
+
+def _newest_within() -> Any:
+    """The newest after ``after_seq`` while they weigh at most ``max_tokens``, and the very newest."""
+    token_sum = col(MessageRow.token_sum)
+    last = select(token_sum, _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
+    floor = select(last.c.token_sum - bindparam("max_tokens")).scalar_subquery()
+    is_last = _seq == select(last.c.seq).scalar_subquery()
+    within = _ROWS.where(_HERE, _SPOKEN, bindparam("after_seq") < _seq, token_sum >= floor)
+    return within.where(or_(token_sum - col(MessageRow.token_count) >= floor, is_last)).order_by(_seq)
+
+
+_NEWEST = _newest_within()
+built_once(_AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, _NEWEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +315,7 @@ class MessageRepository(Repository):
             return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most)
         given = {"conversation_id": conversation_id, "after_seq": after_seq, "max_tokens": max_tokens}
         # Where running sums are stale, these are more: by what was erased.
-        return _newest_of(await self._messages(_newest(), **given), max_tokens)
+        return _newest_of(await self._messages(_NEWEST, **given), max_tokens)
 
     async def _newest_counted(
         self, conversation_id: UUID, after_seq: int, max_tokens: int, each_at_most: int
@@ -339,8 +353,9 @@ class MessageRepository(Repository):
 
     async def held_at(self, conversation_id: UUID, seq: int) -> Sums:
         """What held messages up to that one weigh, and nothing else."""
-        held = await self._session.rows(_HELD_WEIGHTS, conversation_id=conversation_id, through_seq=seq)
-        ((held_tokens, held_bytes),) = held
+        ((held_tokens, held_bytes),) = await self._session.rows(
+            _HELD_WEIGHTS, conversation_id=conversation_id, through_seq=seq
+        )
         return Sums(held_tokens=int(held_tokens), held_bytes=int(held_bytes))
 
     async def _stored_sums(self, conversation_id: UUID, seq: int) -> Sums:
@@ -614,17 +629,6 @@ class MessageRepository(Repository):
 
 def _of(conversation_id: UUID) -> Any:
     return _ROWS.where(col(MessageRow.conversation_id) == conversation_id)
-
-
-@cache
-def _newest() -> Any:
-    """The newest after ``after_seq`` while they weigh at most ``max_tokens``, and the very newest."""
-    token_sum = col(MessageRow.token_sum)
-    last = select(token_sum, _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
-    floor = select(last.c.token_sum - bindparam("max_tokens")).scalar_subquery()
-    is_last = _seq == select(last.c.seq).scalar_subquery()
-    within = _ROWS.where(_HERE, _SPOKEN, bindparam("after_seq") < _seq, token_sum >= floor)
-    return within.where(or_(token_sum - col(MessageRow.token_count) >= floor, is_last)).order_by(_seq)
 
 
 def _newest_of(messages: Sequence[Message], max_tokens: int) -> list[Message]:

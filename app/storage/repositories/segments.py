@@ -37,6 +37,7 @@ from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, value, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
+from app.storage.tenancy import built_once
 
 _SERVED: Final[tuple[Level, ...]] = ("L2", "L3")
 _TAGS: Final[tuple[Level, ...]] = ("L3",)
@@ -78,6 +79,7 @@ _RANGES = select(*(func.unnest(bindparam(name, type_=_BIGINTS)) for name in ("fi
 _OF_RANGES = _with_levels(_HERE.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
 _NEWEST = _HERE.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
 _SERVED_NEWEST = _with_levels(_NEWEST, _SERVED)
+built_once(_ONE, _OF_RANGES, _SERVED_NEWEST)
 
 
 class SegmentRepository(Repository):
@@ -99,7 +101,7 @@ class SegmentRepository(Repository):
 
     async def get(self, conversation_id: UUID, segment_id: str) -> Segment:
         """One, current or not, with its levels. Raises ``NotFoundError``."""
-        found = await self._gathered(_ONE, conversation_id=conversation_id, segment_id=segment_id)
+        found = await self._read(_ONE, conversation_id=conversation_id, segment_id=segment_id)
         if not found:
             raise NotFoundError("No such segment.")
         return found[0]
@@ -109,7 +111,7 @@ class SegmentRepository(Repository):
         if not ranges:
             return []
         firsts, lasts = (list(seqs) for seqs in zip(*ranges, strict=True))
-        return await self._gathered(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
+        return await self._read(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
 
     async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
         """Ids in use that are one of these, or one of these with a number behind it (``auth``, ``auth_2``)."""
@@ -127,7 +129,7 @@ class SegmentRepository(Repository):
     async def newest(self, conversation_id: UUID, *, limit: int, levels: Collection[Level] = _SERVED) -> list[Segment]:
         """The newest current ones with these levels, by ``from_seq``; one query, bounded by ``limit``."""
         found = _SERVED_NEWEST if levels == _SERVED else _with_levels(_NEWEST, levels)
-        return await self._gathered(found, conversation_id=conversation_id, limit=limit)
+        return await self._read(found, conversation_id=conversation_id, limit=limit)
 
     async def tagged(self, conversation_id: UUID, stems: Sequence[str], *, limit: int) -> list[Segment]:
         """The newest current ones whose L3, told by a model, may hold a word with one of these stems; with their L3.
@@ -271,9 +273,9 @@ class SegmentRepository(Repository):
 
     async def _whole(self, picked: Any, levels: Collection[Level] = LEVELS) -> list[Segment]:
         """The picked segments with their levels, by place: one statement, so that the two belong together."""
-        return await self._gathered(_with_levels(picked, levels))
+        return await self._read(_with_levels(picked, levels))
 
-    async def _gathered(self, statement: Any, /, **given: Any) -> list[Segment]:
+    async def _read(self, statement: Any, /, **given: Any) -> list[Segment]:
         return _gathered(await self._session.rows(statement, **given))
 
 

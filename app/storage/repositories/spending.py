@@ -33,6 +33,7 @@ from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
 from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
+from app.storage.tenancy import built_once
 
 _row = ChatSpendingRow
 _PRESENT: Final = func.transaction_timestamp()
@@ -78,8 +79,7 @@ class SpendingRepository(Repository):
         Those of compactions, those for L1s and those for verdicts together. A call for an L1 or a verdict that has not
         ended counts; compactions that run count with the calls that they have made.
         """
-        found = await self._session.rows(_metered_calls(), span=span, conversation_id=conversation_id)
-        ((calls, of_tenant),) = found
+        ((calls, of_tenant),) = await self._session.rows(_METERED_CALLS, span=span, conversation_id=conversation_id)
         return int(calls), int(of_tenant)
 
     async def forget_old(self) -> int:
@@ -102,7 +102,6 @@ class SpendingRepository(Repository):
         ]
 
 
-@cache
 def _metered_calls() -> Any:
     """Of the last ``span``: those of ``conversation_id``, and all."""
     since = _PRESENT - bindparam("span", type_=Interval())
@@ -162,3 +161,7 @@ def _used(attempt: Any) -> tuple[Any, Any]:
         start=cast(0, BigInteger),
     )
     return func.sum(tokens), func.sum(cast(usage.op("->>")("cost_usd"), Float))
+
+
+_METERED_CALLS: Final = _metered_calls()
+built_once(_METERED_CALLS)

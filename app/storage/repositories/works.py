@@ -17,6 +17,7 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import lease_end, now
 from app.storage.repositories.mapping import columns, value
 from app.storage.tables import CrashRow, WorkRow
+from app.storage.tenancy import built_once
 
 _row = WorkRow
 _crash = CrashRow
@@ -30,6 +31,7 @@ _NEW: Mapping[str, Any] = {field.name: bindparam(f"new_{field.name}") for field 
 _BEGUN = insert(WorkRow).values(lease_until=now() + bindparam("lease", type_=Interval()), **_NEW).cte("begun")
 _BEGIN = select(CrashRow).where(_of(bindparam("of"))).add_cte(_BEGUN)
 _END = delete(WorkRow).where(col(_row.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
+built_once(_BEGIN, _END)
 
 
 class WorkRepository(Repository):
