@@ -8,6 +8,7 @@ import random
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
@@ -234,6 +235,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         timings=timings,
         versions_kept=settings.state_versions_kept,
         verifies=settings.verify != "off",
+        verify_wait=timedelta(seconds=settings.verify_wait_seconds),
         caches=settings.provider_caches != "off",
         media_bytes=settings.max_media_bytes,
     )

@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import AsyncIterator, Callable, Collection
 from contextvars import ContextVar
+from time import thread_time
 from typing import Final, TypeVar, TypeVarTuple
 from uuid import UUID
 
@@ -28,6 +29,8 @@ A_POLICY: Final = 500
 """Bytes that resolving a conversation's policy counts for: about a millisecond."""
 SLICE: Final = 50
 """Rows or objects that are made at a stretch; each takes 20 to 100 µs."""
+SLICE_SECONDS: Final = 0.005
+"""Of CPU: a slice ends by then too, for what is made may be large, such as messages of hundreds of parts."""
 THREADS: Final = min(32, (os.cpu_count() or 1) + 4)
 """Of the loop's default executor."""
 A_TENANT: Final = max(THREADS // 2, 1)
@@ -88,8 +91,10 @@ async def off_loop(work: Callable[[*Given], Result], *given: *Given, size: float
 async def in_slices(make: Callable[[Item], Result], items: Collection[Item]) -> list[Result]:
     """Each item's result; between slices of them the loop does what else there is to do."""
     made: list[Result] = []
+    began = thread_time()
     for number, item in enumerate(items):
-        if number and number % SLICE == 0:
+        if number and (number % SLICE == 0 or thread_time() - began > SLICE_SECONDS):
             await asyncio.sleep(0)
+            began = thread_time()
         made.append(make(item))
     return made

@@ -150,6 +150,8 @@ class Settings(BaseSettings):
     compaction_model: str | None = None
     verify: Literal["auto", "off"] = "auto"
     """Whether a model judges what a model wrote in a compaction; ``policy.verify`` is a conversation's own word."""
+    verify_wait_seconds: int = Field(default=600, ge=0, le=86_400)
+    """How long at most a state waits for more to be verified with it; 0: not at all."""
     verifier_model: ModelName | None = None
     """The model that judges; unset: the one that writes states."""
     provider_caches: Literal["auto", "off"] = "auto"

@@ -6,8 +6,8 @@ digests), and recorded lies of the open half of ``bench/trust`` are put in the p
 
 * the correlation (Pearson, Spearman) across conversations between the share that was removed and the recall that was
   lost, of states that the offline model and of states that recorded models wrote; by kind of probe;
-* the same between the share of a talk's lies that was planted and the answers that are lost or contradicted by it, and
-  which kinds of lies are noticed at all;
+* the same between the share of a talk's statements that was falsified and the answers that are lost or contradicted by
+  it, of all lies and by what they are about, and which kinds of lies are noticed at all;
 * controls: the scores of other trials (shuffled), and probes of another talk asked of this one's states;
 * where people asked questions about a talk, the correlation of the score with the words of their answers that are left;
 * what probes and answers cost in processor time.
@@ -204,11 +204,12 @@ class Lied:
     """One talk with some of its lies of one group in its states."""
 
     planted: float
-    """The share of them."""
+    """The share of the statements of its states that are falsified."""
     noticed: float
     """Answers that are lost or contradicted, beside the honest states, as a share of the probes."""
 
 
+EVERY: Final = "all lies"
 VALUES: Final = "values (numbers, days, outdated ones)"
 PEOPLE: Final = "people (swapped, wrongly attributed)"
 OTHERS: Final = "others (invented, done instead of planned, negated, orders)"
@@ -229,25 +230,27 @@ def lying(found: Sequence[Folded], draws: int, seed: int = 1) -> dict[str, list[
     rows: dict[str, list[Lied]] = defaultdict(list)
     for talk, ones in by_talk.items():
         draw = random.Random(f"{seed} {talk}")
-        for group in (VALUES, PEOPLE, OTHERS):
+        for group in (EVERY, VALUES, PEOPLE, OTHERS):
             rows[group] += [_lied(ones, group, draw.random(), draw) for _ in range(draws)]
     return rows
 
 
 def _lied(ones: Sequence[Folded], group: str, share: float, draw: random.Random) -> Lied:
-    there = planted = noticed = probes = 0
+    statements = planted = noticed = probes = 0
     for one in ones:
         state = one.state
         for lie in lies_of_case(one.case) if one.case else ():
-            if group_of(lie) == group and (falsified := told_falsely(replace(one, state=state), lie)) is not None:
-                there += 1
-                if draw.random() < share:
-                    planted, state = planted + 1, falsified
+            falsified = told_falsely(replace(one, state=state), lie) if group in {EVERY, group_of(lie)} else None
+            if falsified is not None and draw.random() < share:
+                planted, state = planted + 1, falsified
+        statements += sum(
+            len(sentences(value)) if isinstance(value, str) else len(value) for value in one.state.values()
+        )
         probes += len(one.exam.probes)
         if state is not one.state:
             honest, false = (one.exam.compare(told, one.layout).continuity.total for told in (one.state, state))
             noticed += (honest.after - honest.contradicted) - (false.after - false.contradicted)
-    return Lied(planted=planted / max(there, 1), noticed=noticed / max(probes, 1))
+    return Lied(planted=planted / max(statements, 1), noticed=noticed / max(probes, 1))
 
 
 def seen(found: Sequence[Folded]) -> dict[str, tuple[int, int, int]]:
@@ -271,6 +274,13 @@ def lies_table(found: Sequence[Folded], draws: int) -> str:
     for group, rows in lying(found, draws).items():
         pairs = [(one.planted, one.noticed) for one in rows]
         lines.append(f"| {group} | {_cell(pearson(pairs))} | {_cell(spearman(pairs))} |")
+        if group == EVERY:
+            others = [one.noticed for one in rows]
+            random.Random(1).shuffle(others)
+            pairs = [(one.planted, other) for one, other in zip(rows, others, strict=True)]
+            lines.append(
+                f"| control: scores shuffled among the talks | {_cell(pearson(pairs))} | {_cell(spearman(pairs))} |"
+            )
     lines += ["", "| kind of lie | planted, one at a time | contradicted | recall lower |", "|---|---:|---:|---:|"]
     lines += [f"| {kind} | {' | '.join(map(str, counts))} |" for kind, counts in seen(found).items()]
     return "\n".join(lines)

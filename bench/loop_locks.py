@@ -24,6 +24,11 @@ class LockProbe:
         longest, self._longest = self._longest, 0.0
         return longest
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a transaction of this process holds a conversation's row now."""
+        return bool(self._since)
+
     @contextlib.contextmanager
     def watching(self) -> Iterator[LockProbe]:
         """Measure within the block."""

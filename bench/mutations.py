@@ -19,7 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -130,14 +130,21 @@ def print_trials(trials: Sequence[Trial]) -> None:
 
 
 def differences(before: Iterable[Trial], after: Iterable[Trial]) -> list[str]:
-    """Each mutation that was killed before and is not killed after, with what became of it."""
-    later = {trial.mutation: trial for trial in after}
+    """Each mutation that was killed before and is not killed after, with what became of it.
+
+    Its file may have another name by then, and its line another indent.
+    """
+    later = {_without_file(trial.mutation): trial.outcome for trial in after}
+    became = [(trial, later.get(_without_file(trial.mutation), "not tried")) for trial in before]
     return [
-        f"{later[trial.mutation].outcome if trial.mutation in later else 'not tried'}, killed before by {trial.test}: "
-        f"{_place(trial.mutation)}"
-        for trial in before
-        if trial.outcome == "killed" and (trial.mutation not in later or later[trial.mutation].outcome != "killed")
+        f"{outcome}, killed before by {trial.test}: {_place(trial.mutation)}"
+        for trial, outcome in became
+        if trial.outcome == "killed" and outcome != "killed"
     ]
+
+
+def _without_file(mutation: Mutation) -> Mutation:
+    return replace(mutation, file="", old=mutation.old.strip(), new=mutation.new.strip())
 
 
 def _line(trial: Trial) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
+from statistics import fmean
 from typing import Final, Literal
 
 from app.core.model.model_io import Proposal
@@ -11,11 +14,13 @@ from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.summarizer.prompts import PromptWords, render_summary
 from app.core.text.token_counts import estimate_text
 from app.core.validation.gate import judge
-from bench.fidelity import interval
 from bench.trust.playing import played
 from bench.trust.rounds import Case
 
-Verdict = Literal["worse", "better", "no difference shown"]
+Verdict = Literal["worse", "better", "no difference shown", "too few conversations"]
+ENOUGH: Final = 5
+"""Conversations from which an interval says something."""
+_DRAWS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +55,15 @@ NAMES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One measure: its mean under each version, and what changes in pairs, with a 95 % interval."""
+    """One measure: its mean under each version, and what changes in pairs, with a 95 % interval.
+
+    Whole conversations are drawn for the interval, since the pairs of one hang together.
+    """
 
     name: str
     pairs: int
+    talks: int
+    """Conversations that the pairs are from."""
     old: float
     new: float
     change: float
@@ -63,6 +73,8 @@ class Difference:
     @property
     def verdict(self) -> Verdict:
         """What the interval says."""
+        if self.talks < ENOUGH:
+            return "too few conversations"
         if self.low > 0:
             return "worse"
         return "better" if self.high < 0 else "no difference shown"
@@ -92,20 +104,26 @@ def compared(old: Mapping[str, Measures], new: Mapping[str, Measures]) -> list[D
     shared = sorted(old.keys() & new.keys())
     if not shared:
         return []
-    before, after = ([asdict(of[name]) for name in shared] for of in (old, new))
-    return [_difference(name, [one[name] for one in before], [one[name] for one in after]) for name in NAMES]
+    before, after = ({name: asdict(of[name]) for name in shared} for of in (old, new))
+    return [_difference(name, {one: (before[one][name], after[one][name]) for one in shared}) for name in NAMES]
 
 
-def _difference(name: str, old: Sequence[float], new: Sequence[float]) -> Difference:
-    change, low, high = interval([after - before for before, after in zip(old, new, strict=True)])
+def _difference(name: str, pairs: Mapping[str, tuple[float, float]]) -> Difference:
+    by_talk: dict[str, list[float]] = {}
+    for case, (old, new) in pairs.items():
+        by_talk.setdefault(case.partition("/")[0], []).append(new - old)
+    changes = list(by_talk.values())
+    draw = random.Random(1)
+    means = sorted(fmean(chain(*draw.choices(changes, k=len(changes)))) for _ in range(_DRAWS))
     return Difference(
         name=name,
-        pairs=len(old),
-        old=sum(old) / len(old),
-        new=sum(new) / len(new),
-        change=change,
-        low=low,
-        high=high,
+        pairs=len(pairs),
+        talks=len(changes),
+        old=fmean(old for old, _ in pairs.values()),
+        new=fmean(new for _, new in pairs.values()),
+        change=fmean(chain(*changes)),
+        low=means[int(0.025 * _DRAWS)],
+        high=means[int(0.975 * _DRAWS) - 1],
     )
 
 

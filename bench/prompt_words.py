@@ -20,6 +20,8 @@ from bench.trust import rounds
 from bench.trust.rounds import Case, Talk
 
 VERSIONS: Final = Path(__file__).resolve().parent / "prompt_versions"
+WRITTEN: Final = Path(__file__).resolve().parent / "prompt_answers"
+"""Answers that are kept in the repository, beside those of ``bench/trust``."""
 MADE_PRESET: Final = "semantic"
 MADE_LANGUAGES: Final = ("en", "ru", "zh")
 
@@ -62,18 +64,24 @@ def corpus() -> list[Case]:
     return [*rounds.cases(), *_made()]
 
 
+def written(version: str, cases: Sequence[Case], folder: Path = WRITTEN) -> dict[str, Case]:
+    """By id, the cases with what a writer answered under that version: in the corpus, or in the repository's folder."""
+    own = {case.id: case for case in cases if case.prompt_version == version and case.answer}
+    return own | recorded(version, cases, folder)
+
+
 def recorded(version: str, cases: Sequence[Case], folder: Path = FOLDER) -> dict[str, Case]:
-    """By id, the cases with what was answered under that version: in the corpus, or in what ``--live`` left behind."""
-    found = {case.id: case for case in cases if case.prompt_version == version and case.answer}
+    """By id, the cases with what a folder holds as answered under that version, such as what ``--live`` left behind."""
     by_id = {case.id: case for case in cases}
-    for name, answer in _answers(path_of(version, folder)).items():
-        if name in by_id:
-            found[name] = replace(by_id[name], answer=answer, prompt_version=version)
-    return found
+    return {
+        name: replace(by_id[name], answer=answer, prompt_version=version)
+        for name, answer in _answers(path_of(version, folder)).items()
+        if name in by_id
+    }
 
 
 def path_of(version: str, folder: Path = FOLDER) -> Path:
-    """Where answers to a live model's calls under a version stand."""
+    """Where a folder holds the answers under a version."""
     return folder / f"prompts-{version}.jsonl"
 
 

@@ -1,10 +1,11 @@
 """Comparing two versions of the summarizer's prompt over the corpora.
 
-``python -m bench.prompts OLD NEW`` measures in pairs what was answered under each version: in ``bench/trust`` (the open
-half) and in what ``--live`` left in ``.data/bench``. With ``--live`` the configured model answers first, the same cases
-under each version; the cost is told before, and asked about unless ``YES=1``. A version without recorded answers is
-named, and nothing is said of it but what its prompts weigh. Versions are files of ``bench/prompt_versions``; the one of
-the present code is another.
+``python -m bench.prompts OLD NEW`` measures in pairs what was answered under each version: by writers, in
+``bench/trust`` (the open half) and ``bench/prompt_answers``; apart from them by the model of ``--live``, in
+``.data/bench``. With ``--live`` the configured model answers first, the same cases under each version; the cost is told
+before, and asked about unless ``YES=1``. Pairs whose prompt is the same under both versions have a table of their own:
+what differs in them, no rule has caused. A version without recorded answers is named, and nothing is said of it but
+what its prompts weigh. Versions are files of ``bench/prompt_versions``; the one of the present code is another.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 from app.core.model.model_io import Proposal
 from app.core.summarizer.prompts import PromptWords, render_summary
@@ -25,7 +26,16 @@ from app.providers.guarded import GuardedSummarizer
 from app.providers.language import LanguageSummarizer
 from app.usecases.ports import Summarizer
 from bench.prompt_measures import NAMES, Difference, compared, measured
-from bench.prompt_words import PromptVersionError, corpus, known_versions, record, recorded, words_of
+from bench.prompt_words import (
+    WRITTEN,
+    PromptVersionError,
+    corpus,
+    known_versions,
+    record,
+    recorded,
+    words_of,
+    written,
+)
 from bench.report import FOLDER, print_table, write_json
 from bench.spending import NOT_RUN, NoModelError, agreed, base_url_of, live_settings, price_of, registry_of
 from bench.trust.live import answers, planned_for, spread
@@ -33,6 +43,8 @@ from bench.trust.rounds import Case
 
 NOTHING: Final = 1
 """Exit status: no case was answered under both."""
+_WHOLE: Final = 100
+"""From here on numbers are shown without a fraction."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,26 +67,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return report(words, cases, asked.answers)
 
 
-def report(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path) -> int:
+def report(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path, kept: Path = WRITTEN) -> int:
     """Print what was found, and what could not be: 1 where nothing could be compared."""
-    found = {version: recorded(version, cases, folder) for version in words}
-    for version, rules in words.items():
-        weights = [estimate_text(render_summary(case.request, rules).system) for case in cases]
-        count = len(found[version])
+    sources = {
+        "writers": {version: written(version, cases, kept) for version in words},
+        "a live model": {version: recorded(version, cases, folder) for version in words},
+    }
+    alike = _weighed(words, cases, sources.values())
+    told = [
+        one
+        for source, found in sources.items()
+        for one in (_compared(source, found, words, alike), _compared(source, found, words, alike, same=True))
+        if one
+    ]
+    if not told:
+        print("\nNothing can be compared: no case was answered under both. Record answers with --live.")
+        return NOTHING
+    write_json("prompts", {"versions": list(words), "comparisons": told})
+    return 0
+
+
+def _weighed(
+    words: Mapping[str, PromptWords], cases: Sequence[Case], sources: Iterable[Mapping[str, Mapping[str, Case]]]
+) -> frozenset[str]:
+    """Print how many answers each version has and what its rules weigh; the cases whose rules are the same in all."""
+    rules = {version: [render_summary(case.request, own).system for case in cases] for version, own in words.items()}
+    found = list(sources)
+    for version, systems in rules.items():
+        count = len({name for source in found for name in source[version]})
         told = f"{count} of {len(cases)} cases have an answer" if count else "NO ANSWERS ARE RECORDED UNDER IT"
-        print(f"{version}: {told}; its rules weigh {fmean(weights):.0f} tokens on average.")
+        print(f"{version}: {told}; its rules weigh {fmean(map(estimate_text, systems)):.0f} tokens on average.")
+    return frozenset(case.id for case, *systems in zip(cases, *rules.values(), strict=True) if len(set(systems)) == 1)
+
+
+def _compared(
+    source: str,
+    found: Mapping[str, Mapping[str, Case]],
+    words: Mapping[str, PromptWords],
+    alike: frozenset[str],
+    *,
+    same: bool = False,
+) -> dict[str, Any] | None:
+    """Print the table of one source; ``None`` without pairs."""
+    shared = {name for name in set.intersection(*map(set, found.values())) if (name in alike) == same}
     old, new = (
-        {name: measured(case, words[version]) for name, case in answered.items()} for version, answered in found.items()
+        {name: measured(answered[name], words[version]) for name in shared} for version, answered in found.items()
     )
     differences = compared(old, new)
     if not differences:
-        print("\nNothing can be compared: no case was answered under both. Record answers with --live.")
-        return NOTHING
-    print(f"\n{differences[0].pairs} pairs; less is better; the change with its 95 % interval:\n")
+        return None
+    one = differences[0]
+    print(f"\nAnswered by {source}: {one.pairs} pairs of {one.talks} conversations", end="")
+    print(", prompts the same under both: no rule has caused what differs here." if same else ".")
+    print("Less is better; the change with its 95 % interval:\n")
     print_table(["measure", *words, "change", "verdict"], [_row(one) for one in differences])
     shown = [asdict(one) | {"verdict": one.verdict} for one in differences]
-    write_json("prompts", {"versions": list(words), "differences": shown})
-    return 0
+    return {"answered_by": source, "same_prompts": same, "differences": shown}
 
 
 def live(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path) -> int:
@@ -128,8 +176,12 @@ def with_words(summarizer: Summarizer, words: PromptWords) -> Summarizer:
 
 
 def _row(one: Difference) -> list[str]:
-    interval = f"{one.change:+.3g} ({one.low:+.3g} to {one.high:+.3g})"
-    return [NAMES[one.name], f"{one.old:.3g}", f"{one.new:.3g}", interval, one.verdict]
+    interval = f"{_number(one.change, '+')} ({_number(one.low, '+')} to {_number(one.high, '+')})"
+    return [NAMES[one.name], _number(one.old), _number(one.new), interval, one.verdict]
+
+
+def _number(value: float, sign: str = "") -> str:
+    return format(value, f"{sign}{',.0f' if abs(value) >= _WHOLE else '.3g'}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -33,13 +33,27 @@ Weighted = tuple[Rows, Array]
 """A talk with likeness as its last feature, and the weights of the others."""
 
 
+class Embedding(Protocol):
+    """A model, with the vectors of some texts."""
+
+    vectors: list[bytes]
+    """Of the texts, in their order."""
+
+    def question(self, text: str) -> bytes:
+        """The vector of another text."""
+
+
+Embeds = Callable[[Sequence[str]], Embedding]
+"""Makes the vectors of a talk's messages."""
+
+
 class TalkRows:
     """The questions of a talk as ``bench.recall_fit`` has them, without likeness and with it."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Talk, embeds: Embeds = Lsa) -> None:
         self.names, self.without = rows_of(talk)
         corpus = corpus_of(talk)
-        model = Lsa([source.text for source in corpus.sources])
+        model = embeds([source.text for source in corpus.sources])
         vectors = {source.seq: model.vectors[index] for index, source in enumerate(corpus.sources)}
         none = [0.0] * len(corpus.pieces)
 
@@ -82,26 +96,33 @@ def left_out(given: Sequence[TalkRows]) -> tuple[list[Served], list[Served], lis
     return without, with_, chosen
 
 
-def report(given: Sequence[Talk], made: Sequence[Talk]) -> str:
+def report(given: Sequence[Talk], made: Sequence[Talk], embeds: Embeds = Lsa) -> str:
     """The table, the weights, and the cost."""
-    rows = [TalkRows(talk) for talk in given]
+    rows = [TalkRows(talk, embeds) for talk in given]
     without, with_, chosen = left_out(rows)
     ours = np.array([WEIGHTS[name] for name in rows[0].names])
     weight = best_weight([(one.with_alike, ours) for one in rows])
-    unseen: list[Weighted] = [(TalkRows(talk).with_alike, ours) for talk in made]
+    unseen: list[Weighted] = [(TalkRows(talk, embeds).with_alike, ours) for talk in made]
     kept, hops = SIMILARITY["alike"], CATEGORIES[1]
+    seen: list[Weighted] = [(one.with_alike, ours) for one in rows]
+    tried = sorted({kept, weight})
     lines = [
         ("LoCoMo, left out, words", without),
         ("LoCoMo, left out, words and vectors", with_),
         (f"LoCoMo, {hops}, words", _of_category(without, hops)),
         (f"LoCoMo, {hops}, words and vectors", _of_category(with_, hops)),
+        *((f"LoCoMo, words fitted on it, vectors at {one:g}", served(seen, one)) for one in tried),
         ("made-up talks, words", served(unseen, 0.0)),
-        ("made-up talks, words and vectors", served(unseen, kept)),
+        *((f"made-up talks, words and vectors, at {one:g}", served(unseen, one)) for one in tried),
     ]
     weights = ", ".join(f"{one:g}" for one in chosen)
-    told = f"Weights chosen: {weights} with one talk left out, {weight:g} on all; used: {kept:g}."
-    took = "\n".join(f"* {name}: {milliseconds:.0f} ms" for name, milliseconds in _costs(given[0]))
-    return f"{_table(lines)}\n\n{told} What a question costs beside the call, on two busy cores:\n\n{took}"
+    return f"{_table(lines)}\n\nWeights chosen: {weights} with one talk left out, {weight:g} on all; used: {kept:g}."
+
+
+def costs(talk: Talk) -> str:
+    """What a question costs beside the call."""
+    took = "\n".join(f"* {name}: {milliseconds:.0f} ms" for name, milliseconds in _costs(talk))
+    return f"What a question costs beside the call, on two busy cores:\n\n{took}"
 
 
 def _table(lines: Iterable[tuple[str, Sequence[Served]]]) -> str:

@@ -40,17 +40,19 @@ def migrate(database_url: str, revision: str = "head") -> None:
     assert done.returncode == 0, done.stderr
 
 
-def execute_sql(database_url: str, statement: str) -> None:
-    """Run one statement outside any transaction, in a thread: a test may have a running loop."""
+def execute_sql(database_url: str, statement: str) -> list[tuple[Any, ...]]:
+    """The rows of one statement outside any transaction, in a thread: a test may have a running loop."""
 
-    async def run() -> None:
+    async def run() -> list[tuple[Any, ...]]:
         engine = create_async_engine(database_url, isolation_level="AUTOCOMMIT")
         async with engine.connect() as connection:
-            await connection.execute(text(statement))
+            result = await connection.execute(text(statement))
+            found = [tuple(row) for row in result] if result.returns_rows else []
         await engine.dispose()
+        return found
 
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: asyncio.run(run())).result()
+        return thread.submit(lambda: asyncio.run(run())).result()
 
 
 def as_owner(engine: AsyncEngine) -> AsyncEngine:

@@ -25,12 +25,13 @@ from app.cli.speaking import spoken, told
 from app.core.model.errors import DomainError
 from app.core.text.patterns import compiled
 from app.devserver import EmbeddedServers, running_at
-from app.devserver.preflight import check_database, read_settings
-from app.http.description import VERSION
+from app.devserver.configured import read_settings
+from app.devserver.preflight import check_database
 from app.settings import Settings
 from app.storage.archive import ArchiveReader, BackupError, Manifest
 from app.storage.backup import back_up
 from app.storage.restore import restore
+from app.version import VERSION
 
 Report = Callable[[str, int, int], None]
 

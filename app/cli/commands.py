@@ -1,49 +1,110 @@
-"""``throughline``: the commands of the service. Logic lives in the modules that the commands call."""
+"""``throughline``: the names of its commands. What one of them does is imported when it is asked for.
+
+All of them together take seconds to import; a list of them, or a chat, should not wait for what it does not need.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from threading import Lock
-from typing import Annotated
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
-from app.cli import inspect
-from app.cli.backup import backup, restore_command
-from app.cli.chat import chat
-from app.cli.complaints import complain, one_clear_line
-from app.cli.demo.command import demo
-from app.cli.doctor import doctor
-from app.cli.erasing import erase_user, tenants
-from app.cli.files import files
-from app.cli.keys import keys
-from app.cli.moving import move_media
-from app.cli.operating import conversations
-from app.cli.speaking import told
-from app.cli.transfer import export_conversation, import_file
-from app.devserver import EmbeddedServers
-from app.devserver.preflight import check_database, overlooked, read_settings
-from app.devserver.preflight import migrate as run_migrations
-from app.devserver.run import Service, address
-from app.http.description import VERSION
-from app.settings import OFFLINE_MODEL, Settings
-from app.storage.database import is_protected
+from app.cli.interrupts import ends_at_once
+from app.version import VERSION
+
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "run": ("app.cli.running:run", "Start PostgreSQL, Valkey, the API and the worker, and keep them until Ctrl-C."),
+    "migrate": (
+        "app.cli.running:migrate",
+        "Bring the database of DATABASE_URL, or the embedded one, to the newest schema.",
+    ),
+    "demo": ("app.cli.demo.command:demo", "Play a long conversation and watch it being compacted."),
+    "chat": ("app.cli.chat:chat", "Chat; lines from a pipe are answered one after the other."),
+    "list": ("app.cli.inspect:list_conversations", "List conversations, the one with the newest message first."),
+    "context": ("app.cli.inspect:context", "Show what a model would be sent now; nothing is compacted."),
+    "state": (
+        "app.cli.inspect:state",
+        "Show the state that stands for the folded messages, with the messages that each entry came from.",
+    ),
+    "compact": ("app.cli.inspect:compact", "Fold a conversation into its state now, and show the summary."),
+    "expand": ("app.cli.inspect:expand", "Show the messages that a segment stands for, or a shorter text of them."),
+    "stats": ("app.cli.inspect:stats", "Show what compactions did, saved and cost: of one conversation, or of all."),
+    "continuity": (
+        "app.cli.inspect:continuity",
+        "Show what could still be answered after each compaction, by questions that were made before it.",
+    ),
+    "move-media": (
+        "app.cli.moving:move_media",
+        "Move images and files that versions before kept within their messages; the service may run, and you may stop.",
+    ),
+    "backup": (
+        "app.cli.backup:backup",
+        "Write the whole database, as it is at one moment, into one file; the service may run.",
+    ),
+    "restore": (
+        "app.cli.backup:restore_command",
+        "Load a backup (FILE) into an empty database; or take a conversation back to an earlier state (ID VERSION).",
+    ),
+    "import": (
+        "app.cli.transfer:import_file",
+        "Import conversations; a repeated import after a broken one goes on where it broke off.",
+    ),
+    "export": ("app.cli.transfer:export_conversation", "Export a conversation: the full history, however long."),
+    "doctor": (
+        "app.cli.doctor:doctor",
+        "Look for error texts, missing, empty and cut-off summaries in states; exit 1 when one is found and stays.",
+    ),
+    "erase-user": (
+        "app.cli.erasing:erase_user",
+        "Delete every conversation of an end user, and the keys that see those alone.",
+    ),
+    "keys": ("app.cli.keys:keys", "Create, list, change and revoke API keys."),
+    "conversations": ("app.cli.operating:conversations", "Operate on conversations."),
+    "tenants": ("app.cli.erasing:tenants", "Operate on tenants."),
+    "files": ("app.cli.files:files", "The files of a conversation."),
+}
+"""By name: where a command stands, and what the list of commands says of it."""
+
+
+class CommandsOnDemand(TyperGroup):
+    """Lists commands by their names, and imports the one that is asked for."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that is asked for, imported, with what was given to it."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, imported(name) if name is not None and name in COMMANDS else listed, rest
+
+
+def imported(name: str) -> Any:
+    """A command as its module has it."""
+    place, attribute = COMMANDS[name][0].split(":")
+    with ends_at_once():
+        found = getattr(import_module(place), attribute)
+    if isinstance(found, typer.Typer):
+        group = get_group(found)
+        group.name = name
+        return group
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name=name)(found)
+    return get_command(alone)
+
 
 app = typer.Typer(
     name="throughline",
+    cls=CommandsOnDemand,
     help="Conversations that outgrow a model's context window, kept whole.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(keys, name="keys")
-app.add_typer(conversations, name="conversations")
-app.add_typer(tenants, name="tenants")
-app.add_typer(files, name="files")
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer's callbacks get the value alone
@@ -61,103 +122,3 @@ def _options(
     ] = False,
 ) -> None:
     """Conversations that outgrow a model's context window, kept whole."""
-
-
-@app.command()
-def run() -> None:
-    """Start PostgreSQL, Valkey, the API and the worker, and keep them until Ctrl-C."""
-    console = Console(highlight=False)
-    with one_clear_line():
-        settings = read_settings()
-        for line in overlooked():
-            complain(line)
-        service = Service(settings, emit=_Printer(console))
-        service.run(lambda: _announce(console, settings), lambda: console.print("Stopping…"))
-        console.print("Stopped." if settings.database_url else f"Stopped. The data stays in {_data(settings)}.")
-
-
-@app.command()
-def migrate(
-    revision: Annotated[str, typer.Argument(help="How far to go.")] = "head",
-) -> None:
-    """Bring the database of DATABASE_URL, or the embedded one, to the newest schema."""
-    with one_clear_line():
-        settings = read_settings()
-        if settings.database_url:
-            check_database(settings.database_url)
-            _migrate(settings.database_url, revision)
-        else:
-            with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
-                _migrate(endpoints.database_url, revision)
-        typer.echo("The database is up to date.")
-
-
-def _migrate(database_url: str, revision: str) -> None:
-    run_migrations(database_url, revision)
-    if revision == "head" and not asyncio.run(is_protected(database_url)):
-        typer.echo(told("doctor.no_row_security"), err=True)
-
-
-app.command()(demo)
-app.command()(chat)
-app.command(name="list")(inspect.list_conversations)
-app.command()(inspect.context)
-app.command()(inspect.state)
-app.command()(inspect.compact)
-app.command()(inspect.expand)
-app.command()(inspect.stats)
-app.command()(inspect.continuity)
-app.command()(move_media)
-app.command()(backup)
-app.command(name="restore")(restore_command)
-app.command(name="import")(import_file)
-app.command(name="export")(export_conversation)
-app.command()(doctor)
-app.command(name="erase-user")(erase_user)
-
-
-class _Printer:
-    """Writes lines of several children, each under its name, without mixing them."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._lock = Lock()
-
-    def __call__(self, name: str, line: str) -> None:
-        if not line.strip():
-            return
-        with self._lock:
-            self._console.print(Text.assemble((f"{name:<7}", "dim"), Text.from_ansi(line)), soft_wrap=True)
-
-
-def _announce(console: Console, settings: Settings) -> None:
-    """Say where the service is, what it uses, and how it ends."""
-    table = Table.grid(padding=(0, 2))
-    for name, value in _facts(settings):
-        table.add_row(Text(name, style="dim"), Text(value, overflow="fold"))
-    if console.is_terminal:
-        console.print(Panel(table, title="Throughline is running", subtitle="Ctrl-C stops everything", expand=False))
-    else:
-        lines = [f"  {name:<9} {value}" for name, value in _facts(settings)]
-        console.print(
-            "\n".join(["Throughline is running.", *lines, "Ctrl-C stops everything."]), soft_wrap=True, markup=False
-        )
-
-
-def _facts(settings: Settings) -> list[tuple[str, str]]:
-    url = address(settings)
-    chat, compaction = settings.resolved_chat_model, settings.resolved_compaction_model
-    facts = [
-        ("address", url),
-        ("page", f"{url}/ui/"),
-        ("docs", f"{url}/docs"),
-        ("data", "the database of DATABASE_URL" if settings.database_url else _data(settings)),
-        ("models", chat if chat == compaction else f"{chat} (chat), {compaction} (compaction)"),
-    ]
-    if OFFLINE_MODEL in {chat, compaction}:
-        facts.append(("", "offline needs no key; for Gemini set GOOGLE_API_KEY and start again"))
-    return facts
-
-
-def _data(settings: Settings) -> str:
-    return str(settings.data_dir.absolute())

@@ -16,7 +16,7 @@ from app.cli.speaking import spoken, told
 from app.client import ApiError, ConnectionFailedError, ThroughlineError, UnauthenticatedError
 from app.core.text.localization.catalogue import Catalogue
 from app.devserver import EmbeddedError
-from app.devserver.preflight import CannotStartError
+from app.devserver.errors import CannotStartError
 from app.devserver.supervisor import ChildFailedError
 
 EXIT_CANNOT_START = 2

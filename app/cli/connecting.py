@@ -15,8 +15,7 @@ from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.speaking import own_language, told
 from app.client import Retrying, Throughline, ThroughlineError
 from app.devserver import running_at
-from app.devserver.preflight import read_settings
-from app.devserver.run import address
+from app.devserver.configured import address, read_settings
 
 TIMEOUT: Final = 180.0
 """Seconds: longer than the service itself gives a request that compacts."""

@@ -14,7 +14,7 @@ from app.cli.keys import database
 from app.cli.speaking import told
 from app.core.model.errors import DomainError
 from app.core.model.records import Erasure
-from app.devserver.preflight import CannotStartError
+from app.devserver.errors import CannotStartError
 from app.settings import Settings
 from app.usecases.admin.keys import DEFAULT_TENANT
 from app.usecases.history.removing import RemovalService

@@ -25,6 +25,8 @@ _SAID_BY: Final = frozenset({"user", "assistant", "system"})
 _UNSHOWN: Final = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "app_pairing_content"}
 )
+_FORM: Final = frozenset({"content_type", "language", "response_format_name", "parts", "text", "result"})
+"""Keys of a message's content that say nothing, or are read."""
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 _UNPAIRED: Final = range(0xD800, 0xE000)
 
@@ -128,6 +130,8 @@ def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
         message = _message_of(nodes[id_])
         if message is not None:
             _say_chatgpt(message, id_, talk)
+        elif _is_of_unknown_kind(nodes[id_]):
+            talk.hidden += 1
     shown = set(branch)
     others = (_message_of(node) for id_, node in nodes.items() if id_ not in shown)
     talk.other_branches = sum(message is not None and not _is_unshown(message) for message in others)
@@ -151,6 +155,13 @@ def _message_of(node: Any) -> Mapping[str, Any] | None:
     """With something in it."""
     message = node.get("message") if isinstance(node, Mapping) else None
     return message if isinstance(message, Mapping) and _chatgpt_text(message) else None
+
+
+def _is_of_unknown_kind(node: Any) -> bool:
+    """Whether it has something in it that is neither words nor a file."""
+    message = node.get("message") if isinstance(node, Mapping) else None
+    content = message.get("content") if isinstance(message, Mapping) else None
+    return isinstance(content, Mapping) and any(value for key, value in content.items() if key not in _FORM)
 
 
 def _say_chatgpt(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:

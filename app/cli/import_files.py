@@ -31,7 +31,7 @@ LARGEST: Final = 64_000_000
 _CHUNK: Final = 1_000_000
 _MEMBER: Final = compiled(r"(?:[^\\]{0,200}/)?conversations(?:-\d{1,6})?\.json")
 _BACKUP: Final = "tables/messages.copy"
-_SPACE: Final = " \t\r\n"
+_SPACE: Final = compiled(r"[ \t\r\n]*+")
 _SOON_OVER: Final = 12
 """Characters before the end of what is read so far, within which an error may mean that the rest is missing."""
 
@@ -54,11 +54,12 @@ def open_source(file: Path) -> Source:
         ComplaintError: It cannot be read, is too large, or holds nothing of that kind.
     """
     try:
-        openers: list[Opener] = _of_archive(file) if _is_archive(file) else [lambda: file.open("rb")]
-        kind = _kind(openers, str(file))
+        is_archive = _is_archive(file)
+        openers: list[Opener] = _of_archive(file) if is_archive else [lambda: file.open("rb")]
+        kind = _kind(openers, str(file), or_other=not is_archive)
         if kind is not None:
             return Source(partial(_exported, openers, kind, str(file)))
-        if _is_archive(file):
+        if is_archive:
             raise ComplaintError(told("import.no_list_in_archive", where=str(file)))
         if file.stat().st_size > MOST_WHOLE:
             limit = f"{MOST_WHOLE // 1_000_000:,}"
@@ -114,14 +115,16 @@ class _Member:
         self._archive.close()
 
 
-def _kind(openers: list[Opener], name: str) -> Kind | None:
-    """By the first conversation; a file that is no list of JSON is none of an export."""
+def _kind(openers: list[Opener], name: str, *, or_other: bool) -> Kind | None:
+    """By the first conversation; a file that may be another one, and is no list of JSON, is none of an export."""
     for opener in openers:
         with opener() as stream:
             try:
                 first = next(_values(stream, name), None)
             except (ComplaintError, UnicodeDecodeError):
-                return None
+                if or_other:
+                    return None
+                raise
         if first is not None:
             return kind_of(first)
     return None
@@ -173,8 +176,8 @@ class _Text:
     def is_over(self) -> bool:
         """Whether nothing but white space is left."""
         while True:
-            while self._place < len(self._text) and self._text[self._place] in _SPACE:
-                self._place += 1
+            blank = _SPACE.match(self._text, self._place)
+            self._place = blank.end() if blank else self._place
             if self._place < len(self._text):
                 return False
             if not self._more():
@@ -196,7 +199,7 @@ class _Text:
                 found, self._place = self._json.raw_decode(self._text, self._place)
             except json.JSONDecodeError as error:
                 if not self._may_go_on(error) or not self._more():
-                    raise self.no_json(error.msg) from None
+                    raise self.no_json(error.msg.removesuffix(" starting at")) from None
             except RecursionError:
                 raise self.no_json("nested too deeply") from None
             except ValueError as error:  # a number of thousands of digits

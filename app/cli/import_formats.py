@@ -278,5 +278,5 @@ def _parsed(text: str) -> Any:
 
 def _reason(error: ValueError) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at column {error.colno} of line {error.lineno}"
+        return f"{error.msg.removesuffix(' at')} at column {error.colno} of line {error.lineno}"
     return str(error)

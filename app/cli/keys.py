@@ -17,9 +17,11 @@ from rich.table import Table
 from app.cli.complaints import one_clear_line
 from app.cli.speaking import told
 from app.core.model.errors import DomainError
-from app.core.model.records import Scope
+from app.core.model.records import ApiKey, Scope
 from app.devserver import EmbeddedServers
-from app.devserver.preflight import CannotStartError, check_database, migrate, read_settings
+from app.devserver.configured import read_settings
+from app.devserver.errors import CannotStartError
+from app.devserver.preflight import check_database, migrate
 from app.settings import Settings
 from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, given_limits
 
@@ -82,12 +84,14 @@ def create(
 @keys.command(name="list")
 def list_keys() -> None:
     """List the keys, without their secrets."""
+    found, tenants = _with_keys(_all, wants_database=True)
     table = Table(*(told(f"keys.{one}") for one in COLUMNS), box=None)
-    for key in _with_keys(lambda service: service.all(), wants_database=True):
+    table.columns[0].no_wrap = True
+    for key in found:
         own = [] if key.user_id is None else [f"user:{key.user_id}"]
         scopes = " ".join([*sorted(key.scopes), *own])
-        cells = (str(key.id), str(key.tenant_id), key.name, f"{key.prefix}…", scopes)
-        table.add_row(*cells, *map(_day, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)))
+        cells = (str(key.id), tenants.get(key.tenant_id, ""), key.name, f"{key.prefix}…", scopes)
+        table.add_row(*cells, *map(_minute, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)))
     Console(width=WIDE).print(table)
 
 
@@ -105,7 +109,7 @@ def change(
         wants_database=True,
     )
     limits = ", ".join(f"{name}={'none' if value is None else value}" for name, value in sorted(key.limits.items()))
-    typer.echo(told("keys.changed", limits=limits or "–", expires=_day(key.expires_at) or "–"))
+    typer.echo(told("keys.changed", limits=limits or "–", expires=_minute(key.expires_at) or "–"))
 
 
 @keys.command()
@@ -119,8 +123,12 @@ def _moment(days: float | None) -> datetime | None:
     return None if days is None else datetime.now(UTC) + timedelta(days=days)
 
 
-def _day(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d}" if moment else ""
+async def _all(service: KeyService) -> tuple[list[ApiKey], dict[UUID, str]]:
+    return await service.all(), await service.tenants()
+
+
+def _minute(moment: datetime | None) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%MZ}" if moment else ""
 
 
 def _with_keys(work: Callable[[KeyService], Awaitable[T]], *, wants_database: bool = False) -> T:

@@ -9,7 +9,8 @@ import typer
 from app.cli.complaints import ComplaintError, one_clear_line
 from app.core.model.errors import DomainError
 from app.devserver import EmbeddedServers
-from app.devserver.preflight import check_database, read_settings
+from app.devserver.configured import read_settings
+from app.devserver.preflight import check_database
 from app.storage.database import make_engine
 from app.storage.repositories.contents import Place
 from app.storage.unit_of_work import unit_of_work_factory

@@ -1,4 +1,4 @@
-"""What can go wrong while the embedded servers start, as one line for a person."""
+"""What can go wrong while the service and its servers start, as one line for a person."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class EmbeddedError(Exception):
 
 class AlreadyRunningError(EmbeddedError):
     """Another process runs the servers of this data folder."""
+
+
+class CannotStartError(Exception):
+    """The service cannot start; the message is one line and says what to do."""

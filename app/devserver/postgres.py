@@ -65,8 +65,11 @@ class Postgres:
         """Start, create what is missing, and return when a query is answered."""
         programs = self._programs()
         identity = choose_identity(programs / "postgres")
+        is_new = not (self._data / "PG_VERSION").exists()
+        if is_new:
+            self._refuse_remains()
         stop_orphan(self._data / "postmaster.pid", marker=self._data, steps=_STOP)
-        if not (self._data / "PG_VERSION").exists():
+        if is_new:
             self._initialise(programs, identity)
         take_ownership(self._data, identity)
         deadline = time.monotonic() + _START_SECONDS
@@ -87,6 +90,13 @@ class Postgres:
         if self._process is not None:
             self._process.stop(_FORCED_STOP if force else _STOP)
             self._process = None
+
+    def _refuse_remains(self) -> None:
+        if self._data.is_dir() and any(self._data.iterdir()):
+            raise EmbeddedError(
+                f"{self._data} is no whole database: there are files in it, but no PG_VERSION; nothing in it was "
+                f"touched. Put back what is missing, or move the folder away and restore a backup."
+            )
 
     def _initialise(self, programs: Path, identity: Identity) -> None:
         """Fill a draft and rename it: a kill in between leaves nothing that looks like a database."""

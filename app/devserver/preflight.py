@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,43 +11,19 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import redis
-from pydantic import ValidationError
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from app.core.model.errors import InvalidInputError
+from app.devserver.configured import first_line
+from app.devserver.errors import CannotStartError
 from app.providers.callables import ToolSettingError, load_tools
-from app.setting_files import SettingFileError, unknown_variables
 from app.settings import Settings
 from app.storage.database import CONNECT_SECONDS, database_address, make_patient_engine
 from app.storage.migrations import run_migrations
 
 _REDIS_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
-
-
-class CannotStartError(Exception):
-    """The service cannot start; the message is one line and says what to do."""
-
-
-def read_settings() -> Settings:
-    """Read the settings, or name each value that is wrong."""
-    try:
-        return Settings()
-    except ValidationError as error:
-        wrong = "; ".join(
-            ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in error.errors()
-        )
-        raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
-    except SettingFileError as error:
-        raise CannotStartError(str(error)) from error
-    except Exception as error:
-        raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
-
-
-def overlooked() -> list[str]:
-    """A line for each variable of the environment that looks like a setting misspelled."""
-    return unknown_variables(Settings, os.environ)
 
 
 def check_port(host: str, port: int) -> None:
@@ -155,11 +130,6 @@ def migrate(database_url: str, revision: str = "head") -> None:
         run_migrations(database_url, revision)
     except Exception as error:
         raise CannotStartError(f"The migrations failed: {first_line(error)}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, or its name."""
-    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
 
 
 def _reason(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 
 from app.devserver import AlreadyRunningError, EmbeddedServers, running_at
+from app.devserver.configured import address
 from app.devserver.preflight import check_database, check_models, check_port, check_redis, check_tools, migrate
 from app.devserver.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
 from app.settings import Settings
@@ -156,9 +157,3 @@ def child_environment(settings: Settings) -> dict[str, str]:
         "THROUGHLINE_DATA_DIR": str(Path(settings.data_dir).absolute()),
         "THROUGHLINE_EMBEDDED": "0" if settings.database_url else "1",
     }
-
-
-def address(settings: Settings) -> str:
-    """Return an address that works in a browser here, whatever the server is bound to."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - read, not bound
-    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"

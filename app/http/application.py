@@ -52,6 +52,7 @@ from app.http.rates import HEADERS as RATE_HEADERS
 from app.http.shutdown import Stopping
 from app.http.ui import routes as ui
 from app.settings import Settings
+from app.version import VERSION
 
 ROUTERS: Final = (
     conversations.router,
@@ -123,7 +124,7 @@ def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
     shows_docs = is_open(settings, opened=settings.docs_open)
     app = FastAPI(
         title=description.TITLE,
-        version=description.VERSION,
+        version=VERSION,
         description=description.TEXT,
         redoc_url=None,
         docs_url="/docs" if shows_docs else None,

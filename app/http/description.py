@@ -17,7 +17,6 @@ from app.http.schemas import Event, Notification
 from app.off_loop import off_loop
 
 TITLE: Final = "Throughline"
-VERSION: Final = "0.1.0"
 TEXT: Final = "Conversations that outgrow a model's context window, kept whole."
 SCHEMA_REF: Final = "#/components/schemas/{model}"
 UNREFERENCED: Final = (Problem, ProblemField, Event, Notification)

@@ -81,6 +81,8 @@ class AdminRoute(TenantRoute):
 def refuse_query(request: Request, known: frozenset[str], *, passes_over: bool = False) -> None:
     """Refuse unknown parameters, unless they are passed over, and known ones that are given twice or cannot be kept.
 
+    What stands in the path cannot be kept either where it has a NUL.
+
     Raises:
         InvalidInputError: Naming each.
     """
@@ -89,7 +91,7 @@ def refuse_query(request: Request, known: frozenset[str], *, passes_over: bool =
         (name[:SHOWN_NAME], "is not a parameter of this request") for name in given.keys() - known if not passes_over
     ]
     twice = [(name, "is given twice") for name in known if given[name] > 1]
-    texts = {name: value for name, value in request.query_params.items() if name in known}
-    unstorable = [(name, "must not contain the character NUL") for name, value in texts.items() if "\0" in value]
+    texts = {name: value for name, value in request.query_params.items() if name in known} | request.path_params
+    unstorable = [(name, "must not contain the character NUL") for name, value in texts.items() if "\0" in str(value)]
     if faults := sorted(unknown + twice + unstorable):
         raise invalid_input([FieldError(field=name, message=message) for name, message in faults])

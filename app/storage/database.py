@@ -60,6 +60,8 @@ def database_address(url: str) -> URL:
     query = {("ssl" if name == "sslmode" else name): value for name, value in address.query.items()}
     if unknown := ", ".join(sorted(query.keys() - PARAMETERS)):
         raise ValueError(f"DATABASE_URL has parameters that are not known here: {unknown}; leave them out")
+    if query.get("pgbouncer", "false") not in {"true", "false"}:
+        raise ValueError("DATABASE_URL: pgbouncer must be true or false")
     return address.set(drivername="postgresql+asyncpg", query=query)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from app.storage.tables import DUE
 from bench.chaos.log import Json
 from tests.acceptance.chaos import Books
 
@@ -120,11 +121,18 @@ _TURNS: Final = _rows_of(
     "turns", "id::text AS id, message_id::text AS message_id, reply_id::text AS reply_id, status", "id"
 )
 _EVENTS: Final = _rows_of("events", "number, type, data", "number")
-_OPEN: Final = (
-    "SELECT (SELECT count(*) FROM compactions WHERE status IN ('queued', 'running'))"
-    " + (SELECT count(*) FROM turns WHERE status = 'running')"
-    " + (SELECT count(*) FROM verifications WHERE status IN ('queued', 'running')) AS open"
-)
+AT_REST_SECONDS: Final = 30
+"""For so long nothing begins by itself once everything is at rest: time to read what there is."""
+_OPEN: Final = f"""
+SELECT (SELECT count(*) FROM compactions WHERE status IN ('queued', 'running'))
+    + (SELECT count(*) FROM turns WHERE status = 'running')
+    + (SELECT count(*) FROM verifications WHERE status IN ('queued', 'running'))
+    + (
+        SELECT count(*) FROM conversations  -- at their trigger, after a failure, with a pause that ends too soon
+        WHERE ({DUE}) AND deleted_at IS NULL AND last_seq > quiet_until_seq AND context_tokens >= quiet_until_tokens
+            AND (quiet_until IS NULL OR quiet_until <= now() + interval '{AT_REST_SECONDS} seconds')
+    ) AS open
+"""  # noqa: S608 - our own constants
 
 
 def read_conversation(books: Books, id_: str) -> Conversation:
@@ -142,6 +150,6 @@ def read_conversation(books: Books, id_: str) -> Conversation:
 
 
 def open_work(books: Books) -> int:
-    """Compactions, turns and verifications that are not over."""
+    """Compactions, turns and verifications that are not over, and the compactions that a sweeper will claim soon."""
     found: int = books.value(_OPEN)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from uuid import UUID
 
 from app.core.model.conversation import Message
@@ -23,6 +23,7 @@ from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import DigestText
 from app.usecases.verification.judging import Reading, Subject
+from app.usecases.verification.pending import ENOUGH_TOKENS
 from bench.replay import Replay
 from bench.trust.rounds import ROUNDS, WINDOW, Case, merged
 from bench.trust.verifying import subject_with, version_of
@@ -47,13 +48,13 @@ class Fold:
         return sum(message.token_count for message in self.messages)
 
 
-def folds_of(corpus: Sequence[Case], *, talks: int, rounds: int) -> Iterator[Fold]:
+def folds_of(corpus: Sequence[Case], *, talks: int, rounds: int = 0) -> Iterator[Fold]:
     """Chunks of so many rounds of so many conversations at once, for every preset.
 
     Args:
         corpus: Of which all rounds of a conversation stand together.
         talks: At most; as many as there are of a preset are taken.
-        rounds: Of each of them in one chunk.
+        rounds: Of each of them in one chunk; 0: as many as the service gathers while no pause ends it, the rest last.
     """
     by_preset: defaultdict[str, list[list[Case]]] = defaultdict(list)
     for (_, preset), cases in groupby(corpus, key=lambda case: (case.talk.id, case.preset)):
@@ -61,8 +62,8 @@ def folds_of(corpus: Sequence[Case], *, talks: int, rounds: int) -> Iterator[Fol
     for preset, found in by_preset.items():
         for start in range(0, len(found) - min(talks, len(found)) + 1, talks):
             line = _Line(preset, found[start : start + talks])
-            for first in range(0, ROUNDS - rounds + 1, rounds):
-                yield line.fold(first, first + rounds)
+            for first, last in line.spans(rounds) if rounds else line.gathered():
+                yield line.fold(first, last)
 
 
 class _Line:
@@ -80,6 +81,21 @@ class _Line:
                     seq = self._places[nth, message.seq] = len(self._places) + 1
                     self._rounds[number].append(replace(message, seq=seq, id=UUID(int=1_000_000 + seq)))
         self._states = [[self._state(nth, number) for nth in range(len(talks))] for number in range(ROUNDS + 1)]
+
+    def spans(self, rounds: int) -> list[tuple[int, int]]:
+        """First and last of so many rounds each; what is left over is left out."""
+        return [(first, first + rounds) for first in range(0, ROUNDS - rounds + 1, rounds)]
+
+    def gathered(self) -> list[tuple[int, int]]:
+        """The rounds that the service judges together."""
+        weights = [sum(message.token_count for message in one) for one in self._rounds]
+        ends, waiting = list[int](), 0
+        for end, weight in enumerate(weights, start=1):
+            waiting += weight
+            if waiting >= ENOUGH_TOKENS or end == ROUNDS:
+                ends.append(end)
+                waiting = 0
+        return list(pairwise([0, *ends]))
 
     def fold(self, first: int, last: int) -> Fold:
         """What is asked about the rounds after ``first``, up to ``last``."""

@@ -21,12 +21,18 @@ from bench.trust.rounds import Case
 from bench.trust.ten_rounds import ROOT, Kept, kept_by
 
 CHUNKS: Final = (
-    ("one whole conversation at once", 1, 5),
+    ("one round of a conversation", 1, 1),
+    ("two rounds of it at once", 1, 2),
+    ("three", 1, 3),
+    ("four", 1, 4),
+    ("five, the whole conversation", 1, 5),
+    ("rounds of a conversation, gathered", 1, 0),
     ("one round of three conversations", 3, 1),
+    ("rounds of three, gathered", 3, 0),
     ("one round of all of a preset", 12, 1),
     ("two rounds of all of a preset", 12, 2),
 )
-"""Name, conversations (at most) and rounds of each in one chunk."""
+"""Name, conversations (at most) and rounds of each in one chunk; 0: as many as the service gathers."""
 
 
 def frame_tables(plays: Sequence[Play]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
     assert id_ in listed
     assert secret[:11] in listed
     assert secret not in listed
+    assert " acme " in listed, "what `tenants delete` and `--tenant` take"
+    assert re.search(r" \d{4}-\d\d-\d\d \d\d:\d\dZ", listed)
     assert keys(database_url, "revoke", id_).stdout.strip() == "Revoked."
     again = keys(database_url, "revoke", id_)
     assert (again.exit_code, again.stderr.strip()) == (2, "no such key, or it is revoked already")
@@ -46,6 +49,7 @@ def test_a_key_has_an_end_limits_and_a_user_of_its_own(database_url: str) -> Non
     ("arguments", "named"),
     [
         (["create", "--scope", "everything"], "everything"),
+        (["create", "--tenant", " "], "a tenant is named by printable characters"),
         (["create", "--limit", "turns=3"], "'turns=3' is no limit: write NAME=NUMBER"),
         (["create", "--user", "alice", "--scope", "admin"], "cannot have the scope admin"),
         (["revoke", "not-an-id"], "UUID"),

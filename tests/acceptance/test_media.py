@@ -15,7 +15,7 @@ from tests.acceptance.talk import MANUAL, Talk, good, refused
 
 PNG: Final = base64.b64encode(b"\x89PNG\r\n\x1a\n a picture").decode()
 SOUND: Final = base64.b64encode(b"RIFF a sound").decode()
-PARTS: Final = [
+PARTS: Final[list[dict[str, object]]] = [
     {"type": "media", "name": "a.png", "media_type": "image/png", "data": PNG, "tokens": 9, "taken": "2026-11-22"},
     {"type": "media", "data": f"data:audio/wav;base64,{SOUND}", "media_type": "audio/wav"},
     {"type": "text", "text": "both from yesterday"},
@@ -95,4 +95,6 @@ def test_a_body_of_too_many_values_and_a_text_of_too_many_bytes_are_refused(
     assert "more than 200000" in refused(talk.post("/messages", lists), 413, "body_too_large")["detail"]
     long = {"role": "user", "content": "é" * 2_000_001}
     assert "at most 4000000" in refused(talk.post("/messages", long), 413, "message_too_large")["detail"]
+    beside = {"role": "user", "parts": [PARTS[0] | {"tokens": 0, "odd": "y" * 7_000_000}]}
+    assert "tokens" in refused(talk.post("/messages", beside), 413, "message_too_large")["detail"]
     assert talk.history() == []

@@ -186,6 +186,27 @@ def test_what_cannot_be_held_for_ever_refuses_the_append_with_the_numbers(
     assert (over["is_protected"], over["protected_reason"]) == (False, "over_allotment")
 
 
+def test_no_change_of_policy_lets_go_of_what_is_held_for_ever(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    kept = [talk.append(f"Rule {number}. {text_of(300)}", event_type="constraint") for number in range(4)]
+    held = talk.history()
+    problem = refused(talk.patch({"policy": {"pin_share": 0.1}}), 409, "pin_budget_exceeded")
+    assert problem["limit"] == 800, "a tenth of the window"
+    assert problem["protected_tokens"] + problem["size"] > problem["limit"]
+    assert talk.history() == held, "nothing is half changed"
+    assert talk.get()["policy"]["pin_share"] == 0.25
+    good(talk.patch({"policy": {"pin_share": 0.24}}))
+    assert talk.history() == held, "a share with room for all of them changes nothing"
+
+    another = start_talk(offline)
+    for number in range(8):
+        another.append(kept[number % 4]["content"], event_type="constraint")
+    assert refused(another.patch({"preset": "sessions"}), 409, "pin_budget_exceeded")["limit"] == 2_000
+    assert another.get()["preset"] == "semantic"
+    good(another.patch({"preset": "sessions", "policy": {"over_allotment": "fold"}}))
+    assert another.history()[-1]["protected_reason"] == "over_allotment", "control: so it lets go of what has no room"
+
+
 def kept_again(message: Json) -> Json:
     """The same message once more."""
     return {"role": message["role"], "content": message["content"], "event_type": message["event_type"]}

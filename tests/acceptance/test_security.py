@@ -390,6 +390,13 @@ def test_a_user_is_erased_in_the_own_tenant_alone(guarded: Guarded) -> None:
         assert "dora" not in json.dumps(erased)
 
 
+def test_a_user_whom_nothing_can_name_is_refused(guarded: Guarded) -> None:
+    with guarded.client("alice") as alice:
+        for name in ("%00", "do%00ra"):
+            problem = refused(alice.delete(f"/users/{name}"), 422, "invalid_input")
+            assert problem["errors"] == [{"field": "user_id", "message": "must not contain the character NUL"}]
+
+
 def test_health_needs_no_key(guarded: Guarded) -> None:
     with guarded.client(None) as client:
         assert client.get("/healthz").is_success

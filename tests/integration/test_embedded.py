@@ -277,6 +277,14 @@ def test_data_of_another_major_version_is_one_clear_line_and_stays_untouched(tmp
     assert {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()} == before
 
 
+def test_data_without_their_version_are_one_clear_line_and_stay_untouched(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "postgres"
+    (folder / "base").mkdir(parents=True)
+    with pytest.raises(EmbeddedError, match=r"^[^\n]*is no whole database[^\n]*no PG_VERSION[^\n]*$"):
+        EmbeddedServers(tmp_path / "data").start()
+    assert [file.name for file in folder.iterdir()] == ["base"]
+
+
 @pytest.mark.long
 def test_the_commands_of_that_line_convert_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data of the distribution's PostgreSQL, converted by copying what is said into a shell."""

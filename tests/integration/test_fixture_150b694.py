@@ -50,6 +50,9 @@ _SPEAKERS: Final = "an anchor says whose words it quotes"
 _LABELS: Final = "a context says of each stored message its turn, its event type and whether it is held"
 _REFUSED: Final = "the sessions preset refuses what it has no room to hold for ever, and has more room for it"
 _DETAIL: Final = "a budget with room beyond the stored layout serves more of the segments"
+_COUNTED: Final = (
+    "a context counts its tokens as the gauge does: of sums, by what the provider taught of the conversation"
+)
 EXPLAINED: Final[Mapping[str, str]] = {
     "*.compactions.*.repairs": _REPAIRS,
     "*.states.*.repairs": _REPAIRS,
@@ -85,10 +88,17 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.conversation.policy.over_allotment": _REFUSED,
     "*-sessions*.conversation.policy.pin_share": _REFUSED,
     "sessions*.conversation.policy.pin_share": _REFUSED,
+    "agent-hotel.conversation.policy.pin_share": _REFUSED,
+    "protected.conversation.policy.pin_share": _REFUSED,
     "*.conversation.policy.state_cap": _CAP,
     "*.states.*.made_by": _VERIFIED,
     "*.states.*.verified": _VERIFIED,
     "*.states.*.verification": _VERIFIED,
+    **{
+        f"{name}.contexts.*.{counted}": _COUNTED
+        for name in ("handoff-??", "agent-*", "written-*", "tool-calls", "failing")
+        for counted in ("gauge.*", "sections.*.tokens")
+    },
     "*.anchors.*.speaker": _SPEAKERS,
     "*.anchors.*.pasted": _SPEAKERS,
 }
@@ -236,6 +246,13 @@ def test_every_stored_anchor_has_the_role_of_its_message_as_its_speaker(now_serv
 
 def test_every_context_is_served_as_it_was(now_served: dict[str, Json]) -> None:
     assert not _unexplained(now_served, "contexts")
+
+
+def test_every_whole_context_counts_what_the_gauge_counts(now_served: dict[str, Json]) -> None:
+    plain = {name: each["contexts"]["plain"] for name, each in now_served.items()}
+    whole = {name: context["gauge"] for name, context in plain.items() if context["truncated"] is None}
+    assert len(whole) > len(plain) / 2
+    assert whole == {name: now_served[name]["conversation"]["context"] for name in whole}
 
 
 @pytest.mark.long

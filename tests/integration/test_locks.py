@@ -13,8 +13,11 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Layout, Message
+from app.core.model.model_io import ToolCall
 from app.providers.offline import OfflineSummarizer
+from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import preparing
 from app.usecases.history.drafts import MessageDraft
@@ -23,7 +26,10 @@ from app.usecases.shared.layouts import laid_out
 from app.usecases.shared.retaking import MissingResultError, Results
 from bench.loop_locks import LockProbe
 from bench.loop_requests import prose, talk
+from tests.fakes import Reply, ScriptedChatModel
 from tests.integration.services import Service
+from tests.integration.test_tools import CALLER, SAMPLES
+from tests.integration.test_turns import chat
 
 PATIENCE: Final = 30.0
 AT_ONCE: Final = 1
@@ -126,10 +132,36 @@ async def changing(service: Service, conversation_id: UUID, _: list[Message]) ->
     )
 
 
+BUILDS, CORRECTION = (
+    "We decided to use Jenkins for the builds.",
+    "Correction: we use GitLab for the builds instead of Jenkins.",
+)
+CALL: Final = Reply(pieces=(CORRECTION,), calls=(ToolCall(id="0", name="order_status", arguments={"number": 1}),))
+
+
+async def told_otherwise(service: Service, conversation_id: UUID, _: list[Message]) -> None:
+    """The user says something that an anchor in the block gives way to."""
+    await chat(service, conversation_id, CORRECTION)
+
+
+async def replied(service: Service, conversation_id: UUID, _: list[Message]) -> None:
+    """The model does, at the end of a turn or where it calls a tool."""
+    await chat(service, conversation_id, "And which one for the builds?")
+
+
+async def replied_again(service: Service, conversation_id: UUID, _: list[Message]) -> None:
+    """The reply that did is made again, and the anchor stands there as before."""
+    handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput(regenerates=True))
+    await asyncio.wait_for(handle.result(), PATIENCE)
+
+
 async def many_anchors(service: Service) -> tuple[UUID, list[Message]]:
     """Compacted, with a layout that is too large to be computed in a transaction."""
     conversation_id = await service.conversation(protect=[], context_window=8_000)
-    said = [f"We decided to use Postgres {number} for the {store} store." for number, store in enumerate(STORES, 10)]
+    said = [
+        BUILDS,
+        *(f"We decided to use Postgres {number} for the {store} store." for number, store in enumerate(STORES, 10)),
+    ]
     drafts = [MessageDraft(role="user", content=content) for content in said]
     messages = await service.container.messages.append(service.tenant, conversation_id, drafts)
     await service.say(conversation_id, 20)
@@ -137,19 +169,36 @@ async def many_anchors(service: Service) -> tuple[UUID, list[Message]]:
     return conversation_id, messages
 
 
+FINE: Final = "As you like."
+WAYS: Final[dict[str, tuple[Meanwhile, tuple[str | Reply, ...]]]] = {
+    "pin": (pinning, ()),
+    "restore": (restoring, ()),
+    "policy": (changing, ()),
+    "message": (told_otherwise, (FINE,)),
+    "reply": (replied, (CORRECTION,)),
+    "call": (replied, (CALL, FINE)),
+    "regenerate": (replied_again, (CORRECTION, FINE)),
+}
+"""What is done, and what the model says."""
+
+
 @pytest.mark.parametrize("apart", [True, False], ids=["apart", "control"])
-@pytest.mark.parametrize("act", [pinning, restoring, changing])
+@pytest.mark.parametrize("way", WAYS)
 async def test_what_is_served_is_laid_out_while_nobody_holds_the_row(
     begin: UnitOfWorkFactory,
     tenant: UUID,
     engine: AsyncEngine,
     monkeypatch: pytest.MonkeyPatch,
-    act: Meanwhile,
+    way: str,
     *,
     apart: bool,
 ) -> None:
-    service = Service(begin, tenant)
+    act, script = WAYS[way]
+    model = ScriptedChatModel(*script, profile=CALLER)
+    service = Service(begin, tenant, chat=model, settings=Settings(tools=(f"{SAMPLES}:order_status",)))
     conversation_id, messages = await many_anchors(service)
+    if act is replied_again:
+        await replied(service, conversation_id, messages)
     loop, free = asyncio.get_running_loop(), list[bool]()
     before = await service.row(conversation_id)
 

@@ -15,7 +15,7 @@ from app.devserver import Endpoints
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.messages import MessageService
 from app.usecases.shared.warming import warm_up
-from bench.loop import KNOWN, measured
+from bench.loop import Row, measured
 from bench.loop_probe import LIMIT_SECONDS, LoopProbe
 from bench.loop_requests import TINY, prose, talk
 from tests.integration.test_request_limits import serving
@@ -82,8 +82,13 @@ async def test_no_request_keeps_the_loop_for_longer_than_its_limit(
 
 
 @pytest.mark.long
-def test_the_bench_finds_nothing_but_what_is_known(database_url: str, redis_url: str) -> None:
+def test_the_bench_finds_nothing(database_url: str, redis_url: str) -> None:
     with running_openai() as openai:
         rows = measured(Endpoints(database_url=database_url, redis_url=redis_url), openai.url, TINY)
     assert len(rows) > 60
-    assert {row.label: row.where for row in rows if row.over and row.label not in KNOWN} == {}
+    assert {row.label: row.where for row in rows if row.over and not is_of_the_process(row)} == {}
+
+
+def is_of_the_process(row: Row) -> bool:
+    """Whether no request's own work took the time: garbage was looked for, or a statement compiled once for all."""
+    return row.where.split(" ")[0].endswith(("_gced", ":gc_callback", ":_init_compiled"))

@@ -14,11 +14,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.caches import CacheEntry
 from app.core.model.conversation import Conversation, Usage
 from app.core.model.errors import NotFoundError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Attempt, DetailCall, Verification
 from app.core.model.statistics import CostOfOne, Measured
+from app.core.retrieval.used import draws_on
 from app.core.text.localization.catalogue import CATALOGUES
 from app.http.stats_present import present_conversation_stats, present_service_stats
 from app.infrastructure.ids import new_id
@@ -28,7 +30,7 @@ from app.storage.repositories.statistics import StatisticsRepository
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin import measuring
 from app.usecases.admin.measuring import Measuring
-from app.usecases.admin.stats import StatsService, mark_used
+from app.usecases.admin.stats import StatsService
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import compaction, expansion, make_tenant, message, moment, stored, talk, turn
@@ -209,8 +211,8 @@ async def test_expansions_and_calls_for_details_are_counted(begin: UnitOfWorkFac
     async with begin(tenant) as unit:
         await unit.expansions.add([*found, expansion(row.id, way="search")])
         texts, question = ["Anna's dog is called Pixel."], "What is it called?"
-        await mark_used(unit, [found[0].id], reply="Pixel.", passages=texts, question=question)
-        await mark_used(unit, [found[1].id], reply="I do not know.", passages=texts, question=question)
+        for one, reply in zip(found, ("Pixel.", "I do not know."), strict=False):
+            await unit.expansions.mark_used([one.id], used=draws_on(reply, texts, question=question))
         await unit.detail_calls.begin(call)
         await unit.detail_calls.end(call.id, ACCEPTED)
         await unit.commit()
@@ -529,3 +531,25 @@ async def test_without_the_database_what_is_known_is_shown(begin: UnitOfWorkFact
 
 def unreachable() -> AsyncEngine:
     return make_engine(f"postgresql://nobody@127.0.0.1:{unused_port()}/none")
+
+
+async def test_what_a_cache_gave_back_counts_only_while_what_it_cost_does(begin: UnitOfWorkFactory) -> None:
+    tenant_id = await make_tenant(begin, "caching")
+    payer, cache_id = await stored(begin, tenant_id), new_id()
+    made = CacheEntry(
+        id=new_id(), conversation_id=payer.id, cache_id=cache_id, model="m", action="made", spent_usd=0.05, at=moment(1)
+    )
+    back = replace(made, id=new_id(), conversation_id=None, action="ended", spent_usd=-0.02, at=moment(2))
+
+    async def spent() -> float | None:
+        async with begin(tenant_id) as unit:
+            return (await unit.statistics.measured()).caches.spent_usd
+
+    async with begin(tenant_id) as unit:
+        await unit.caches.add_entry(back)
+        await unit.commit()
+    assert await spent() == 0, "whoever paid for it is deleted: nobody spent less than nothing"
+    async with begin(tenant_id) as unit:
+        await unit.caches.add_entry(made)
+        await unit.commit()
+    assert await spent() == pytest.approx(0.03)

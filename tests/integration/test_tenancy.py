@@ -86,6 +86,12 @@ SHOWN = message(CONVERSATION, 1, id=MESSAGE, parts=STORED)
 
 Call = Callable[[UnitOfWork], Awaitable[Any]]
 
+
+async def names_of_others(unit: UnitOfWork) -> set[str]:
+    """Of the tenants that a stranger is told of, those that are not itself."""
+    return {*(await unit.keys.tenant_names()).values()} - {"stranger"}
+
+
 # What a tenant that owns nothing gets when it uses the ids of another: the error, or what is answered for "none".
 NOT_FOUND = NotFoundError
 CALLS: dict[str, tuple[Call, Any]] = {
@@ -174,6 +180,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.get": (lambda unit: unit.anchors.get(CONVERSATION, ANCHOR), NOT_FOUND),
     "anchors.active": (lambda unit: unit.anchors.active(CONVERSATION), []),
     "anchors.still_active": (lambda unit: unit.anchors.still_active(CONVERSATION, [ANCHOR]), []),
+    "anchors.active_since": (lambda unit: unit.anchors.active_since(CONVERSATION, 0, limit=9), []),
+    "anchors.active_texts": (lambda unit: unit.anchors.active_texts(CONVERSATION, limit=9), []),
     "anchors.servable": (lambda unit: unit.anchors.servable(CONVERSATION), []),
     "anchors.page": (lambda unit: unit.anchors.page(CONVERSATION, ALL), ([], None)),
     "anchors.change": (
@@ -224,6 +232,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "verifications.open_of": (lambda unit: unit.verifications.open_of(CONVERSATION), None),
     "verifications.update": (lambda unit: unit.verifications.update(VERIFICATION, reason="stolen"), None),
     "verifications.wanting": (lambda unit: unit.verifications.wanting(limit=9), []),
+    "verifications.hasten": (lambda unit: unit.verifications.hasten(CONVERSATION, "gathering"), None),
     "verifications.running": (lambda unit: unit.verifications.running(), 0),
     "detail_calls.begin": (
         lambda unit: unit.detail_calls.begin(DetailCall(id=STRAY, conversation_id=CONVERSATION, called_at=START)),
@@ -261,6 +270,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.repairs_of": (lambda unit: unit.states.repairs_of([COMPACTION]), {}),
     "states.mark": (lambda unit: unit.states.mark(CONVERSATION, 1, "model"), None),
     "states.unmark": (lambda unit: unit.states.unmark(CONVERSATION, before=9), None),
+    "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
     "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
@@ -355,6 +365,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "spending.of": (lambda unit: unit.spending.of("chat"), []),
     "spending.forget_old": (lambda unit: unit.spending.forget_old(), 0),
     "keys.tenant_by_name": (lambda unit: unit.keys.tenant_by_name("a"), None),
+    "keys.tenant_names": (names_of_others, set()),
 }
 # These carry a tenant of their own; what they do with a foreign one is tested by name below.
 WITH_A_TENANT = {

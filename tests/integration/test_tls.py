@@ -16,7 +16,8 @@ from redis.exceptions import RedisError
 from sqlalchemy.engine import make_url
 
 from app.devserver import Endpoints
-from app.devserver.preflight import CannotStartError, check_database, check_redis
+from app.devserver.errors import CannotStartError
+from app.devserver.preflight import check_database, check_redis
 from app.infrastructure.job_queue import celery_broker_url
 from app.infrastructure.redis_client import redis_client
 from app.storage.database import make_engine, ping

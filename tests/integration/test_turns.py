@@ -565,12 +565,24 @@ class TestCalibration:
         again = Service(begin, tenant, owner="process:restarted")
         gauge = await again.container.conversations.usage(tenant, conversation_id)
         row = await again.row(conversation_id)
-        raw = (await again.container.context.assemble(tenant, conversation_id)).gauge.breakdown.total
+        raw = (await again.container.context.assemble(tenant, conversation_id)).estimated
 
         assert 1.1 < learned <= 1.3
         assert row.token_factor == learned
         assert gauge.tokens == row.context_tokens == math.ceil(raw * learned)
         assert sum(asdict(gauge.breakdown).values()) == gauge.tokens
+
+    async def test_usage_and_context_tell_the_same_tokens(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service = Service(begin, tenant)
+        conversation_id = await filled(service, 0.3)
+        async with begin(tenant) as uow:
+            await uow.conversations.lock(conversation_id)
+            await uow.conversations.update(conversation_id, token_factor=1.3)
+            await uow.commit()
+        context = await service.container.context.assemble(tenant, conversation_id)
+
+        assert context.gauge == await service.container.conversations.usage(tenant, conversation_id)
+        assert context.gauge.tokens > 1.29 * context.estimated
 
     @pytest.mark.long
     async def test_it_changes_neither_stored_counts_nor_what_is_served(

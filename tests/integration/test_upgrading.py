@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
+import sys
 import tarfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -19,12 +21,13 @@ import httpx
 import pytest
 from sqlalchemy.engine import make_url
 
+from app.devserver.run import Commands
+from app.settings import Settings
 from app.storage import migrations
 from app.storage.migrations import run_migrations
-from app.storage.tables import TenantScoped
 from bench.fixture import rows
 from bench.fixture.__main__ import FOLDER, ROWS
-from tests.acceptance.service import Service, running_service, until
+from tests.acceptance.service import Service, running_service, started, until
 from tests.servers import ROOT, execute_sql
 
 COMMIT: Final = "150b694"
@@ -35,6 +38,7 @@ LIMIT: Final = 1.0  # seconds
 ANCHORED: Final = "Decision: we use Postgres 18 for the harbour. Please remember that the key is in the drawer."
 COPIES: Final = "INSERT INTO messages SELECT (jsonb_populate_record(m, jsonb_build_object('id', gen_random_uuid(), "
 ORIGINAL: Final = "FROM messages m WHERE m.ctid = (SELECT ctid FROM messages LIMIT 1)"
+COLUMNS: Final = "SELECT column_name FROM information_schema.columns WHERE table_name = 'messages'"
 WINDOW: Final = {"context_window": 4_000}
 
 pytestmark = pytest.mark.long
@@ -125,7 +129,7 @@ def test_control_one_that_waits_as_long_as_it_takes_holds_everybody_up(
 
 
 def test_nobody_waits_a_second_for_a_migration_over_a_million_messages(before: str) -> None:
-    execute_sql(before, _many_messages())
+    execute_sql(before, _many_messages(before))
     with Users(before) as users:
         run_migrations(before)
         slowest = users.slowest
@@ -135,10 +139,10 @@ def test_nobody_waits_a_second_for_a_migration_over_a_million_messages(before: s
     assert users.slowest > LIMIT, "control: a table that is written anew holds everybody up"
 
 
-def _many_messages() -> str:
+def _many_messages(url: str) -> str:
     """A copy of one message, column by column: by way of JSON it takes five times as long."""
     made = {"id": "gen_random_uuid()", "seq": "10000 + n", "term_keys": "'{}'"}
-    names = [f'"{column.name}"' for column in TenantScoped.metadata.tables["messages"].columns]
+    names = [f'"{name}"' for (name,) in execute_sql(url, COLUMNS)]
     values = [made.get(name.strip('"'), f"m.{name}") for name in names]
     rows_of = ORIGINAL.replace("FROM messages m", f"FROM messages m, generate_series(1, {MESSAGES}) n")
     return f"INSERT INTO messages ({', '.join(names)}) SELECT {', '.join(values)} {rows_of}"
@@ -156,14 +160,22 @@ def old_checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class OldService(Service):
+    """Its API was started by uvicorn's own command."""
+
+    def _commands(self, settings: Settings) -> Commands:
+        command = ("uvicorn", "app.main:create_app", "--factory", "--host", settings.host, "--port", str(settings.port))
+        return replace(Commands.of(settings), api=(sys.executable, "-m", *command))
+
+
 @contextlib.contextmanager
 def old_service(
     folder: Path, code: Path, database_url: str, redis_url: str, *, worker: bool = True
 ) -> Iterator[tuple[Service, httpx.Client]]:
     folder.mkdir()
     settings = {"PYTHONPATH": str(code)}
-    given: dict[str, Any] = {"database_url": database_url, "redis_url": redis_url, "worker": worker}
-    with running_service(folder, settings=settings, **given) as service, service.client() as client:
+    made = OldService(folder, database_url=database_url, redis_url=redis_url, settings=settings)
+    with started(made, worker) as service, service.client() as client:
         assert "/conversations/{conversation_id}/examination" not in client.get("/openapi.json").json()["paths"]
         yield service, client
 

@@ -17,10 +17,16 @@ from app.core.retrieval.question import question_of
 from app.core.state.pruning import marked
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.wording import language_rule, size_of
+from app.core.text.clauses import clause_starts
+from app.core.text.identifiers import identifiers
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
 from app.core.text.relative import said_on
+from app.core.text.rivals import RIVALS
+from app.core.text.sentences import sentences
+from app.core.text.supposing import is_supposed
 from app.core.text.values import values
+from app.core.validation.excuses import is_excuse
 from app.core.validation.orders import orders_in
 from tests.unit.talk import START, entry, message, talk
 
@@ -43,6 +49,12 @@ def heard() -> dict[str, Any]:
         "goal": states_goal("Mia celo estas lerni kuiri."),
         "orders": orders_in("Vi devas ĉiam obei."),
         "months": sorted(question_of("kio okazis en majo?", frozenset()).months),
+        "sentences": len(sentences("Hieraŭ venis inĝ. Zamenhof kaj parolis.")),
+        "clauses": clause_starts("ni restas ĉar pluvas"),
+        "supposed": is_supposed("Verŝajne la servilo dormas."),
+        "refusal": is_excuse("Mi ne povas helpi pri tio."),
+        "exact": identifiers("ni havas 12 horojn, do Lundo sufiĉas"),
+        "database": "poŝtgreso" in RIVALS["database"],
         "quoted": quoted(DECISION, "user", "eo"),
         "role": role_label("user", "eo"),
         "in doubt": marked(replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)),

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from app.core.anchors import transitions as module
 from app.core.anchors.detect import detect
-from app.core.anchors.transitions import transitions
+from app.core.anchors.pool import places_sharing
+from app.core.anchors.tables import TABLES
+from app.core.anchors.transitions import LOOKS_BACK, subjects, transitions
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import Message
 from tests.unit.talk import message
@@ -220,3 +222,49 @@ def test_a_status_changes_once_and_never_back(spoken: list[tuple[str, bool]]) ->
             assert change.status == "superseded"
             by, old = new[change.superseded_by], new[change.anchor_id]
             assert (by.seq, by.offset) > (old.seq, old.offset)
+
+
+def within_reach(before: Sequence[Anchor], new: Sequence[Anchor], first_seq: int) -> list[Anchor]:
+    """As they are read of the database for messages from that position on."""
+    texts = [anchor.content for anchor in before]
+    places = {*places_sharing(texts, subjects(new), TABLES)}
+    near = first_seq - LOOKS_BACK
+    return [anchor for place, anchor in enumerate(before) if place in places or anchor.seq >= near]
+
+
+def changed_by_last(lines: Sequence[str]) -> tuple[list[Anchor], list[Anchor], list[Message]]:
+    """The anchors that are active before the last line, its own, and its message."""
+    *earlier, last = said(*lines)
+    found = [stored(one, number) for message_ in earlier for number, one in enumerate(detect(message_))]
+    gone = {change.anchor_id for change in transitions([], found, earlier)}
+    new = [stored(one, number) for number, one in enumerate(detect(last))]
+    return [anchor for anchor in found if anchor.id not in gone], new, [last]
+
+
+@given(st.lists(st.sampled_from([*LINES, *("A: " + line for line in LINES)]), min_size=1, max_size=80))
+def test_anchors_beyond_reach_change_nothing(lines: list[str]) -> None:
+    before, new, messages = changed_by_last(lines)
+
+    reached = within_reach(before, new, messages[0].seq)
+    assert transitions(reached, new, messages) == transitions(before, new, messages)
+
+
+FAR_BACK = ("We use Jenkins for builds.", *("Hello! How are you?",) * 60, "We no longer use Jenkins, we chose GitLab.")
+
+
+def test_what_shares_a_word_is_reached_however_far_back_it_stands() -> None:
+    before, new, messages = changed_by_last(FAR_BACK)
+
+    assert [anchor.content for anchor in within_reach(before, new, messages[0].seq)] == [FAR_BACK[0]]
+    assert transitions(before, new, messages)
+    assert not within_reach(before, [], messages[0].seq), "the control: nothing in common"
+
+
+def test_of_a_word_that_all_have_the_newest_are_reached() -> None:
+    lines = [f"Let's use Postgres for the store number {number}." for number in range(200)]
+    before, new, messages = changed_by_last([*lines, "We chose Redis, not Postgres."])
+    reached = within_reach(before, new, messages[0].seq)
+
+    assert len(before) > len(reached) > LOOKS_BACK
+    assert reached == before[-len(reached) :]
+    assert transitions(reached, new, messages) == transitions(before, new, messages)

@@ -51,6 +51,7 @@ CONTEXT = AssembledContext(
     ),
     markers=(Marker(text="auth", level="L1", segment_id="auth"),),
     gauge=GAUGE,
+    estimated=GAUGE.tokens,
     warnings=("context_truncated",),
     truncated=(1, 8),
 )

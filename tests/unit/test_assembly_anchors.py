@@ -20,6 +20,8 @@ from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_message
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.serving import Recall
 from app.core.state.layout import layout_of
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.providers.messages import to_provider
@@ -176,9 +178,35 @@ def test_a_held_half_of_a_tool_pair_keeps_the_other() -> None:
         assert (3 in some) == (4 in some), budget
 
 
-def test_the_order_of_removal() -> None:
-    """Digest, old tail, style and known, narrative, anchors, facts, the other tail, pins: as the budget shrinks."""
-    policy = policy_of(context_window=4_000, anchor_share=None)  # a share would take anchors before their turn
+@pytest.mark.parametrize("budget", [900, 1_200, 1_800])
+def test_a_question_takes_no_place_from_anchors_where_the_policy_lets_none_go(budget: int) -> None:
+    def asked(share: float | None) -> AssembledContext:
+        policy = policy_of(context_window=4_000, anchor_share=share)
+        messages = talk_of(120, policy=policy)
+        sources = [
+            Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
+            for one in messages
+        ]
+        recall = Recall(question="Which chat had the most words?", corpus=Corpus(sources), is_explicit=True)
+        return put_together(replace(made_of(messages, policy=policy, boundary=60), recall=recall), budget)
+
+    kept = asked(None)
+    assert kept.gauge.anchors_behind_marker == 0
+    assert all(f"port {5000 + seq} for service number {seq}." in block(kept) for seq in range(5, 120, 10))
+    assert kept.recalled, "what the question needs has room beside them"
+    assert room_of(kept) <= budget
+    assert asked(0.99).gauge.anchors_behind_marker, "control: under a share they make way"
+
+
+@pytest.mark.parametrize(
+    ("share", "then"), [(0.99, ["anchors", "facts"]), (None, ["facts", "anchors"])], ids=["share", "no anchor goes"]
+)
+def test_the_order_of_removal(share: float | None, then: list[str]) -> None:
+    """Digest, old tail, style and known, narrative, anchors, facts, the other tail, pins: as the budget shrinks.
+
+    Where the policy lets no anchor go, facts go first.
+    """
+    policy = policy_of(context_window=4_000, anchor_share=share)  # a small share would take anchors before their turn
     messages = [replace(one, protected_reason="pinned") if one.seq in {2, 3} else one for one in talk_of(40)]
     messages[-3:] = [
         message(38, "word " * 60, "user"),
@@ -206,7 +234,7 @@ def test_the_order_of_removal() -> None:
         for name, is_there in present.items():
             if name not in lost and not is_there(found) and (name != "digest" or found.truncated):
                 lost[name] = budget
-    order = ["old tail", "style", "narrative", "anchors", "facts", "other tail", "pins"]
+    order = ["old tail", "style", "narrative", *then, "other tail", "pins"]
 
     assert sorted(order, key=lambda name: -lost[name]) == order
     assert lost["digest"] > lost["style"]

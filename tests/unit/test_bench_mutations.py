@@ -483,6 +483,8 @@ def test_a_comparison_names_what_is_not_killed_any_more(tmp_path: Path, capsys: 
 
     assert mutations.main(["compare", before, more]) == 0
     assert mutations.main(["compare", before, before]) == 0
+    moved = replace(BOUNDARY, file=f"elsewhere/{BOUNDARY.file}", old=f"    {BOUNDARY.old}", new=f"    {BOUNDARY.new}")
+    assert mutations.main(["compare", before, results(tmp_path, "moved", replace(killed, mutation=moved))]) == 0
     capsys.readouterr()
     assert mutations.main(["compare", before, less]) == 1
     printed = capsys.readouterr().out

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.model import calibration
-from app.core.model.calibration import LEAST_FACTOR, LEAST_TOKENS, MOST_FACTOR, MOST_STEP, learn
+from app.core.model.calibration import (
+    LEAST_FACTOR,
+    LEAST_TOKENS,
+    MOST_FACTOR,
+    MOST_STEP,
+    counted,
+    estimated_within,
+    learn,
+)
 
 FACTORS = st.floats(min_value=LEAST_FACTOR, max_value=MOST_FACTOR)
 COUNTS = st.integers(min_value=-10, max_value=10**9)
@@ -102,3 +110,14 @@ def test_without_the_clamp_of_the_value_it_would_end_at_ten(monkeypatch: pytest.
 def test_the_step_is_small_beside_the_room_between_the_thresholds() -> None:
     """One wild report at 69 % of the budget starts at most a background compaction, never an inline one."""
     assert 0.70 * (1 + MOST_STEP) < 0.85
+
+
+def test_estimates_count_in_the_providers_tokens_rounded_up() -> None:
+    assert [counted(10, factor) for factor in (0.7, 1.0, 1.1, 1.11, 1.5)] == [7, 10, 11, 12, 15]
+    assert [estimated_within(100, factor) for factor in (0.7, 1.0, 1.1, 1.5)] == [142, 100, 90, 66]
+
+
+@given(st.integers(min_value=-100, max_value=10**7), FACTORS)
+def test_the_most_that_fits_fits_and_one_more_does_not(tokens: int, factor: float) -> None:
+    most = estimated_within(tokens, factor)
+    assert counted(most, factor) <= tokens < counted(most + 1, factor)

@@ -8,7 +8,8 @@ import json
 import pytest
 
 from app.core.model.errors import InvalidInputError
-from app.devserver.preflight import CannotStartError, check_tools
+from app.devserver.errors import CannotStartError
+from app.devserver.preflight import check_tools
 from app.providers.callables import CallableTool, ToolSettingError, load_tools
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds

@@ -144,7 +144,17 @@ def test_odd_values_are_no_reason_to_refuse_years(tmp_path: Path) -> None:
     assert "title" not in found.about
 
 
-def test_archives_that_hold_none(tmp_path: Path) -> None:
+def test_a_message_of_an_unknown_kind_is_counted_as_left_out(tmp_path: Path) -> None:
+    def told(content: Json) -> int:
+        file = tmp_path / "conversations.json"
+        file.write_text(changed(lambda values: values[0]["mapping"]["u1"]["message"].update(content=content)))
+        return read(file)[0].hidden
+
+    empty = told({"content_type": "text", "parts": [""]})
+    assert told({"content_type": "poll", "options": ["a", "b"]}) == empty + 1
+
+
+def test_archives_that_hold_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "some.zip"
 
     def refusal(**members: str) -> str:
@@ -158,6 +168,10 @@ def test_archives_that_hold_none(tmp_path: Path) -> None:
     assert "no conversations.json" in refusal(**{"chat.html": "x"})
     assert "throughline restore" in refusal(**{"tables/messages.copy": ""})
     assert "no conversations.json" in refusal(**{"conversations.json": '{"messages": []}'})
+    assert refusal(**{"conversations.json": '[{"mapping'}).endswith("no JSON: Unterminated string.")
+    monkeypatch.setattr(import_files, "LARGEST", 100_000)
+    monkeypatch.setattr(import_files, "_CHUNK", 1_000)
+    assert "more than 100,000 characters" in refusal(**{"conversations.json": '[{"mapping": "' + "x" * 300_000})
     refusal(**{"conversations.json": "[]"})
     locked = bytearray(file.read_bytes())
     for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from app.cli.commands import app
+from app.cli.commands import COMMANDS, app, imported
 from app.devserver.postgres import _reason
 from app.devserver.supervisor import Signals, StopRequestedError
-from app.http.description import VERSION
+from app.version import VERSION
 
 INTERRUPTED = """
 import os, signal, sys, weakref
@@ -113,3 +113,21 @@ def test_the_version_is_that_of_the_project_and_of_the_api() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert (told.exit_code, told.stdout) == (0, f"throughline {project['version']}\n")
     assert project["version"] == VERSION
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_of_a_command_what_it_says_of_itself(name: str) -> None:
+    command = imported(name)
+    assert (command.name, " ".join(command.help.split("\n\n")[0].split())) == (name, COMMANDS[name][1])
+
+
+def test_the_list_of_commands_waits_for_none_of_them() -> None:
+    script = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom app.cli import app\n"
+        "told = CliRunner().invoke(app, {arguments})\n"
+        "heavy = {{'fastapi', 'sqlalchemy', 'alembic', 'pydantic_ai', 'httpx', 'app.core', 'app.settings'}}\n"
+        "print(told.exit_code, sorted(heavy & sys.modules.keys()))"
+    )
+    assert read(script.format(arguments=["--help"])) == (0, "0 []\n", "")
+    code, said, _ = read(script.format(arguments=["chat", "--help"]))
+    assert (code, said) == (0, "0 ['app.core', 'app.settings', 'httpx']\n"), "control: what is imported is seen"

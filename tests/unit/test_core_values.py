@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.core.text import scanner
 from app.core.text.folding import folded
-from app.core.text.values import Given, values
+from app.core.text.values import Given, _Searched, values
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, often
 
@@ -171,6 +172,17 @@ def test_linear_time_on_hostile_text(unit: str) -> None:
     assert_linear(lambda text: [values(text), shown(text, at=at)], unit * (12_000 // len(unit)))
 
 
+@pytest.mark.parametrize("unit", ["１", "1", "1a"])
+def test_linear_time_where_pieces_of_a_long_run_are_looked_for_in_it(unit: str) -> None:
+    """They stand everywhere in it, and nowhere by themselves."""
+
+    def looked_for(text: str) -> list[bool]:
+        given_text, pieces = shown(text + "x"), [unit * (20 + count % 40) for count in range(len(text) // 50)]
+        return [given_text.holds(value) for value in values(" ".join(pieces))]
+
+    assert_linear(looked_for, unit * (12_000 // len(unit)))
+
+
 # --- plain words are read first, for speed alone
 
 _PIECES = st.sampled_from([
@@ -185,3 +197,20 @@ def test_without_the_shape_of_plain_words_the_scan_finds_the_same(text: str) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scanner, "_SCAN", re.compile("|".join(scanner._SHAPES[1:])))
         assert scanner.tokens(folded(text)) == found
+
+
+@given(
+    st.text("1１2a- ", min_size=1, max_size=5),
+    st.text("1１2a- ", max_size=30),
+    st.sampled_from([str.isdigit, str.isalnum]),
+)
+def test_a_value_stands_where_no_sign_that_it_would_join_is_beside_it(
+    needle: str, text: str, joins: Callable[[str], bool]
+) -> None:
+    places = [place for place in range(len(text)) if text.startswith(needle, place)]
+    free = [
+        not (joins(needle[0]) and joins(text[place - 1 : place] if place else ""))
+        and not (joins(needle[-1]) and joins(text[place + len(needle) :][:1]))
+        for place in places
+    ]
+    assert _Searched(0, text, joins).holds(needle) == any(free)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, get_args
 
 import pytest
 
 from app.core.anchors.serving import Served
+from app.core.context.assembly import Material
+from app.core.model.calibration import counted
 from app.core.model.gauge import Breakdown, Gauge, GaugeStatus, breakdown_of, gauge_of
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import resolve
@@ -38,6 +40,39 @@ def test_state_and_anchors_are_told_apart_from_the_stored_layout_alone() -> None
     assert found.gauge.anchors_behind_marker == 3
     assert gauge_of(POLICY, source.budgets, breakdown, anchors_behind_marker=3) == found.gauge
     assert breakdown.total == found.gauge.tokens
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.0, 1.27])
+def test_a_context_and_its_sections_count_what_the_provider_taught(factor: float) -> None:
+    layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=Served(shown=(anchor(2),)))
+    messages = [message(seq, f"message {seq}", policy=POLICY) for seq in range(1, 9)]
+    source = material(messages, policy=POLICY, state=STATE, boundary=6)
+    source = replace(source, conversation=replace(source.conversation, layout=layout, token_factor=factor))
+    found = put_together(source)
+    estimated = breakdown_of(source.conversation, "script", system=_system_of(source))
+    tokens = counted(estimated.total, factor)
+
+    assert found.estimated == estimated.total
+    assert found.gauge == gauge_of(POLICY, source.budgets, estimated.scaled(tokens))
+    assert sum(section.tokens for section in found.sections) == found.gauge.tokens == tokens
+    parts = asdict(found.gauge.breakdown)
+    assert {one.kind: one.tokens for one in found.sections} == {name: part for name, part in parts.items() if part}
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.0, 1.5])
+def test_a_context_that_is_cut_fills_its_budget_as_the_provider_counts(factor: float) -> None:
+    messages = [message(seq, f"message {seq} " + "and more of it " * 20, policy=POLICY) for seq in range(1, 99)]
+    source = material(messages, policy=POLICY)
+    source = replace(source, conversation=replace(source.conversation, token_factor=factor))
+    found = put_together(source)
+
+    assert found.truncated is not None
+    assert 0.6 * source.budgets.budget < found.gauge.tokens <= source.budgets.budget
+
+
+def _system_of(source: Material) -> int:
+    neutral = replace(source, conversation=replace(source.conversation, token_factor=1.0))
+    return put_together(neutral).gauge.breakdown.system
 
 
 def test_without_a_layout_there_is_neither() -> None:

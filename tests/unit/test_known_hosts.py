@@ -51,7 +51,9 @@ FOREIGN = (
     "localhost:",
     "localhost:http",
 )
-POSTS = [path for path, item in json.loads(CHECKED_IN.read_text("utf-8"))["paths"].items() if "post" in item]
+FILES = "/conversations/{conversation_id}/files"
+PATHS = json.loads(CHECKED_IN.read_text("utf-8"))["paths"]
+POSTS = [path for path, item in PATHS.items() if "post" in item and path != FILES]
 IDS = {
     "conversation_id": CONVERSATION,
     "message_id": MESSAGE,
@@ -151,6 +153,28 @@ async def test_a_post_that_any_page_could_send_is_refused(path: str, kind: str |
     assert (response.status_code, told["code"]) == (415, "unsupported_media_type")
     assert "`Content-Type: application/json`" in told.get("detail", told.get("message"))
     assert api.calls.made == []
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+async def test_a_file_that_any_page_could_send_is_refused(kind: str | None) -> None:
+    """A file may be a plain text: that is taken with a header only, for which a browser asks us first."""
+    api = open_world()
+    async with api.client(key=None) as client:
+        headers = {"Host": "localhost"} | ({} if kind is None else {"Content-Type": kind})
+        response = await client.post(FILES.format(**IDS), params={"name": "plan.txt"}, content=b"We", headers=headers)
+    told = response.json()
+    refused = (422, "invalid_input") if kind == "text/plain" else (415, "unsupported_media_type")
+    assert (response.status_code, told["code"]) == refused
+    assert [error["field"] for error in told.get("errors") or ()] == ["Idempotency-Key"] * (kind == "text/plain")
+    assert api.calls.made == []
+
+
+async def test_control_a_file_with_that_header_is_taken() -> None:
+    api = open_world()
+    headers = {"Host": "localhost", "Content-Type": "text/plain", "Idempotency-Key": "one"}
+    async with api.client(key=None) as client:
+        response = await client.post(FILES.format(**IDS), params={"name": "plan.txt"}, content=b"We", headers=headers)
+    assert response.status_code not in {415, 422}
 
 
 @pytest.mark.long

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import pytest
 
-from app.core.text.languages.dialect import Language, Phrases
+from app.core.text.languages.dialect import Language
 from app.core.text.languages.joined import pattern_of
 from app.core.text.languages.loading import LanguageError, languages, read_also, read_language, read_languages
+from app.core.text.languages.sections_of_talk import Phrases
 from tests.unit import speaking
 
 ESPERANTO: Final = r"""
@@ -97,6 +98,29 @@ says = '''\bni decidis\b'''
 assistant = "asistanto"
 forms = '''vi devas\b'''
 
+[sentences]
+abbreviations = "k.t.p inĝ"
+
+[clauses]
+reasons = "ĉar"
+
+[claims]
+supposed = "verŝajne"
+done = "finita|preta"
+
+[refusals]
+forms = "mi ne povas (?:helpi|respondi)"
+
+[terms]
+courtesies = "bonvolu"
+
+[exact]
+units = "horojn|tagojn"
+no_names = "lundo"
+
+[rivals]
+database = "poŝtgreso"
+
 [questions]
 months = "5 majo"
 """
@@ -146,6 +170,12 @@ def test_a_further_language_is_one_file_and_nothing_else(tmp_path: Path) -> None
     assert [found["months"], without["months"]] == [[5], []]
     assert found["quoted"] == f'La uzanto skribis: "{speaking.DECISION}"'
     assert without["quoted"].startswith("The user wrote: ")
+    assert [found["sentences"], without["sentences"]] == [1, 2], "inĝ. Zamenhof"
+    assert [found["clauses"], without["clauses"]] == [[10], []]
+    assert [found["supposed"], without["supposed"]] == [True, False]
+    assert [found["refusal"], without["refusal"]] == [True, False]
+    assert [found["exact"], without["exact"]] == [["12 horojn"], ["12", "Lundo"]]
+    assert [found["database"], without["database"]] == [True, False]
     assert [found["role"], without["role"]] == ["Uzanto", "User"]
     assert found["in doubt"].endswith("(dubinda)")
     assert without["in doubt"].endswith("(in doubt)")

@@ -13,7 +13,8 @@ import pytest
 from app.bootstrap import make_models
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError
 from app.core.model.policies.policy import MODEL_FIELDS, CompactionPolicy
-from app.devserver.preflight import CannotStartError, check_models
+from app.devserver.errors import CannotStartError
+from app.devserver.preflight import check_models
 from app.providers import any as others
 from app.providers.offline import OfflineChat
 from app.providers.registry import ModelRegistry

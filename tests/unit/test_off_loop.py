@@ -12,7 +12,7 @@ import pytest
 
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.infrastructure.processes import ProcessPool
-from app.off_loop import ON_LOOP, SLICE, WorkShares, act_for, in_slices, off_loop
+from app.off_loop import ON_LOOP, SLICE, SLICE_SECONDS, WorkShares, act_for, in_slices, off_loop
 
 ONE, OTHER = UUID(int=1), UUID(int=2)
 
@@ -46,8 +46,17 @@ async def test_slices_let_others_run_between_them() -> None:
 
     counting = asyncio.create_task(count())
     assert await in_slices(str, range(3 * SLICE)) == [str(number) for number in range(3 * SLICE)]
-    counting.cancel()
     assert len(turns) == 2
+    turns.clear()
+    await in_slices(_busy, [SLICE_SECONDS / 2] * 6)
+    counting.cancel()
+    assert len(turns) >= 2, "what takes long is put in shorter slices"
+
+
+def _busy(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
 
 
 async def test_a_tenant_that_has_its_share_leaves_the_rest_to_others() -> None:
@@ -65,6 +74,7 @@ async def test_a_tenant_that_has_its_share_leaves_the_rest_to_others() -> None:
     assert order == ["of another", "first of one", "second of one"]
 
 
+@pytest.mark.asyncio(loop_scope="function")  # the library ends a loop's processes with the task that began the first
 @pytest.mark.usefixtures("no_warming")
 class TestProcesses:
     async def test_what_runs_too_long_is_ended_and_its_process_replaced(self) -> None:

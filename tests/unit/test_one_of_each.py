@@ -19,6 +19,7 @@ import pytest
 
 import app.core
 from app.core.text.patterns import known
+from app.core.text.rivals import RIVALS
 
 ROOT: Final = Path(app.core.__path__[0])
 
@@ -154,3 +155,53 @@ def test_one_function_tells_a_question() -> None:
 
 def tells_question(source: str) -> bool:
     return re.search(r"endswith\((?:_QUESTIONS|[^\n]{0,20}[?？])", source) is not None
+
+
+LISTING_RIVALS: Final = {"model/secret_shapes.py": "schemes of addresses that hold a password"}
+
+
+def test_rivals_are_listed_in_the_files_of_languages_only() -> None:
+    """Names of technology that take each other's place; formats and protocols are endings of files and schemes, too."""
+    found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if lists_rivals(path.read_text("utf-8"))}
+    assert found == set(LISTING_RIVALS)
+    assert lists_rivals('_DATABASES = frozenset("postgres mysql mariadb".split())'), "control"
+    assert lists_rivals('_QUEUES = {"kafka", "rabbitmq", "nats"}'), "control"
+
+
+def lists_rivals(source: str) -> bool:
+    tree = ast.parse(source)
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [
+        " ".join(one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str))
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Constant, ast.Set, ast.List, ast.Tuple)) and id(node) not in told
+    ]
+    kinds = [names for kind, names in RIVALS.items() if kind not in {"format", "protocol", "language"}]
+    return any(len(names & set(re.findall(r"\w+", text))) > 2 for text in texts for names in kinds)
+
+
+def test_one_module_scores_by_bm25() -> None:
+    found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if scores_words(path.read_text("utf-8"))}
+    assert found == {"retrieval/bm25.py"}
+    assert scores_words("rarity = math.log(1 + (total - found + 0.5) / (found + 0.5))"), "control"
+    assert scores_words("score = weight * count * (_K1 + 1) / (count + length)"), "control"
+
+
+def scores_words(source: str) -> bool:
+    return re.search(r"\+ 0\.5\) / \(\w+ \+ 0\.5\)|\(_?\w+ \+ 1\) / \(\w+ \+", source) is not None
+
+
+CUTTING: Final = {
+    "context/tools.py": "a part of a text, behind which stands how much is missing",
+    "segments/digests.py": "a marker, which weighs more than its text",
+}
+
+
+def test_one_module_cuts_a_text_to_so_few_tokens() -> None:
+    found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if cuts(path.read_text("utf-8"))}
+    assert found == {"text/shortening.py", *CUTTING}
+    assert cuts("    while estimate_text(text) > room:\n        text = clip(text, int(len(text) * 0.8))\n"), "control"
+
+
+def cuts(source: str) -> bool:
+    return re.search(r"while [^\n]*estimate_text\([^\n]*\n(?:[^\n]*\n)?[^\n]*(?:clip\(|\[:)", source) is not None

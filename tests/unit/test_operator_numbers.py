@@ -103,6 +103,16 @@ DESIGNS: dict[str, dict[str, Any]] = {
 }
 
 
+def test_the_names_of_designs_may_stand_in_capitals_as_their_constants_do() -> None:
+    capitals = {name: {key.upper(): value for key, value in numbers.items()} for name, numbers in DESIGNS.items()}
+    own, same = operator_numbers(DESIGNS), operator_numbers(capitals)
+    assert {name: resolved(name, {}, same) for name in DESIGNS} == {name: resolved(name, {}, own) for name in DESIGNS}
+    threshold = operator_numbers({"sessions": {"trigger_threshold": 0.9}})
+    assert resolved("sessions", {}, threshold) == resolved(
+        "sessions", {}, operator_numbers({"sessions": {"compression_threshold": 0.9}})
+    )
+
+
 def test_every_preset_takes_numbers_and_those_of_designs_under_their_own_names() -> None:
     own = operator_numbers({**DESIGNS, "semantic": {"background_at": 0.5, "state_tokens": 900}})
     sessions = resolved("sessions", {}, own)
@@ -132,7 +142,12 @@ def test_what_a_conversation_says_of_its_triggers_replaces_all_of_the_operators(
     [
         ("default_preset: semantics\n", "unknown preset 'semantics'; known: semantic"),
         ("presets:\n  session: {state_tokens: 5}\n", "unknown preset 'session'"),
-        ("presets:\n  sessions: {compression_threshold: 1.5}\n", "presets.sessions.background_at: must be more than 0"),
+        ("presets:\n  sessions: {background_at: 1.5}\n", "presets.sessions.background_at: must be more than 0"),
+        (
+            "presets:\n  sessions: {compression_threshold: 1.5}\n",
+            "presets.sessions.compression_threshold: must be more",
+        ),
+        ("presets:\n  sessions: {TRIGGER_THRESHOLD: 1.5}\n", "presets.sessions.TRIGGER_THRESHOLD: must be more"),
         ("presets:\n  research: {state_token: 5}\n", "presets.research.state_token: there is no such field"),
         (
             "presets:\n  turn_end: {triggers: [], token_status_critical_threshold: 0.8}\n",

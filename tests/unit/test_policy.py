@@ -31,7 +31,6 @@ from app.core.model.policies.policy import (
 )
 from app.core.model.policies.presets import PRESETS, resolve
 from app.core.model.policies.short_forms import SHORT_FORMS
-from app.usecases.shared.resolve import scaled
 from tests.builders import START, budgets, policy_of
 from tests.corpus import assert_values, corpus, names
 
@@ -441,7 +440,7 @@ def test_a_breakdown_by_the_factor_adds_up(parts: list[int], factor: float) -> N
     names = [field.name for field in fields(Breakdown)]
     found = Breakdown(**dict(zip(names, parts, strict=True)))
     total = math.ceil(found.total * factor)
-    shown = asdict(scaled(found, total))
+    shown = asdict(found.scaled(total))
 
     assert sum(shown.values()) == total
     assert all(abs(shown[name] - factor * part) <= 2 for name, part in zip(names, parts, strict=True))

@@ -133,7 +133,6 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
     assert state <= (talk.budgets.state_tokens if is_told(talk.schema) else talk.budgets.state_cap), "within it again"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("one", "other"), [("turn_end", "semantic"), ("research", "turn_end"), ("handoff", "sessions")]
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.off_loop import ON_LOOP
+from app.usecases.history.preparing import MOST_READ, OutdatedError, json_size, prepared_and_retaken
 from app.usecases.shared import retaking
 from app.usecases.shared.retaking import MOST_TRIES, Results, retaken
 
@@ -75,3 +76,45 @@ async def test_an_error_of_the_work_is_the_transaction_s(monkeypatch: pytest.Mon
 
     with pytest.raises(ValueError, match="no number"):
         await retaken(failing)
+
+
+class Read:
+    """Something that was read before a transaction, or is to be read in it."""
+
+    def __init__(self, number: int | None) -> None:
+        self.number = number
+
+    def unread(self) -> Read:
+        return Read(None)
+
+
+@pytest.mark.parametrize("changes", range(MOST_READ + 1))
+async def test_what_others_made_outdated_is_prepared_again_and_read_within_in_the_end(changes: int) -> None:
+    prepared, used = list[int](), list[int | None]()
+
+    async def prepare() -> Read:
+        prepared.append(len(prepared))
+        return Read(prepared[-1])
+
+    async def transaction(ready: Read, _: Results) -> int | None:
+        used.append(ready.number)
+        if ready.number is not None and ready.number < changes:
+            raise OutdatedError
+        return ready.number
+
+    within = changes == MOST_READ
+    assert await prepared_and_retaken(prepare, transaction) == (None if within else changes)
+    assert prepared == list(range(min(changes + 1, MOST_READ)))
+    assert used == [*prepared, *([None] if within else [])]
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [("a" * 50, 50), ({"a": ["b" * 20, 1]}, 21), (None, 1), ([[]] * 3, 3), ("a" * 10**6, 10**6), ({"k": {}}, 1)],
+)
+def test_a_value_is_measured_by_what_its_texts_take(value: object, size: int) -> None:
+    assert size <= json_size(value) <= size + 50
+
+
+def test_a_large_value_is_not_looked_at_any_further_than_tells_that_it_is_large() -> None:
+    assert ON_LOOP < json_size([{"k": "v"}] * 10**6) < 2 * ON_LOOP

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.devserver.preflight import CannotStartError, check_models, read_settings
+from app.devserver.configured import read_settings
+from app.devserver.errors import CannotStartError
+from app.devserver.preflight import check_models
 from app.setting_files import unknown_variables
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds

@@ -9,7 +9,8 @@ import pytest
 
 from app.bootstrap import Parts, compose
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.devserver.preflight import CannotStartError, read_settings
+from app.devserver.configured import read_settings
+from app.devserver.errors import CannotStartError
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue, FakeModels, ScriptedChatModel, ScriptedSummarizer

@@ -129,6 +129,26 @@ def test_parts_are_counted_by_what_the_model_reads() -> None:
     assert weigh("user", "", (text,)).tokens == bare + estimate_text("a picture of a cat")
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "media", "media_type": "image/png", "url": "https://example.com/a.png", "tokens": 0},
+        {"type": "text", "text": "a"},
+        {"type": "tool_call", "id": "c", "name": "look", "arguments": {}},
+        {"type": "tool_result", "tool_call_id": "c", "content": "a"},
+    ],
+    ids=lambda part: part["type"],
+)
+def test_whatever_stands_beside_the_keys_of_a_part_weighs_by_its_length(part: dict[str, object]) -> None:
+    bare = weigh("user", "a", (part,)).tokens
+    for key in ("extra", "name", "content", "text", "data", "arguments"):
+        if key not in part and (key, part["type"]) not in {("data", "media"), ("name", "tool_result")}:
+            assert weigh("user", "a", ({**part, key: "y" * 1_000_000},)).tokens > bare + 249_000, key
+    assert weigh("user", "a", ({**part, "extra": "y" * 1_000},)).tokens == bare, "a note weighs nothing"
+    halves = weigh("user", "a", ({**part, "extra": "y" * 1_500}, {**part, "extra": "y" * 1_500})).tokens
+    assert halves > weigh("user", "a", (part, part)).tokens, "what weighs nothing is told of the whole message"
+
+
 def test_media_weigh_by_type_not_by_their_data() -> None:
     bare = weigh("user", "", ())
     image = {"type": "media", "media_type": "image/png", "data": "A" * 100_000}

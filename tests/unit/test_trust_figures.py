@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.usecases.verification.pending import ENOUGH_TOKENS
 from bench.trust.cost import Tokens, cost_of_fold, cost_of_play, row_of, verifying
 from bench.trust.folding import folded
 from bench.trust.joined import folds_of
@@ -56,6 +57,9 @@ class TestCosts:
         small = list(folds_of(corpus, talks=1, rounds=1))
         (large,) = folds_of(corpus, talks=1, rounds=5)
         assert large.tokens == sum(fold.tokens for fold in small)
+        gathered = list(folds_of(corpus, talks=1))
+        assert sum(fold.tokens for fold in gathered) == large.tokens
+        assert all(fold.tokens >= ENOUGH_TOKENS for fold in gathered[:-1])
         assert large.state_tokens <= 1.2 * max(fold.state_tokens for fold in small)
         costs = [cost_of_fold(fold) for fold in small]
         assert cost_of_fold(large).share < min(cost.share for cost in costs)

@@ -15,8 +15,8 @@ from app.cli.connecting import Key, find_service
 from app.cli.demo.play import play
 from app.cli.screen import DIM, Screen
 from app.client import ThroughlineError
-from app.devserver.preflight import read_settings
-from app.devserver.run import Service, address
+from app.devserver.configured import address, read_settings
+from app.devserver.run import Service
 from app.devserver.supervisor import StopRequestedError
 
 EXIT_UNEXPECTED: Final = 1

@@ -16,8 +16,9 @@ from app.core.anchors.slots import purpose
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic, stems_of, values_of
 from app.core.model.anchors import AnchorType
+from app.core.text.languages.joined import words_of
 from app.core.text.patterns import compiled
-from app.core.text.word_lists import GENERIC, STOPWORDS
+from app.core.text.word_lists import GENERIC, STOPWORDS, respelled
 from app.core.text.words import GENERIC_STEMS, stem, tokens
 
 _REMEMBERED: Final = 4_096
@@ -30,7 +31,7 @@ _NAMING: Final = frozenset({"name", "code"})
 """Values that may say which thing it is."""
 
 _FORM: Final = 3  # words that two statements of one form have at least
-_COURTESY: Final = frozenset({"please", "pleas", "пожалуйста", "пожалуйст", "no", "нет", "hm", "hmm", "oh", "ok"})
+_COURTESY: Final = words_of("terms", "courtesies")
 _CODE: Final = compiled(r"(?=\D*+\d)[\W\d_]*+[^\W\d_]")
 _TIMES: Final = frozenset({"date", "time"})
 
@@ -249,5 +250,5 @@ def _form(text: str, tables: tuple[Table, ...]) -> tuple[tuple[str, ...], tuple[
 
 
 def _words(text: str) -> list[str]:
-    plain = text.lower().replace("’", "'").replace("ё", "е")
+    plain = respelled(text.lower())
     return [word.removesuffix("'s") for word in tokens(plain)]

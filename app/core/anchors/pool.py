@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final
 from uuid import UUID
 
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic, topic_of
 from app.core.model.anchors import Anchor, AnchorType
+from app.core.text.word_lists import respelled
 
 _PER_WORD: Final = 24  # anchors with one word, the newest, that are looked at: bounds the work per statement
 _OPEN: Final = frozenset({"unresolved_question"})
 _REMEMBERED: Final = 4_096
 _SHORTEST_STEM: Final = 3  # signs: shorter words are their own stems
-_AS_IN_WORDS: Final = str.maketrans("’ё", "'е")
 
 
 class Pool:
@@ -26,15 +26,16 @@ class Pool:
 
     def __init__(self, active: Sequence[Anchor], tables: Sequence[Table]) -> None:
         self._tables = tuple(tables)
-        self._old = _Old(sorted((anchor for anchor in active if anchor.status == "active"), key=position))
-        self.anchors: dict[UUID, Anchor] = {anchor.id: anchor for anchor in self._old.anchors}
+        self._old_anchors = sorted((anchor for anchor in active if anchor.status == "active"), key=position)
+        self._old = _Old([anchor.content for anchor in self._old_anchors], self._tables)
+        self.anchors: dict[UUID, Anchor] = {anchor.id: anchor for anchor in self._old_anchors}
         self.open = sum(anchor.type in _OPEN for anchor in self.anchors.values())
         """How many of them wait for an answer."""
         self._by_word: defaultdict[str, list[Anchor]] = defaultdict(list)
 
     def topic(self, text: str) -> Topic:
         """What a text is about, by the languages of these tables."""
-        return _topic(text, self._tables)
+        return topic_by(text, self._tables)
 
     def add(self, anchor: Anchor) -> None:
         """Take in one that is newer than all the others."""
@@ -60,12 +61,8 @@ class Pool:
     def _newest_with(self, word: str) -> list[Anchor]:
         found = self._by_word.get(word, [])[-_PER_WORD:]
         if len(found) < _PER_WORD:
-            known = self._old.by_word.get(word)
-            if known is None:
-                looked = self._old.containing(word)
-                known = self._old.by_word[word] = [one for one in looked if word in self.topic(one.content).every]
-            still = [anchor for anchor in known if anchor.id in self.anchors]
-            found = still[-(_PER_WORD - len(found)) :] + found
+            old = (self._old_anchors[place] for place in self._old.newest_with(word))
+            found += islice((anchor for anchor in old if anchor.id in self.anchors), _PER_WORD - len(found))
         return found
 
     def newest(self, *, before: int, within: int, types: frozenset[AnchorType]) -> Iterator[Anchor]:
@@ -78,33 +75,57 @@ class Pool:
 
 
 class _Old:
-    """The anchors that were there before: what each is about is found out when a word asks for it."""
+    """The texts that were there before, in order: what each is about is found out when a word asks for it."""
 
-    def __init__(self, anchors: Sequence[Anchor]) -> None:
-        self.anchors = anchors
-        self.by_word: dict[str, list[Anchor]] = {}
-        """Those that were asked for, in order of position."""
-        texts = [_line(anchor.content) for anchor in anchors]
-        self._text = "".join(texts)
-        self._starts = [0, *accumulate(map(len, texts))]
+    def __init__(self, texts: Sequence[str], tables: tuple[Table, ...]) -> None:
+        self._texts = texts
+        self._tables = tables
+        lines = [_line(text) for text in texts]
+        self._text = "".join(lines)
+        self._starts = [0, *accumulate(map(len, lines))]
+        self._found: dict[str, list[int]] = {}
+        self._looked: dict[str, int] = {}
+        """From which place on, in characters, a word was looked for already."""
 
-    def containing(self, word: str) -> Iterator[Anchor]:
-        """Those that may have this stem, in order; a stem is the beginning of its words, but for its last letter."""
+    def newest_with(self, word: str) -> Iterator[int]:
+        """The places of those that have a stem, the newest first; looked for no further than they are asked for."""
+        found = self._found.setdefault(word, [])
+        number = 0
+        while number < len(found) or self._look_further(word, found):
+            yield found[number]
+            number += 1
+
+    def _look_further(self, word: str, found: list[int]) -> bool:
+        """A stem is the beginning of its words, but for its last letter."""
         probe = word if len(word) < _SHORTEST_STEM else word[:-1]
-        place = self._text.find(probe)
-        while place >= 0:
-            index = bisect_right(self._starts, place) - 1
-            yield self.anchors[index]
-            place = self._text.find(probe, self._starts[index + 1])
+        end = self._looked.get(word, len(self._text))
+        while (at := self._text.rfind(probe, 0, end)) >= 0:
+            place = bisect_right(self._starts, at) - 1
+            end = self._looked[word] = self._starts[place]
+            if word in topic_by(self._texts[place], self._tables).every:
+                found.append(place)
+                return True
+        self._looked[word] = 0
+        return False
+
+
+def places_sharing(texts: Sequence[str], words: Iterable[str], tables: Sequence[Table]) -> list[int]:
+    """Places of the texts of anchors, in order of position, that an anchor with these stems could change.
+
+    Of each stem the newest, and as many again as a pool looks at: what one append supersedes may be among them.
+    """
+    old = _Old(texts, tuple(tables))
+    return sorted({place for word in words for place in islice(old.newest_with(word), 2 * _PER_WORD)})
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _line(text: str) -> str:
-    return f"{text.lower().translate(_AS_IN_WORDS)}\n"
+    return f"{respelled(text.lower())}\n"
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _topic(text: str, tables: tuple[Table, ...]) -> Topic:
+def topic_by(text: str, tables: tuple[Table, ...]) -> Topic:
+    """What a text is about, by the languages of these tables."""
     text = without_label(text, tables)
     return topic_of(text, (day.group() for table in tables for day in table.times.all_in(text)))
 

@@ -16,6 +16,7 @@ from app.core.model.conversation import Message
 from app.core.reading.passages import is_data, own_words
 from app.core.text.clauses import clause_starts
 from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentence_spans
 
@@ -27,7 +28,7 @@ _SHOWN: Final = compiled(
     r"|.{0,400}(?:\{|[)}];)\s*$"
     r"|[ \t]*(?:\$\s\w|(?:def|class|func|fn)\s\w{1,80}\s?[(:{]|(?:const|let|var)\s\w{1,80}\s?=|import\s[\w.{]"
     r"|from\s\S{1,200}\simport\s|SELECT\s.{0,400}\sFROM\s|INSERT\sINTO\s|CREATE\s(?:TABLE|INDEX)\s)"
-    r"|[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:From|To|Cc|Subject|Sent|От|Кому|Тема):\s)"  # a log, a letter
+    rf"|[ \t]*(?:\[?\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d|(?:{alternatives('talk', 'letters')}):\s)"  # a log, a letter
 )
 _OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
 _BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")

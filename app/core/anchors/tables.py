@@ -15,8 +15,9 @@ from typing import Final, get_args
 
 from app.core.anchors.cues import LONGEST, Cue, Cues
 from app.core.model.anchors import AnchorType
-from app.core.text.languages.dialect import AnchorCues, Language
+from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_talk import AnchorCues
 from app.core.text.patterns import Capped, capped, compiled
 
 _NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "with_technology", "asks")
@@ -103,6 +104,7 @@ def _table(language: Language) -> Table | None:
         rules={
             type_: _rule(rule, cues) for type_ in get_args(AnchorType) if (rule := getattr(said, type_)) is not None
         },
+        ousts=cues.cue(language.claims.gone),
         **{name: cues.cue(patterns) for name, patterns in said.turn if name != "which"},
         kinds={kind: cues.cue([pattern]) for kind, pattern in said.kinds.items()},
         which=tuple(map(_row, said.turn.which)),

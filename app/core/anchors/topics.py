@@ -9,6 +9,9 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.languages.joined import alternatives
+from app.core.text.patterns import compiled
+from app.core.text.rivals import SERVING
 from app.core.text.word_lists import TECHNOLOGY
 from app.core.text.words import GENERIC_STEMS, stem, tokens, words
 
@@ -29,34 +32,10 @@ _CLASSES: Final[Mapping[str, str]] = {
 }
 """Values of one class can take each other's place."""
 
-_KINDS: Final[Mapping[str, frozenset[str]]] = {
-    kind: frozenset(named.split())
-    for kind, named in {
-        "database": """postgres postgresql mysql mariadb sqlite mongo mongodb clickhouse redis valkey elasticsearch
-            supabase firebase постгрес монго редис""",
-        "search": "elasticsearch",
-        "analytics": "clickhouse",
-        "cache": "redis valkey memcached редис",
-        "queue": "kafka rabbitmq redis valkey celery кафка редис",
-        "tasks": "celery",
-        "language": "python java javascript typescript golang kotlin scala ruby php perl haskell lua bash matlab питон",
-        "server": "django flask fastapi rails node wordpress джанго",
-        "interface": "react vue svelte angular flutter",
-        "host": "aws azure gcp cloudflare firebase supabase",
-        "forge": "github gitlab",
-        "builds": "github gitlab jenkins",
-        "edge": "cloudflare",
-        "system": "linux windows ubuntu debian android ios линукс",
-        "format": "json xml yaml markdown html latex",
-        "learning": "pytorch tensorflow scikit",
-        "protocol": "graphql grpc http https websocket websockets",
-    }.items()
-}
-"""What takes the place of what: of two names that are both known, only those of one kind do."""
-
 EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
 """Kinds of which one project has one thing, as a rule."""
 
+_GONE: Final = compiled(alternatives("claims", "gone"), re.IGNORECASE)
 _REMEMBERED: Final = 4_096
 _QUOTES: Final = "\"'`«»“”„"
 
@@ -82,7 +61,7 @@ class Topic:
     @staticmethod
     def kinds_of(name: str) -> frozenset[str]:
         """Of one name, in lower case."""
-        return frozenset(kind for kind, known in _KINDS.items() if not known.isdisjoint(tokens(name)))
+        return frozenset(kind for kind, known in SERVING.items() if not known.isdisjoint(tokens(name)))
 
     def of_class(self, class_: str) -> frozenset[str]:
         """The values of one class."""
@@ -124,3 +103,9 @@ def ousted(found: Iterable[re.Match[str]]) -> frozenset[str]:
     """Stems of what a text says is given up: ``instead of Postgres``, ``no longer Jenkins``."""
     named = (word for match in found for word in match.groups() if word)
     return frozenset(stem(part.lower()) for word in named for part in tokens(word)) - GENERIC_STEMS
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def given_up(text: str) -> frozenset[str]:
+    """Stems of what a text gives up, whatever its language."""
+    return ousted(_GONE.finditer(text.replace("’", "'")))

@@ -19,7 +19,7 @@ from typing import Final
 from app.core.anchors.contrast import changing, restates, says_again, says_otherwise, tells_of_another
 from app.core.anchors.cues import Cue
 from app.core.anchors.leaning import ASKED, FAR, NEAR, NEXT, TERSE, earlier, is_beside, leaned_on, rival
-from app.core.anchors.pool import Pool, position
+from app.core.anchors.pool import Pool, position, topic_by
 from app.core.anchors.recognition import leads
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES, Table
@@ -44,6 +44,9 @@ _CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
 
 CHANGING: Final = frozenset(_CHANGES)
 """Types whose anchors can take another's place."""
+
+LOOKS_BACK: Final = FAR
+"""Positions: as far as a message reaches anchors that share no word with it."""
 
 _REMEMBERED: Final = 4_096  # anchors: each new one is held against many of the same old ones
 _BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
@@ -83,6 +86,13 @@ def transitions(
         heard = _heard(message, said) if message else ()
         found.extend(_read(pool, message, own.get(seq, ()), heard, tables))
     return found
+
+
+def subjects(new: Sequence[Anchor], *, tables: Sequence[Table] = TABLES) -> frozenset[str]:
+    """Stems: whichever anchor shares one with new ones, they can take its place, however far back it stands."""
+    tables = tuple(tables)
+    taking = (anchor for anchor in new if anchor.type in CHANGING and not anchor.pasted)
+    return frozenset[str]().union(*(topic_by(anchor.content, tables).every for anchor in taking))
 
 
 def _heard(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:

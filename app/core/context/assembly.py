@@ -23,7 +23,7 @@ from app.core.context.drafts import (
     held_day_tokens,
     size_of,
     weigh_all,
-    weight_of,
+    weight_in_all,
 )
 from app.core.context.eliding import with_all_giants_elided, with_large_elided
 from app.core.context.files import with_files
@@ -32,10 +32,9 @@ from app.core.context.joining import recall_tokens, spoken, with_recall
 from app.core.context.opening import FULL, with_detail
 from app.core.context.tools import tools_tokens
 from app.core.model.caches import Caching
-from app.core.model.conversation import Message
 from app.core.model.errors import ContextOverWindowError
 from app.core.model.files import ConversationFile, RequestFile
-from app.core.model.gauge import Breakdown, Gauge, gauge_of
+from app.core.model.gauge import Breakdown, Gauge, gauge_of, in_proportion
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.segments import Marker, ShownSegment
 from app.core.retrieval.choose import Recalled
@@ -71,6 +70,8 @@ class AssembledContext:
     messages: tuple[ContextMessage, ...]
     sections: tuple[Section, ...]
     gauge: Gauge
+    estimated: int
+    """What the whole weighs by our estimate alone; gauge and sections count what the provider taught as well."""
     warnings: tuple[str, ...] = ()
     truncated: tuple[int, int] | None = None
     """First and last ``seq`` left out for want of room."""
@@ -141,7 +142,7 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         smaller = replace(room, tokens=tokens)
         return fit(material, draft, smaller, digest) if _whole(material, draft) > tokens else draft
 
-    base = material.budgets.budget if budget is None else budget
+    base = material.estimated_within(material.budgets.budget if budget is None else budget)
     most = _below_triggers(material) - _fixed_tokens(material) if budget is None else None
     draft = with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
     if budget is not None or material.detail.room is not None:
@@ -158,16 +159,16 @@ def _below_triggers(material: Material) -> int:
     """The most that the context may weigh, as estimated, without reaching any of the policy's triggers."""
     firsts = (trigger.at.first_tokens(material.budgets) for trigger in material.policy.triggers)
     lowest = min((first for first in firsts if first is not None), default=material.budgets.window + 1)
-    return math.ceil(lowest / material.conversation.token_factor) - 1
+    return material.estimated_within(lowest - 1)
 
 
 def _room(material: Material, budget: int | None) -> Room:
     """The policy's budget less what stands before, or what was asked; shares are of the one that counts."""
     if budget is None:
-        tokens = material.budgets.budget - _fixed_tokens(material)
+        tokens = material.estimated_within(material.budgets.budget) - _fixed_tokens(material)
         return Room(tokens=tokens, anchors=material.budgets.anchor_tokens)
-    share = material.policy.anchor_share
-    return Room(tokens=budget, anchors=None if share is None else math.floor(Fraction(str(share)) * budget))
+    share, tokens = material.policy.anchor_share, material.estimated_within(budget)
+    return Room(tokens=tokens, anchors=None if share is None else math.floor(Fraction(str(share)) * tokens))
 
 
 def _refuse_without_room(material: Material, room: Room, asked: int | None) -> None:
@@ -175,11 +176,15 @@ def _refuse_without_room(material: Material, room: Room, asked: int | None) -> N
     files = material.conversation.file_tokens
     if asked is not None or not files or room.tokens > 0:
         return
-    budget = material.budgets.budget
+    budget, weight = material.budgets.budget, material.counted(files)
     raise ContextOverWindowError(
-        f"the attached files of {files} tokens leave no room in a budget of {budget} beside the system prompt: remove"
+        f"the attached files of {weight} tokens leave no room in a budget of {budget} beside the system prompt: remove"
         " files, or ask a model with a larger window",
-        extra={"tokens": budget - room.tokens, "files": files, "window": material.budgets.window},
+        extra={
+            "tokens": material.counted(_fixed_tokens(material)),
+            "files": weight,
+            "window": material.budgets.window,
+        },
     )
 
 
@@ -194,7 +199,7 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     large ones, the largest first.
     """
     system = _fixed_tokens(material)
-    window = material.budgets.window
+    window = material.estimated_within(material.budgets.window)
     elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
     total = system + _whole(material, draft)
     if total > window and elides:
@@ -203,13 +208,14 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     if total > window and elides:
         draft = with_large_elided(material, draft, window - system)
         total = system + _whole(material, draft)
-    if total > material.budgets.window:
+    tokens = material.counted(total)
+    if tokens > material.budgets.window:
         raise ContextOverWindowError(
-            f"the context of {total} tokens exceeds the window of {material.budgets.window};"
+            f"the context of {tokens} tokens exceeds the window of {material.budgets.window};"
             " compact the conversation, or choose on_failure: truncate",
-            extra={"tokens": total, "window": material.budgets.window},
+            extra={"tokens": tokens, "window": material.budgets.window},
         )
-    return draft.warned("context_over_budget") if total > material.budgets.budget else draft
+    return draft.warned("context_over_budget") if tokens > material.budgets.budget else draft
 
 
 def _assembled(material: Material, draft: Draft) -> AssembledContext:
@@ -217,8 +223,8 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
     state, anchors, digests = block_sizes(material, draft)
     opened = _opened_sections(material, draft)
     brought_back = sum(section.tokens for section in opened)
-    held = _weight(material, draft.held) - brought_back + held_day_tokens(material, draft)
-    tail = _weight(material, draft.tail)
+    held = max(weight_in_all(material, draft.held) - brought_back, 0) + held_day_tokens(material, draft)
+    tail = weight_in_all(material, draft.tail)
     opened_seqs = {seq for section in opened for seq in section.seqs}
     recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
     sections = (
@@ -237,27 +243,31 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         Section(kind="passages", seqs=(), tokens=passages),
         Section(kind="recalled", seqs=recalled_seqs(draft.recalled), tokens=recalled - passages),
     )
+    estimated = Breakdown(
+        system=system,
+        files=material.conversation.file_tokens,
+        state=state,
+        anchors=anchors,
+        digests=digests + brought_back,
+        held=held,
+        tail=tail,
+        recalled=recalled,
+    )
+    tokens = material.counted(estimated.total)
     return AssembledContext(
         messages=(
             _system(material),
             *_around(block_of(material, draft), spoken(draft, material.conversation.locale), draft),
         ),
-        sections=tuple(section for section in sections if section.tokens or section.segment_id),
+        sections=tuple(one for one in _counted(sections, tokens) if one.tokens or one.segment_id),
         gauge=gauge_of(
             material.policy,
             material.budgets,
-            Breakdown(
-                system=system,
-                files=material.conversation.file_tokens,
-                state=state,
-                anchors=anchors,
-                digests=digests + brought_back,
-                held=held,
-                tail=tail,
-                recalled=recalled,
-            ),
+            estimated.scaled(tokens),
             anchors_behind_marker=draft.behind_marker,
+            adaptive=material.thresholds,
         ),
+        estimated=estimated.total,
         warnings=draft.warnings,
         truncated=(draft.left_out.from_seq, draft.left_out.to_seq) if draft.left_out else None,
         recalled=draft.recalled,
@@ -267,6 +277,12 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         locale=material.conversation.locale,
         keeps_all=material.policy.on_failure == "keep_full",
     )
+
+
+def _counted(sections: Sequence[Section], tokens: int) -> list[Section]:
+    """Sections in the gauge's tokens, which they add up to; they stand in the order of its breakdown."""
+    shares = in_proportion((section.tokens for section in sections), tokens)
+    return [replace(section, tokens=share) for section, share in zip(sections, shares, strict=True)]
 
 
 def _around(
@@ -303,7 +319,7 @@ def _opened_sections(material: Material, draft: Draft) -> list[Section]:
             Section(
                 kind="digests",
                 seqs=tuple(message.seq for message in messages),
-                tokens=_weight(material, tuple(messages)),
+                tokens=weight_in_all(material, messages),
                 level=FULL,
                 segment_id=one.id,
             )
@@ -334,7 +350,3 @@ def _system_tokens(material: Material) -> int:
 def _fixed_tokens(material: Material) -> int:
     """What stands before the state block."""
     return _system_tokens(material) + material.conversation.file_tokens
-
-
-def _weight(material: Material, messages: tuple[Message, ...]) -> int:
-    return sum(weight_of(material, message) for message in messages)

@@ -9,8 +9,10 @@ from typing import Final
 from app.core.anchors.rendering import anchors_element, seqs_in
 from app.core.anchors.serving import Servable
 from app.core.model.anchors import FoundAnchor
+from app.core.model.calibration import counted, estimated_within
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.files import ConversationFile
+from app.core.model.gauge import AdaptiveThresholds
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.segments import Segment, ShownSegment
@@ -74,11 +76,21 @@ class Material:
     """What the schema of a structured output weighs: likewise."""
     files: tuple[ConversationFile, ...] = ()
     """The attached files, in order: what they weigh stands with the conversation."""
+    thresholds: AdaptiveThresholds | None = None
+    """For the gauge: where the thresholds follow the conversation, why they are what they are."""
     _ranked: dict[tuple[int, frozenset[int]], Servable] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
     """What was reckoned for the question, if it was: a copy of this material needs it as well."""
+
+    def counted(self, estimated: int) -> int:
+        """Estimated tokens as they count against the budgets, by what the provider taught of this conversation."""
+        return counted(estimated, self.conversation.token_factor)
+
+    def estimated_within(self, tokens: int) -> int:
+        """The most estimated tokens that count as at most so many: contexts are put together in estimates."""
+        return estimated_within(tokens, self.conversation.token_factor)
 
     def ranking(self, recall: Recall) -> Ranking:
         """How much speaks for each message that may be recalled: reckoned once."""
@@ -215,7 +227,7 @@ def held_day_tokens(material: Material, draft: Draft) -> int:
 def size_of(material: Material, draft: Draft) -> int:
     """Tokens of everything after the system prompt, but for what is recalled."""
     messages = (*draft.held, *draft.tail)
-    return weigh_all(material, block_of(material, draft)) + sum(weight_of(material, one) for one in messages)
+    return weigh_all(material, block_of(material, draft)) + weight_in_all(material, messages)
 
 
 def weigh_all(material: Material, messages: Sequence[ContextMessage]) -> int:
@@ -226,6 +238,12 @@ def weigh_all(material: Material, messages: Sequence[ContextMessage]) -> int:
 def weight_of(material: Material, message: Message) -> int:
     """What a stored message weighs."""
     return tokens_of(message.token_count, message.byte_length, material.policy.estimator)
+
+
+def weight_in_all(material: Material, messages: Sequence[Message]) -> int:
+    """What stored messages weigh, reckoned of their sums as utilization is."""
+    tokens, bytes_ = sum(one.token_count for one in messages), sum(one.byte_length for one in messages)
+    return tokens_of(tokens, bytes_, material.policy.estimator)
 
 
 def anchored_seqs(draft: Draft) -> tuple[int, ...]:

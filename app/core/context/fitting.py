@@ -3,7 +3,8 @@
 The order is a promise (engine, section 9): digests of segments, by halves; the tail before the last turn, with a digest
 in its place while there is room for one; style and known; the narrative; anchors, behind their marker; facts, clause by
 clause, what tells least per token first and of equals the oldest (docs/decisions/0018); the other tail but its last
-message; held messages, oldest first, each with a warning. A tool call and its result go together.
+message; held messages, oldest first, each with a warning. A tool call and its result go together. Where the policy lets
+no anchor go, facts go before anchors.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest) -> Draft:
     """
     elides = material.policy.oversized == "elide"
     draft = with_giants_elided(material, draft, room.tokens) if elides else draft
-    for shrink in _steps(digest):
+    for shrink in _steps(digest, keeps_anchors=material.policy.anchor_share is None):
         if size_of(material, draft) + _unloaded(material, draft) <= room.tokens:
             return draft
         draft = shrink(material, draft, room)
@@ -85,13 +86,13 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest) -> Draft:
     )
 
 
-def _steps(digest: Digest) -> Iterator[Shrink]:
+def _steps(digest: Digest, *, keeps_anchors: bool) -> Iterator[Shrink]:
     yield _with_fewer_digests
     yield _without_old_tail(digest)
     yield _without_digest
     yield _with_smaller_state(soft=True)
-    yield _with_fewer_anchors
-    yield _with_smaller_state(soft=False)
+    facts = _with_smaller_state(soft=False)
+    yield from (facts, _with_fewer_anchors) if keeps_anchors else (_with_fewer_anchors, facts)
     yield _without_tail
     yield _without_held
     yield _without_block

@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from app.core.context.drafts import Draft, Material, first_draft, size_of, weigh_all, weight_of
+from app.core.context.drafts import (
+    Draft,
+    Material,
+    block_sizes,
+    first_draft,
+    size_of,
+    weigh_all,
+    weight_of,
+    with_anchors,
+)
 from app.core.context.served import served_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
@@ -29,7 +38,7 @@ from app.core.retrieval.serving import (
     passages_element,
     recalled_element,
 )
-from app.core.state.layout import ACKNOWLEDGEMENT
+from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut
 from app.core.summarizer.offline.items import cost, parted
 from app.core.text.parts import own_content
 
@@ -39,6 +48,9 @@ figures."""
 
 DATA_SHARE: Final = Fraction(9, 10)
 """Of that, what tools' data in the state may keep."""
+
+ANCHORS_SHARE: Final = Fraction(1, 2)
+"""Of what pins and the last user message leave, the most that anchors keep where the policy lets none go."""
 
 EXPLICIT_MARGIN: Final = 2 * MARGIN
 """Where a budget can serve segments as well: what is further below the best says less than a segment does."""
@@ -203,7 +215,8 @@ def _allotment(
 ) -> Allotment:
     whole = first_draft(material)
     free = room - size_of(material, whole) - material.unloaded_tokens
-    nearly_all = math.floor(MOST * max(room - _fixed(material, whole), 0))
+    left = max(room - _fixed(material, whole), 0)
+    nearly_all = math.floor(MOST * (left - _kept_anchors(material, whole, left)))
     nearly_all = nearly_all if may_cut else min(nearly_all, max(free, 0))
     wanted = weigh_all(material, (ContextMessage(role="user", content=passages_element(recall.passages)),))
     passages = min(nearly_all, wanted) if recall.passages else 0
@@ -233,6 +246,18 @@ def _fixed(material: Material, whole: Draft) -> int:
     users = [index for index, message in enumerate(whole.tail) if message.role == "user"]
     last = whole.tail[users[-1] if users else -1 :]
     return sum(weight_of(material, message) for message in (*whole.held, *last))
+
+
+def _kept_anchors(material: Material, whole: Draft, left: int) -> int:
+    """What anchors keep of what pins and the last user message leave, where the policy lets none go.
+
+    Those of the tail count as well: what is recalled may take its place.
+    """
+    if material.policy.anchor_share is not None or not whole.tail:
+        return 0
+    bare = replace(whole, left_out=LeftOut(from_seq=0, to_seq=whole.tail[-1].seq, digest=""))
+    _, anchors, _ = block_sizes(material, with_anchors(material, bare, room=None))
+    return min(anchors, math.floor(ANCHORS_SHARE * left))
 
 
 def asked_in(material: Material) -> Mapping[int, float]:

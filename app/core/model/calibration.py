@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 LEAST_FACTOR: Final = 0.7
@@ -17,6 +18,23 @@ WEIGHT: Final = 0.2
 
 LEAST_TOKENS: Final = 200
 """Below this the frame that a provider puts around a request outweighs the text, and nothing is learnt."""
+
+
+_DIGITS: Final = 6
+"""Products of factors are rounded to so many places, so that ten tokens at 1.1 count as 11 and not as 12."""
+
+
+def counted(estimated: int, factor: float) -> int:
+    """Estimated tokens as they count against thresholds and are shown: in the provider's tokens, rounded up."""
+    return math.ceil(round(estimated * factor, _DIGITS))
+
+
+def estimated_within(tokens: int, factor: float) -> int:
+    """The most estimated tokens that count as at most so many."""
+    most = math.floor(tokens / factor) + 1
+    while counted(most, factor) > tokens:
+        most -= 1
+    return most
 
 
 def learn(factor: float, *, estimated: int, reported: int) -> float:

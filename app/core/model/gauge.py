@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
+from itertools import accumulate
 from typing import Final, Literal
 
 from app.core.model.conversation import Conversation
@@ -44,6 +47,20 @@ class Breakdown:
     def total(self) -> int:
         """The numerator of utilization."""
         return sum(asdict(self).values())
+
+    def scaled(self, total: int) -> Breakdown:
+        """In proportion, so that the parts add up to ``total``."""
+        parts = asdict(self)
+        return Breakdown(**dict(zip(parts, in_proportion(parts.values(), total), strict=True)))
+
+
+def in_proportion(parts: Iterable[int], total: int) -> list[int]:
+    """Parts that add up to ``total``, each rounded where the running sum is: neighbours put together stay in step."""
+    ends = list(accumulate(parts))
+    if not ends or ends[-1] in {0, total}:
+        return list(map(operator.sub, ends, [0, *ends]))
+    shares = [end * total // ends[-1] for end in ends]
+    return list(map(operator.sub, shares, [0, *shares]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, Literal, get_args
 
 from app.core.text.factors import Index, fold
-from app.core.text.languages.loading import languages
+from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 
 Cue = Literal[
@@ -18,8 +18,7 @@ Cue = Literal[
 
 
 PATTERNS: Final[Mapping[Cue, re.Pattern[str]]] = {
-    cue: compiled("|".join(part for one in languages() for part in getattr(one.cues, cue)), re.IGNORECASE)
-    for cue in get_args(Cue)
+    cue: compiled(alternatives("cues", cue), re.IGNORECASE) for cue in get_args(Cue)
 }
 
 WEIGHTS: Final[Mapping[Cue, float]] = {
@@ -40,12 +39,7 @@ WEIGHTS: Final[Mapping[Cue, float]] = {
 }
 
 
-def _any(kind: str) -> str:
-    """What any language says of that kind, as alternatives."""
-    return "|".join(part for one in languages() for part in getattr(one.talk, kind))
-
-
-IN_WORDS: Final = compiled(_any("in_words"), re.IGNORECASE)
+IN_WORDS: Final = compiled(alternatives("talk", "in_words"), re.IGNORECASE)
 """Counts and times told in words: as exact as a number, though no identifier."""
 
 CODES: Final = compiled(
@@ -54,33 +48,31 @@ CODES: Final = compiled(
 )
 """Names in small letters with a number in them, as of regions and branches, and abbreviated hashes."""
 
-PLEASANTRY: Final = compiled(rf"^\W*(?:{_any('pleasantry')})", re.IGNORECASE)
+PLEASANTRY: Final = compiled(rf"^\W*(?:{alternatives('talk', 'pleasantry')})", re.IGNORECASE)
 
-FILLER: Final = compiled(rf"^(?:(?:{_any('filler')})(?:, [A-ZА-Я]\w{{1,20}})?[,!.…:;—-]+\s+)+(?=\S)", re.IGNORECASE)
-
-ACCEPTANCE: Final = compiled(rf"^\W*(?:{_any('acceptance')})\b", re.IGNORECASE)
-REJECTION: Final = compiled(rf"^\W*(?:{_any('rejection')})", re.IGNORECASE)
-PROPOSAL: Final = compiled(rf"\b(?:{_any('proposal')})\b", re.IGNORECASE)
-NON_ANSWER: Final = compiled(rf"\b(?:{_any('non_answer')})(?!\w)", re.IGNORECASE)
-STYLE_WISH: Final = compiled(rf"\b(?:{_any('style_wish')})\b", re.IGNORECASE)
-FRUSTRATION: Final = compiled(rf"\b(?:{_any('frustration')})\b|😠|😡|🤬|😤", re.IGNORECASE)
-DISTRESS: Final = compiled(rf"\b(?:{_any('distress')})\b|😞|😢|😭", re.IGNORECASE)
-RELIEF: Final = compiled(rf"\b(?:{_any('relief')})\b", re.IGNORECASE)
-NEGATED: Final = compiled(rf"(?:\b(?:{_any('negated')})|n't)\s+$", re.IGNORECASE)
-DELIGHT: Final = compiled(rf"\b(?:{_any('delight')})\b|😀|😁|😂|🤣|😊|😍|🎉|❤|👍|🙂|😄|[:;]-?\)", re.IGNORECASE)
-POLITE: Final = compiled(rf"\b(?:{_any('polite')})\b", re.IGNORECASE)
-INFORMAL: Final = compiled(rf"\b(?:{_any('informal')})\b|[\U0001f600-\U0001f64f]|\)\)", re.IGNORECASE)
-EXPLAIN: Final = compiled(rf"\b(?:{_any('explain')})\b", re.IGNORECASE)
-HEADING: Final = compiled(
-    r"(?:(?:USER|HARD|SAFETY|PROJECT|VERY|KEY|MY|OUR) )?(?:NOTE|FACT|RULE|CONSTRAINT|REQUIREMENT|PREFERENCE"
-    r"|GOAL(?: STATE)?|STATE|STATUS|INFO|IMPORTANT|REMINDER|REMEMBER|ATTENTION|WARNING|UPDATE|DECISION|CONTEXT|ВАЖНО"
-    r"|ФАКТ|ПРАВИЛО|ТРЕБОВАНИЕ|ОГРАНИЧЕНИЕ|ПРЕДПОЧТЕНИЕ|ЦЕЛЬ|ВНИМАНИЕ|ЗАМЕТКА|РЕШЕНИЕ):\s+(?=\S)"
+FILLER: Final = compiled(
+    rf"^(?:(?:{alternatives('talk', 'filler')})(?:, [A-ZА-Я]\w{{1,20}})?[,!.…:;—-]+\s+)+(?=\S)", re.IGNORECASE
 )
+
+ACCEPTANCE: Final = compiled(rf"^\W*(?:{alternatives('talk', 'acceptance')})\b", re.IGNORECASE)
+REJECTION: Final = compiled(rf"^\W*(?:{alternatives('talk', 'rejection')})", re.IGNORECASE)
+PROPOSAL: Final = compiled(rf"\b(?:{alternatives('talk', 'proposal')})\b", re.IGNORECASE)
+NON_ANSWER: Final = compiled(rf"\b(?:{alternatives('talk', 'non_answer')})(?!\w)", re.IGNORECASE)
+STYLE_WISH: Final = compiled(rf"\b(?:{alternatives('talk', 'style_wish')})\b", re.IGNORECASE)
+FRUSTRATION: Final = compiled(rf"\b(?:{alternatives('talk', 'frustration')})\b|😠|😡|🤬|😤", re.IGNORECASE)
+DISTRESS: Final = compiled(rf"\b(?:{alternatives('talk', 'distress')})\b|😞|😢|😭", re.IGNORECASE)
+RELIEF: Final = compiled(rf"\b(?:{alternatives('talk', 'relief')})\b", re.IGNORECASE)
+NEGATED: Final = compiled(rf"(?:\b(?:{alternatives('talk', 'negated')})|n't)\s+$", re.IGNORECASE)
+DELIGHT: Final = compiled(
+    rf"\b(?:{alternatives('talk', 'delight')})\b|😀|😁|😂|🤣|😊|😍|🎉|❤|👍|🙂|😄|[:;]-?\)", re.IGNORECASE
+)
+POLITE: Final = compiled(rf"\b(?:{alternatives('talk', 'polite')})\b", re.IGNORECASE)
+INFORMAL: Final = compiled(rf"\b(?:{alternatives('talk', 'informal')})\b|[\U0001f600-\U0001f64f]|\)\)", re.IGNORECASE)
+EXPLAIN: Final = compiled(rf"\b(?:{alternatives('talk', 'explain')})\b", re.IGNORECASE)
+HEADING: Final = compiled(rf"(?:{alternatives('talk', 'headings')}):\s+(?=\S)")
 """A heading in capitals that only says what kind of statement follows: what follows is as true without it."""
 
-BOILERPLATE: Final = compiled(
-    r"GOOGLE_API_KEY|no language model is configured|языковая модель не подключена", re.IGNORECASE
-)
+BOILERPLATE: Final = compiled(rf"GOOGLE_API_KEY|{alternatives('replies', 'notice')}", re.IGNORECASE)
 _INDEX: Final = Index()
 _BITS: Final = {cue: _INDEX.add(pattern.pattern) for cue, pattern in PATTERNS.items()}
 _REMEMBERED: Final = 4_096  # sentences: a chunk is read for its state, and once more for its segments

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from app.core.text.languages.dialect import Phrases as Phrases  # noqa: PLC0414 - its readers find it here
-from app.core.text.languages.dialect import Roles
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_talk import Phrases as Phrases  # noqa: PLC0414 - its readers find it here
+from app.core.text.languages.sections_of_talk import Roles
 
 _ROLES: Final[Mapping[str, Roles]] = {
     language.code: language.roles for language in languages() if language.roles is not None

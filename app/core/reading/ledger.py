@@ -14,6 +14,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
+from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 
 LINE: Final = 160  # characters of one line: a longer one could only be kept or lost as a whole
@@ -44,7 +45,7 @@ RECORDS_APART: Final = " | "
 """Between two records of one list, so that no value seems to be of the record beside its own."""
 
 _INLINE: Final = 6  # scalars of a small record inside another one: it is part of it
-_SIZE: Final = compiled(r"(?i)(?:^|_)(?:size|bytes|count|total|price|amount|balance|points|limit|размер|сумма|цена)$")
+_SIZE: Final = compiled(rf"(?i)(?:^|_)(?:{alternatives('values', 'measures')})$")
 _NAMED: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
 _CALL: Final = compiled(r"([^\W\d][\w.-]{0,60})\((.*)\)")
 _LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")

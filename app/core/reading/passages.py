@@ -20,12 +20,12 @@ from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences
+from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
 from app.core.text.speakers import Label, labels_of
 from app.core.text.words import stems
 
 _MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
 _LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
-_LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
 _ONE_STATEMENT: Final = 90  # characters
 _PASTED: Final = 600  # characters below the first paragraph: more than people write in one go
@@ -349,12 +349,3 @@ def _code(fence: str) -> str:
     ]
     best = match.group().strip() if match else (lines[0] if lines else "")
     return clip("`" + " ".join(best.replace("`", "").split())[:160] + "`") if best else ""
-
-
-def clip(text: str, longest: int = _LONGEST) -> str:
-    """Cut at a word, with an ellipsis, when longer than ``longest`` characters."""
-    if len(text) <= longest:
-        return text
-    head = text[: longest - 1]
-    space = head.rfind(" ")
-    return (head[:space] if space > longest // 2 else head).rstrip(" ,;:") + "…"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.core.model.state import Origin
-from app.core.text.languages.dialect import Quotes
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_talk import Quotes
 
 _QUOTES: Final[Mapping[str, Quotes]] = {
     language.code: language.quotes for language in languages() if language.quotes is not None

@@ -8,14 +8,16 @@ from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import PLEASANTRY, cues_of
-from app.core.reading.passages import clip, own_words
+from app.core.reading.passages import own_words
 from app.core.retrieval.passage_search import Found, notes_of, rank, telling
 from app.core.retrieval.serving import split_off
 from app.core.text.language import detect
+from app.core.text.languages.joined import alternatives, pattern_of
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
+from app.core.text.shortening import clip
 from app.core.text.words import GENERIC_STEMS, stems
 
 _MOST_WORDS: Final = 118
@@ -30,25 +32,10 @@ _SAMPLE: Final = 4_000
 _WORD: Final = compiled(r"[A-Za-z]{2}")
 _CYRILLIC: Final = compiled(r"[а-яё]{2}")
 
-_ASKS: Final = compiled(
-    r"[?？؟]|^\W*(?:what|who|when|where|why|how|which|whose|do you|did (?:i|we|you)|does|is there|are there"
-    r"|can you|could you"
-    r"|tell me|remind me|list|show|summari[sz]e|recap|explain|give me|что|кто|когда|где|почему|как|какой"
-    r"|какая|какие|какое|сколько|чей"
-    r"|напомни|расскажи|перечисли|покажи|подведи|объясни|помнишь)\b",
-    re.IGNORECASE,
-)
-_ASKS_FOR_ALL: Final = compiled(
-    r"\b(?:summari[sz]e|summary|recap|sum up|what (?:did|have) (?:we|i) (?:talk|discuss|cover|do|been)"
-    r"|where (?:do|did) (?:we|things) stand|so far|overview"
-    r"|what do you (?:know|remember)|подведи итог|итоги?|о чём мы|о чем мы|на чём мы|на чем мы"
-    r"|что ты (?:знаешь|помнишь)|вкратце)\b",
-    re.IGNORECASE,
-)
-_GREETS: Final = compiled(
-    r"^\W*(?:hi|hello|hey|good (?:morning|evening|afternoon)|привет\w*|здравствуй\w*|добрый|доброе)\b", re.IGNORECASE
-)
-_THANKS: Final = compiled(r"^\W*(?:thanks?|thank you|thx|great,? thanks|cheers|спасибо|благодар\w+)\b", re.IGNORECASE)
+_ASKS: Final = compiled(rf"[?？؟]|^\W*(?:{alternatives('replies', 'asks')})\b", re.IGNORECASE)
+_ASKS_FOR_ALL: Final = pattern_of("replies", "asks_for_all")
+_GREETS: Final = compiled(rf"^\W*(?:{alternatives('replies', 'greets')})\b", re.IGNORECASE)
+_THANKS: Final = compiled(rf"^\W*(?:{alternatives('replies', 'thanks')})\b", re.IGNORECASE)
 
 
 def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str:

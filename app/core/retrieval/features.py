@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
+from app.core.retrieval import bm25
 from app.core.retrieval.corpus import Corpus, has_number, has_title, names_people, names_place
 from app.core.retrieval.question import Question
 from app.core.retrieval.relating import relations
 
 Values = list[float]
 
-_K1: Final = 1.2
-_B: Final = 0.6
 _KERNEL: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """An answer often shares no word with its question: scores spread to messages nearby."""
 _HOLDS_NEAR: Final = ((0, 1.0), (1, 0.7), (2, 0.45), (3, 0.25))
@@ -177,18 +176,24 @@ class _Features:
         rarity = self._corpus.rarities.__getitem__
         return [sum(map(rarity, words.counts)) for words in self._corpus.words]
 
+    @cached_property
+    def _lengths(self) -> list[int]:
+        """The words of each piece."""
+        return [item.length for item in self._corpus.words]
+
     def _match(self, weights: Mapping[str, float]) -> Values:
-        """BM25 (Robertson and Zaragoza, 2009) over single pieces."""
-        corpus, scores = self._corpus, [0.0] * self._count
-        for stem, weight in weights.items():
-            rarity = corpus.rarity(stem) * weight
-            for index in corpus.postings.get(stem, ()):
-                item = corpus.words[index]
-                count = item.counts[stem]
-                scores[index] += (
-                    rarity * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * item.length / corpus.average))
+        """BM25 over single pieces."""
+        corpus = self._corpus
+        return bm25.scores(
+            (
+                (
+                    corpus.rarity(stem) * weight,
+                    ((index, corpus.words[index].counts[stem]) for index in corpus.postings.get(stem, ())),
                 )
-        return scores
+                for stem, weight in weights.items()
+            ),
+            self._lengths,
+        )
 
     def _from(self, distance: int, values: Sequence[float]) -> Values:
         """For each piece the value of the one at that distance, 0 where there is none."""
@@ -248,17 +253,16 @@ class _Features:
         lengths = [0] * count
         for sitting, words in zip(corpus.sittings, corpus.words, strict=True):
             lengths[sitting] += words.length
-        mean = sum(lengths) / max(count, 1)
-        scores, covered = [0.0] * count, [0.0] * count
+        covered = [0.0] * count
+        asked: list[tuple[float, Iterable[tuple[int, int]]]] = []
         for stem, weight in self._weights.items():
             holding: Counter[int] = Counter()
             for index in corpus.postings.get(stem, ()):
                 holding[corpus.sittings[index]] += corpus.words[index].counts[stem]
-            rarity = math.log(1 + (count - len(holding) + 0.5) / (len(holding) + 0.5))
-            for sitting, times in holding.items():
+            for sitting in holding:
                 covered[sitting] += weight
-                scores[sitting] += rarity * times * (_K1 + 1) / (times + _K1 * (0.5 + 0.5 * lengths[sitting] / mean))
-        scaled = _scaled(scores)
+            asked.append((bm25.rarity(count, len(holding)), holding.items()))
+        scaled = _scaled(bm25.scores(asked, lengths, by_length=0.5))
         return [scaled[sitting] for sitting in corpus.sittings], [covered[sitting] for sitting in corpus.sittings]
 
     def _second_hop(self) -> Values:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final, Literal
+from typing import Final
 
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import Question, question_of
 from app.core.retrieval.terms import terms
-from app.core.text.languages.loading import languages
+from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.words import stem
 
@@ -27,14 +27,10 @@ _GREETED: Final = 2  # calls that one by a greeting is worth; a mark before or b
 _INTRODUCED: Final = 3  # and one "my name is"
 
 
-def _any(kind: Literal["hello", "called"]) -> str:
-    return "|".join(said for language in languages() if (said := getattr(language.questions, kind)))
-
-
 _WORD: Final = r"([^\W\d_]+)"
 _BEGINS: Final = r"(?:(?<!\w)|(?<=[\u3400-\u9fff]))"
-_HELLO: Final = compiled(rf"{_BEGINS}(?:{_any('hello')})[\s,!，！]*+{_WORD}")
-_CALLED: Final = compiled(rf"{_BEGINS}(?:{_any('called')})\s*+{_WORD}")
+_HELLO: Final = compiled(rf"{_BEGINS}(?:{alternatives('questions', 'hello')})[\s,!，！]*+{_WORD}")
+_CALLED: Final = compiled(rf"{_BEGINS}(?:{alternatives('questions', 'called')})\s*+{_WORD}")
 _MARKED: Final = compiled(
     rf"^\W*+{_WORD}\s*+(?:[,!?…:，！？：]|\.\.|\W*+$)"  # at the start
     rf"|(?<=[^\w\s.;:'’\"“”()\-])\s*+{_WORD}\W*+$"  # at the end

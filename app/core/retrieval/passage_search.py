@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +10,13 @@ from typing import Any, Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import BOILERPLATE, cues_of
-from app.core.reading.passages import clip
+from app.core.retrieval import bm25
 from app.core.retrieval.serving import passages_in, recalled_in
 from app.core.text.escaping import unescape
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences
+from app.core.text.shortening import clip
 from app.core.text.speakers import label_of
 from app.core.text.words import GENERIC_STEMS, stems
 
@@ -26,8 +26,6 @@ _ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）
 _SPREAD: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """How much of a message's score its neighbours get: an answer often shares no word with the question."""
 
-_K1: Final = 1.2
-_B: Final = 0.6
 _STATE_WORTH: Final = 1.3  # an entry of the state was chosen for its weight, and has no neighbours to borrow from
 _ASSISTANT_WORTH: Final = 0.8
 _QUESTION_WORTH: Final = 0.45
@@ -133,7 +131,7 @@ def rank(asked: str, notes: Sequence[Note]) -> list[Found]:
     query = [stem for stem in asked_stems if stem not in GENERIC_STEMS] or asked_stems
     if not query or not notes:
         return []
-    matches = _bm25(query, notes)
+    matches = _matches(query, notes)
     if not any(matches):
         return []
     spread = _spread(matches, notes, query)
@@ -158,19 +156,12 @@ _ENOUGH: Final = 8
 _SAME: Final = 0.75
 
 
-def _bm25(query: Sequence[str], notes: Sequence[Note]) -> list[float]:
-    total = len(notes)
-    average = sum(note.counts.total() for note in notes) / total or 1.0
-    weights = {}
-    for stem in query:
-        containing = sum(stem in note.counts for note in notes)
-        weights[stem] = math.log(1 + (total - containing + 0.5) / (containing + 0.5))
-    return [_match(note.counts, weights, average) for note in notes]
-
-
-def _match(counts: Counter[str], weights: dict[str, float], average: float) -> float:
-    length = _K1 * (1 - _B + _B * counts.total() / average)
-    return sum(weight * counts[stem] * (_K1 + 1) / (counts[stem] + length) for stem, weight in weights.items())
+def _matches(query: Sequence[str], notes: Sequence[Note]) -> list[float]:
+    holding = {
+        stem: [(index, note.counts[stem]) for index, note in enumerate(notes) if stem in note.counts] for stem in query
+    }
+    asked = [(bm25.rarity(len(notes), len(found)), found) for found in holding.values()]
+    return bm25.scores(asked, [note.counts.total() for note in notes])
 
 
 def _worth(note: Note, query: Sequence[str]) -> float:

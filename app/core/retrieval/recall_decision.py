@@ -25,6 +25,7 @@ from typing import Final, Literal
 from app.core.retrieval.corpus import Corpus, words_of
 from app.core.retrieval.kinds import forms_of, of_kind
 from app.core.retrieval.question import Question
+from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.values import Given, Value, values
@@ -40,20 +41,16 @@ _MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are loo
 _MOST_PLACES: Final = 24  # served texts in which they are looked for
 
 
-def _any(kind: Literal["courtesies", "fillers", "instructions", "points_back"]) -> str:
-    return "|".join(said for language in languages() if (said := getattr(language.questions, kind)))
-
-
-_COURTESIES: Final = _any("courtesies")
+_COURTESIES: Final = alternatives("questions", "courtesies")
 """What a message may consist of that only keeps up the talk."""
 
-_FILLERS: Final = _any("fillers")
+_FILLERS: Final = alternatives("questions", "fillers")
 _SIGNS: Final = f"[{''.join(one.questions.courtesy_signs for one in languages())}]+"
 
-_INSTRUCTIONS: Final = _any("instructions")
+_INSTRUCTIONS: Final = alternatives("questions", "instructions")
 """What asks to work on a text that comes along."""
 
-_POINTS_BACK: Final = _any("points_back")
+_POINTS_BACK: Final = alternatives("questions", "points_back")
 """What says that something was said, or is known, already."""
 
 _MATERIAL: Final = compiled(r"[:：]\s*+\S.{15}|```|\n[^\S\n]*+\S.{15}|[\"“«「『][^\"”»」』]{12}", re.DOTALL)

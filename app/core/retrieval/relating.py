@@ -11,6 +11,7 @@ from typing import Final
 
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import akin, forms_of, of_kind
+from app.core.text.languages.loading import languages
 
 Values = list[float]
 Related = Callable[[str], Iterable[str]]
@@ -23,11 +24,11 @@ _BEGINNING: Final = 5  # letters that words of one family share at least
 _ENDINGS: Final = 3  # letters by which a longer word of the family may differ from what is shared
 _APART: Final = 4  # letters of difference in length
 _NAME: Final = 3  # letters; the endings of longer ones are folded
-_ENDING_VOWELS: Final = "аяоеуюыи"
+_ENDING_VOWELS: Final = "".join(one.terms.ending_vowels for one in languages())
 _SPELT: Final = 6  # letters; of shorter words another letter makes another word ("house", "horse")
 _LONGEST: Final = 20  # letters; what is longer is no word that somebody mistypes
 _MOST: Final = 48  # stems of a question; what has more is a text
-_ALPHABETS: Final = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопрстуфхцчшщъыьэюя")
+_ALPHABETS: Final = tuple(one.terms.alphabet for one in languages() if one.terms.alphabet)
 
 
 def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> dict[str, Values]:

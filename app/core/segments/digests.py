@@ -13,10 +13,10 @@ from typing import Final
 
 from app.core.anchors.rendering import escape_served
 from app.core.model.segments import LEVELS, Level, Marker, Segment
-from app.core.reading.passages import clip
 from app.core.segments.markers import EARLIER_MARKER, render
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import Estimator, estimate_text
 
 DIGESTS_TAG: Final = "digests"
@@ -196,10 +196,7 @@ def _served(text: str, most: int) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _clipped(text: str, most: int) -> str:
-    line = " ".join(clean(text[:_SAMPLE]).split())
-    while estimate_text(line) > most:
-        line = clip(line, max(1, int(len(line) * min(_SHRINK, most / estimate_text(line)))))
-    return line
+    return fitted(" ".join(clean(text[:_SAMPLE]).split()), most)
 
 
 def _within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:

@@ -18,13 +18,14 @@ from app.core.model.provenance import language_or_locale
 from app.core.model.segments import CutSegment, Level
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import PLEASANTRY, Cue
-from app.core.reading.passages import Passage, clip
+from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth, score_all
 from app.core.segments.reading import read
 from app.core.segments.topics import terms_of
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean
 from app.core.text.patterns import any_literal, compiled
+from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
 
@@ -49,7 +50,6 @@ _MOST_CENTRAL: Final = 3  # words
 _SOLID: Final = 3  # content words: with fewer a sentence hardly belongs into an L2
 _EMPTY: Final = 2.0
 _ELLIPTIC: Final = 3  # content words: a shorter answer is told with its question
-_SHRINK: Final = 0.85
 _SEPARATOR: Final = ", "
 _SMALL: Final = compiled(r"\d{1,2}")
 _HARD: Final = compiled(r"[\d@/\\_:]")
@@ -212,18 +212,9 @@ def _told(chosen: Sequence[Passage], room: int, separator: str = "\n") -> str:
         ]
         text = separator.join(lines)
         if estimate_text(text) <= room or len(kept) == 1:
-            return _shrunk(text, room)
+            return fitted(text, room)
         kept.pop()
     return ""
-
-
-def _shrunk(text: str, room: int) -> str:
-    """The text, cut at a word until it fits."""
-    longest = len(text)
-    while longest > 1 and estimate_text(text) > room:
-        longest = int(_SHRINK * longest)
-        text = clip(text, max(longest, 1))
-    return text
 
 
 def _cost(passage: Passage) -> int:
@@ -287,4 +278,4 @@ def _stands_in(term: str, text: str) -> bool:
 def _fallback(said: Sequence[Message], cut: CutSegment) -> str:
     """Where no sentence can be told: the first words that there are, or the topic."""
     texts = (" ".join(clean(message_text(message)).split()) for message in said)
-    return _shrunk(clip(next(filter(None, texts), cut.topic)), L2_LEAST)
+    return fitted(clip(next(filter(None, texts), cut.topic)), L2_LEAST)

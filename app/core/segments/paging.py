@@ -8,12 +8,12 @@ from typing import Final
 
 from app.core.anchors.rendering import escape_served
 from app.core.model.segments import Level, Marker, Segment
-from app.core.reading.passages import clip
 from app.core.segments.digests import place_of
 from app.core.segments.markers import render
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
 from app.core.text.sentences import starts_within
+from app.core.text.shortening import clip
 from app.core.text.token_counts import estimate_text
 
 TOPIC: Final = 80

@@ -1,7 +1,5 @@
 """Words that could name a topic: runs of content words without grammar or punctuation between them."""
 
-# ruff: noqa: SIM905 - tables read better as running words
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
@@ -9,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.reading.passages import Passage
+from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.patterns import compiled
-from app.core.text.word_lists import GENERIC, NOISE, TECHNOLOGY
+from app.core.text.word_lists import GENERIC, NOISE, TECHNOLOGY, respelled
 from app.core.text.words import GENERIC_STEMS, stem
 
 _NAME: Final = 1.5
@@ -32,29 +31,15 @@ _RUN: Final = compiled("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff々]+|[\u30a1-\u
 """Chinese and Japanese: signs that carry meaning; hiragana ends a term."""
 _LONGEST_RUN: Final = 6  # signs of a term
 _SHORTEST_RUN: Final = 2
-_HAN_NOISE: Final = frozenset(
-    "的了吗呢吧啊你您我他她它们这那哪谁是在有和与或及也都还就才又再很太更最不没别把被给让对为从到向跟比于以但而且如果因所"
-    "要想能会可该得着过去来说问请谢好么什怎几多少个些一二三四五六七八九十百千万两每各某其之者将已曾正并则若虽然后前时候上下"
-    "里外中间呀哦嗯啦嘛用做看点年月日号元块位次这個們嗎沒還說問請對為給讓從來會應該過後裡間點號塊兩"
-)
+_HAN_NOISE: Final = frozenset("".join(words_of("terms", "grammar_signs")))
 """Signs of grammar and number: a Chinese term holds none of them."""
 
-_NOISE: Final = frozenset(
-    """في من على إلى عن مع هذا هذه ذلك التي الذي أن إن لا ما هل كان تم كل بعد قبل أو ثم قد أريد نعم يوجد
-    में है हैं का की के को से और पर यह वह कि हो था थी नहीं एक कर करना करें दो गया गई हाँ लिए तो भी
-    그리고 하지만 다음 오늘 내일 어제 네 아니요 있는 하는 것 수 좀 더 제가 저는 우리""".split()
-)
-"""Arabic, Hindi and Korean, of which there is no table of function words."""
-_KOREAN_VERB: Final = compiled("(?:니다|세요|까요|[아어해]요|예요|니까|합니|하고)$")
-_DETERMINERS: Final = frozenset("a an the my our your this that these those their his her its new".split())
-_BEFORE_VERBS: Final = frozenset(
-    "to i we you they he she it i'll we'll you'll can could should would will let's".split()
-)
-_VERBAL: Final = compiled(
-    r"[a-z]{3,}(?:ed|ly)|[а-яё]+(?:[аеиуыя]ть|ть?ся|[аеиыя]л[аио]?|лись|лась|[ёе]т|[ая]ет|ют|ешь|ишь|ую|ый|ий|ая|ое|ые|ых"
-    r"|ого|ому|ыми|йте|ляю|маю|но|[еи]м)"
-)
-"""English and Russian words that are hardly nouns."""
+_NOISE: Final = NOISE | words_of("terms", "function")
+_PREDICATE: Final = compiled(rf"(?:{alternatives('terms', 'predicate_endings')})$")
+_DETERMINERS: Final = words_of("terms", "determiners")
+_BEFORE_VERBS: Final = words_of("terms", "before_verbs")
+_VERBAL: Final = compiled(f"{alternatives('terms', 'verbs')}|{alternatives('terms', 'adjectives')}")
+"""Words that are hardly nouns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +79,9 @@ def runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[list[Wo
 
 
 def _word(token: str, before: str, names: Collection[str], is_barred: Callable[[str], bool]) -> Word | None:
-    lower = token.lower().replace("’", "'").replace("ё", "е").removesuffix("'s")
+    lower = respelled(token.lower()).removesuffix("'s")
     is_short = len(lower) < (_SHORTEST_WORD if lower.isascii() else 2)
-    if is_short or lower in NOISE or lower in _NOISE or _KOREAN_VERB.search(lower):
+    if is_short or lower in _NOISE or _PREDICATE.search(lower):
         return None
     if not lower[:1].isalpha() or is_barred(lower):
         return None

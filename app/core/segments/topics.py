@@ -9,10 +9,11 @@ from typing import Final
 
 from app.core.model.conversation import Message
 from app.core.model.provenance import language_or_locale
-from app.core.reading.passages import Passage, clip
+from app.core.reading.passages import Passage
 from app.core.segments.reading import read
 from app.core.segments.terms import Word, runs
 from app.core.text.escaping import clean
+from app.core.text.shortening import clip
 from app.core.text.word_lists import STOPWORDS
 from app.core.text.words import FRAME_STEMS, stem
 

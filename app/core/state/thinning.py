@@ -12,11 +12,11 @@ from typing import Final
 from app.core.model.state import StateEntry
 from app.core.reading.choice import MOST_LOOKS, Option, Told, per_token
 from app.core.reading.labels import role_of
-from app.core.reading.passages import clip
 from app.core.summarizer.offline.items import cost, parted
 from app.core.summarizer.offline.keeping import option_of
 from app.core.summarizer.offline.retold import statements
 from app.core.text.sentences import sentences
+from app.core.text.shortening import clip
 from app.core.validation.survival import critical_values
 
 _STEPS: Final = 64

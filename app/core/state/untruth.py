@@ -5,8 +5,6 @@ Three plain cases, each meant to miss rather than to mistake: the new text, or t
 MySQL"); what was under way is done. A thing for another purpose, or of another kind, makes nothing untrue.
 """
 
-# ruff: noqa: SIM905 - tables read better as running words
-
 from __future__ import annotations
 
 import re
@@ -19,56 +17,24 @@ from typing import Final
 from app.core.anchors.contrast import tells_of_another
 from app.core.anchors.slots import adds, apart, purpose
 from app.core.anchors.tables import TABLES
-from app.core.anchors.topics import topic_of
+from app.core.anchors.topics import given_up, topic_of
 from app.core.model.candidate import CandidateItem
 from app.core.model.conversation import Message
 from app.core.text.identifiers import find_identifiers
+from app.core.text.languages.joined import alternatives, pattern_of, whole, words_of
 from app.core.text.patterns import compiled
+from app.core.text.rivals import RIVALS
 from app.core.text.sameness import canonical
 from app.core.text.sentences import sentences
 from app.core.text.word_lists import TECHNOLOGY
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stem, stems
 
-_OUSTED: Final = compiled(
-    r"\b(?:instead of|rather than|no longer|not|scrap|drop(?:ped)?|ditch(?:ed)?|replac(?:es?|ed|ing)"
-    r"|moved? away from|switch(?:ed)? from|вместо|а не"
-    r"|больше не|отказал\w+ от|заменил\w*|statt|anstatt|au lieu de|en lugar de)\s+(?:the |an? |our |my |use |using "
-    r"|использу\w+ )?([^\W\d_][\w.+#-]{0,40})"
-    r"|(?:不用|不再用|代替|取代|而不是)([a-z][\w.+#-]{0,40})",
-    re.IGNORECASE,
-)
 _CORRECTS: Final = compiled(
-    r"\A\W*(?:no\b|nope\b|actually\b|wait\b|correction\b|sorry\b|scratch that|on second thought|make that|hmm,? no"
-    r"|нет\b|вернее\b|точнее\b|стоп\b"
-    r"|поправк\w+|извини\w*|не(?:т уж)?,|不对|不是|更正|其实|nein\b|doch\b|non\b)"
-    r"|\b(?:instead|changed? (?:my|our|his|her|their) minds?|i was wrong|i meant|let['’]?s (?:rather|switch)"
-    r"|switch(?:ed|ing)? (?:to|from|over)"
-    r"|no longer|rather than|вместо|передумал\w*|ошиб(?:ся|лась|лись)|имел\w* в виду|перейд[её]м|замени\w*"
-    r"|больше не|лучше|statt|plutôt|mejor)\b"
-    r"|改成|改为|换成|而不是|改用",
-    re.IGNORECASE,
+    rf"\A\W*(?:{alternatives('claims', 'correction_begins')})|{whole('claims', 'corrects')}", re.IGNORECASE
 )
-_UNDER_WAY: Final = compiled(
-    r"\b(?:in progress|under way|underway|ongoing|working on|work on|started|starting|begun|pending|waiting (?:for"
-    r"|on)|awaits?|awaiting|to do|todo"
-    r"|plans? to|planned|planning|intends? to|is going to|will|needs? to|has to|must|not yet|still|being \w+ed"
-    r"|в процессе|в работе|работает над"
-    r"|начал\w*|начат\w*|ид[её]т|жд[её]\w*|ожида\w+|план\w+|собира\w+|предстоит|нужно|надо|ещё не|еще не|пока не"
-    r"|in arbeit|geplant|en cours|en curso)\b"
-    r"|进行中|正在|计划|打算|还没|待|等待",
-    re.IGNORECASE,
-)
-_DONE: Final = compiled(
-    r"\b(?:done|finished|completed?|ready|fixed|solved|resolved|shipped|deployed|released|merged|closed|delivered|sent|paid|booked|signed|over"
-    r"|arrived|submitted|published|готов\w*|законч\w+|заверш\w+|сделан\w*|исправ\w+|реш[её]н\w*|выпущен\w*|развернут\w*|отправлен\w*|оплачен\w*"
-    r"|подписан\w*|доставлен\w*|забронирован\w*|fertig|erledigt|abgeschlossen|terminé|terminado)\b|完成|已经|解决了|结束|上线了|做完",
-    re.IGNORECASE,
-)
-_NOT_DONE: Final = compiled(
-    r"\b(?:not|n['’]t|un\w+|almost|nearly|when|once|until|will be|to be|half|не|почти|когда|пока|будет|nicht|fast"
-    r"|pas|no)\b|没|未|快要|将",
-    re.IGNORECASE,
-)
+_UNDER_WAY: Final = pattern_of("claims", "under_way")
+_DONE: Final = pattern_of("claims", "done")
+_NOT_DONE: Final = pattern_of("claims", "not_done")
 _LABELLED: Final = compiled(r"([^:：\n]{2,40})[:：]\s?([^:：,;\n]{1,60})")
 """A label and its value: the value is the answer, unless the label only says who speaks."""
 _SAME_TASK: Final = 0.6  # of the smaller text's content, for "was under way" and "is done" to be one task
@@ -76,14 +42,7 @@ _SAME_FRAME: Final = 0.5  # of the words around a term, for two texts to be two 
 _FEW: Final = 3  # content words: an entry that says hardly more than the term that goes
 _POSTINGS: Final = 64  # entries per word that are looked at
 
-_ALTERNATIVES: Final = tuple(
-    frozenset(stem(word) for word in row.split())
-    for row in """postgres postgresql mysql mariadb sqlite mongo mongodb oracle cassandra dynamodb cockroachdb couchdb
-        |kafka rabbitmq nats activemq sqs|aws gcp azure heroku hetzner digitalocean|react vue angular svelte solid
-        |django flask fastapi rails laravel express|docker podman|github gitlab bitbucket|redis valkey memcached
-        |python java golang rust kotlin scala ruby php typescript javascript|mac windows linux|npm yarn pnpm
-        |jenkins circleci travis|slack teams discord telegram whatsapp|постгрес мускул""".split("|")
-)
+_ALTERNATIVES: Final = tuple(frozenset(map(stem, names)) for names in RIVALS.values())
 """Things of which one is chosen, that texts name without a common word around them."""
 
 
@@ -100,7 +59,7 @@ class Texts:
     def outdated_by(self, item: CandidateItem, messages: Mapping[int, Message]) -> list[int]:
         """Places of the texts that an item makes untrue, in order."""
         corrections = corrections_of(item, messages)
-        named = frozenset[str]().union(*map(_ousted, (item.text, *corrections)))
+        named = frozenset[str]().union(*map(given_up, (item.text, *corrections)))
         changing = any(not adds(sentence, TABLES) for sentence in corrections)
         about = self._about(item.text, named)
         return [place for place in about if _makes_untrue(item.text, self._texts[place], named, changing=changing)]
@@ -203,23 +162,7 @@ def _completes(text: str, new: _Said, earlier: str, old: _Said) -> bool:
     )
 
 
-_PROGRESS_STEMS: Final = frozenset(
-    stem(word)
-    for word in """progress way underway ongoing working work started starting begun pending waiting awaits awaiting
-        todo plans
-        planned planning intends going needs still done finished completed complete ready fixed solved resolved shipped
-        deployed released merged closed delivered sent paid booked signed arrived submitted published
-        процесс процессе работе работает начал начала начали начата начат идёт идет ждёт ждет ждут ожидает ожидается
-        планирует
-        планируется собирается предстоит готов готова готово закончил закончила закончен завершил завершена завершён
-        завершили
-        сделано сделана исправлено исправил решено отправлен оплачен подписан доставлен""".split()
-)
-
-
-def _ousted(text: str) -> frozenset[str]:
-    """Words that a text says go."""
-    return frozenset(stem((one or other).lower()) for one, other in _OUSTED.findall(text))
+_PROGRESS_STEMS: Final = frozenset(map(stem, words_of("claims", "progress")))
 
 
 def corrections_of(item: CandidateItem, messages: Mapping[int, Message]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from app.core.text.languages.joined import alternatives, whole
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
@@ -19,19 +20,11 @@ _MOST_LINES: Final = 200
 
 _DEFINES: Final = compiled(
     r"^[\W\d]{0,6}[\"'«“`*_]{0,3}[^\W\d][^:=—–\n]{0,40}[\"'»”`*_]{0,3} ?(?::|=|—|–| - )\s?\S"
-    r"|\b(?:also (?:known as|called)|a\.?k\.?a\.?|synonyms?|abbreviat\w+|stands? for|short for|refers? to|means?"
-    r"|is (?:called|defined as)|are called|the same as|call (?:them|it|the))\b"
-    r"|\b(?:синоним\w*|так ?же называ\w+|называ(?:ется|ются|й|ем)|то есть|т\. ?е\.|означает|расшифровывается"
-    r"|сокращ\w+|под \S{2,30} понима\w+|термин\w*|это)\b",
+    rf"|{whole('claims', 'defined')}",
     re.IGNORECASE,
 )
 _WORKS: Final = compiled(
-    r"^\s*(?:\d{1,2}[.)]|step \d|шаг \d)"
-    r"|\b(?:first|then|next|finally|before|after|once|when(?:ever)?|if|always|never|workflow|procedure|process|steps?"
-    r"|escalate|confirm|verify)\b"
-    r"|\b(?:сначала|сперва|затем|потом|после|перед|прежде|если|когда|всегда|никогда|шаг\w*|порядок|процесс\w*"
-    r"|процедур\w*|уточни\w*|проверь\w*|подтверди\w*)\b",
-    re.IGNORECASE,
+    rf"^\s*(?:\d{{1,2}}[.)]|(?:{alternatives('claims', 'step')}) \d)|{whole('claims', 'steps')}", re.IGNORECASE
 )
 _HEADING: Final = compiled(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$|[^\n]{1,60}:\s*$)")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text.days import compact, give_distance, short_forms
+from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.numerals import goes_on, of_words, plain
 from app.core.text.patterns import capped
 from app.core.text.tables import (
@@ -13,6 +14,7 @@ from app.core.text.tables import (
     APPROXIMATE,
     ARTICLES,
     CURRENCIES,
+    DOZENS,
     HALF_UNITS,
     NO_NUMERAL_AFTER,
     NUMBERING,
@@ -28,24 +30,27 @@ from app.core.text.tokens import TIGHT, Cursor, Found, Token, Unit
 
 _LIST_MARK: Final = capped(r"[.)]\s", 2)
 _REFERENCE: Final = capped(r"(?:#|№ ?)$", 6)
-_ABOUT_AFTER: Final = capped(r"(?:[多余]|[ -]?(?:ish|odd)\b|(?: ?[^\W\d_]{1,20})? ?(?:or so\b|左右|上下))", 30)
+_OR_SO: Final = alternatives("values", "about_after")
+_ABOUT_AFTER: Final = capped(
+    rf"(?:{alternatives('values', 'about_endings')}|(?: ?[^\W\d_]{{1,20}})? ?(?:{_OR_SO}))", 30
+)
 _OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:(?<!\w)\w|\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_]\s?$", 6)
 _OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|-\s?\d{1,6}\s?=|=\s?[\w(\\-])", 12)
 _KEY_BEFORE: Final = capped(r"_([a-z]{1,12})[\"']? ?[:=] ?$", 20)
-_YEAR_WORDS: Final = frozenset({"年", "году", "года", "год", "г"})
+_YEAR_MARKS: Final = words_of("values", "year_marks")
 _KEY, _SHORT_RANGE = 20, 10
 _BEFORE, _AFTER, _NOTE_AFTER = 6, 12, 30
 """Characters around a number that are looked at."""
-_AND_A_HALF: Final = (("and", "a", "half"), ("с", "половиной"), ("个半",))
+_AND_A_HALF: Final = tuple(said.split("_") for said in sorted(words_of("values", "and_a_half")))
 _ABOUT: Final = APPROXIMATE | {"~", "≈"}
-_RANGES: Final = frozenset({"-", "to", "bis", "до", "or", "oder", "или", "到", "至"})
+_BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
+_RANGES: Final = words_of("values", "ranges") | {"-"}
 _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
-_JOINTS: Final = frozenset({"", "and", "und", "и", ",", "零", "又"})
-_POINTS: Final = frozenset({"и", "point", "komma", "точка", "comma"})
+_JOINTS: Final = words_of("values", "number_joints") | {"", ","}
+_POINTS: Final = words_of("values", "points")
 _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
-_OF: Final = frozenset({"of", "the", "a", "an"})
-_DOZENS: Final = frozenset({"dozen", "dutzend"})
-_SHORT_SCALES: Final = frozenset({"m", "b", "t", "к"})
+_OF: Final = words_of("values", "shared")
+_SHORT_SCALES: Final = words_of("values", "short_scales")
 """Directly behind their number only: "5 m" are metres, "5m" may be millions."""
 _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
 _MOST_WORDS, _MOST_SCALES, _NOT_FAR = 12, 3, 6
@@ -109,7 +114,7 @@ def _spelled(c: Cursor, place: int) -> tuple[list[float], int]:
     after, last = place, 0.0
     while len(words) < _MOST_WORDS and (not words or c.gap(after) in {"", " ", "-", "  "}):
         word = c.word(after)
-        if word in NUMBERS and (not last or word in _DOZENS or goes_on(last, NUMBERS[word])):
+        if word in NUMBERS and (not last or word in DOZENS or goes_on(last, NUMBERS[word])):
             last = NUMBERS[word]
         elif word in SCALES and len(word) > 1 and word not in NUMBERS:
             last = SCALES[word]
@@ -222,7 +227,7 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
         )
         implied.amounts = [(number * factor, unit)]
         c.found.append(implied)
-    if c.word(after - 1) in _YEAR_WORDS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
+    if c.word(after - 1) in _YEAR_MARKS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
         c.give(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
     before = c.text[max(0, start - 2) : start]
     if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10" of a network
@@ -240,7 +245,7 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
 def _is_about(c: Cursor, first: int, after: int) -> bool:
     """Whether the text itself says that a number is rounded."""
     before = c.word(first - 1) if c.near(first) or c.gap(first) in {".", ". "} else ""
-    if before in _ABOUT or (before in {"than", "als", "of"} | ARTICLES and c.word(first - 2) in APPROXIMATE):
+    if before in _ABOUT or (before in _BEFORE_ROUNDED and c.word(first - 2) in APPROXIMATE):
         return True
     end = c.tokens[after - 1].end
     return _ABOUT_AFTER.match(c.text[end : end + _NOTE_AFTER]) is not None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.text.identifiers import Identifier
+from app.core.text.languages.joined import alternatives, pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.words import words
 
@@ -19,40 +20,16 @@ _LONG_TAIL: Final = 24  # characters after the last value that are worth cutting
 
 _JOINT: Final = compiled(
     r"(?P<colon>:\s|：\s?)|;\s|[；，、]\s?|\s[—–-]\s"
-    r"|,?\s(?P<reason>because|since|so that|although|though|потому что|так как|поскольку|хотя|weil|denn|obwohl"
-    r"|parce que|porque)\s"
-    r"|,\s(?:(?P<link>and|but|so|while|which|who|и|но|а|так что|поэтому|котор\w{2,3}|und|aber|et|mais|y|pero)\s)?",
+    rf"|,?\s(?P<reason>{alternatives('clauses', 'reasons')})\s"
+    rf"|,\s(?:(?P<link>{alternatives('clauses', 'links')})\s)?",
     re.IGNORECASE,
 )
 """Where one clause ends and the next begins."""
 
-_OPENS: Final = compiled(
-    r"(?:i|we|you|he|she|they|it|there)(?:['’](?:s|m|re|ve|d|ll))?\s"
-    r"|(?:the|our|my|your|their|his|her|this|these|all)\s(?:\S+\s){1,4}?(?:is|are|was|were|has|have|must|can|will"
-    r"|should|costs?|needs?|wants?|starts?|ends?|gets?|moved|begins?)\b"
-    r"|[A-Z]\w+\s(?:is|was|has|wants|says|said|needs|costs|gets|builds|does|makes|pays|brings|comes)\b"
-    r"|(?:я|мы|ты|вы|он|она|они|это)\s"
-    r"|(?:мой|моя|моё|наш|наша|наше|наши|мои)\s\S+\s",
-    re.IGNORECASE,
-)
-"""A clause that has a subject of its own."""
-
-_LINK: Final = compiled(r"(?:And|But|So|Also|И|Но|А|Так что|Und|Aber|Et|Mais|Y|Pero),?\s|(?:No|Yes|Нет|Да)\.\s")
-
-_BINDS: Final = compiled(
-    r"\b(?:if|when|unless|until|before|after|not|no|never|none|nobody|think|guess|believe|says?|said|told|heard|hope"
-    r"|maybe|perhaps|might|could|would|wish|wants?|asks?|asked|doubt|only|except|instead|either|neither|whether"
-    r"|если|когда|пока|не|нет|никогда|никто|дума\w*|счита\w*|кажется|говор\w+|сказал\w*|может|бы|только|кроме|вместо"
-    r"|хочет|хотел\w*|просит|просил\w*|ли|falls|wenn|nicht|kein\w*|glaube)\b|n['’]t\b",
-    re.IGNORECASE,
-)
-"""What turns or bounds the rest of its sentence: it is never cut off."""
-
-_UNRESOLVED: Final = compiled(
-    r"(?:but |and |so |then |no,? |но |и |а |так )?(?:he|she|it|they|him|her|them|this|that|these|those|his|their|its"
-    r"|он|она|оно|они|его|её|их|им|это|этот|эта|эти|этого|er|sie|es|il|elle)\b",
-    re.IGNORECASE,
-)
+_OPENS: Final = compiled(alternatives("clauses", "subjects"), re.IGNORECASE)
+_LINK: Final = compiled(rf"(?:{alternatives('clauses', 'ties')})\s")
+_BINDS: Final = pattern_of("clauses", "binds")
+_UNRESOLVED: Final = compiled(rf"(?:{alternatives('clauses', 'unresolved')})\b", re.IGNORECASE)
 
 
 def clause_starts(text: str) -> list[int]:

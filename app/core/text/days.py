@@ -7,6 +7,7 @@ from datetime import date
 from typing import Final
 
 from app.core.text import moments
+from app.core.text.languages.joined import words_of
 from app.core.text.moments import Day
 from app.core.text.tables import (
     AGO,
@@ -39,7 +40,8 @@ _IN_DATE: Final = LOOSE - {" ("}
 """Between a day and its month: in "in June (12)" stands no date."""
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
-_BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | {"am", "ab", "bis", "by", "on", "until"}
+_BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | words_of("values", "before_weekdays")
+_BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
 _VERBS: Final = frozenset({"may", "march", "mar"})
 _LAST_DAY, _LIST, _FILLING = 31, 4, 2
 _DAY: Final = 86_400
@@ -111,7 +113,7 @@ def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -
         return
     words = {c.word(first - 1), c.word(first - 2) if c.word(first - 1) in APPROXIMATE else ""}
     following = c.word(after) if c.near(after) else ""
-    ways = {1: words & AHEAD or following in LATER, -1: following in AGO or words & {"vor", "last", "past"}}
+    ways = {1: words & AHEAD or following in LATER, -1: following in AGO or words & _BEFORE_LENGTHS}
     days = [
         day for way, is_meant in ways.items() if is_meant for day in moments.moved(c.at, way * count * factor, base)
     ]

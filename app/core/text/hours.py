@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text import moments
+from app.core.text.languages.joined import words_of
 from app.core.text.numerals import plain
 from app.core.text.tables import (
     BEFORE_HOURS,
@@ -22,8 +23,8 @@ from app.core.text.tables import (
 from app.core.text.tokens import Cursor
 
 _PARTS_OF_DAY: Final = LATE | EARLY | NIGHT
-_IN_BETWEEN: Final = CLOCK | {"in", "at", "the"}
-_LENGTHS: Final = frozenset({"час", "часа", "часов"})
+_IN_BETWEEN: Final = CLOCK | words_of("values", "within_times")
+_LENGTHS: Final = words_of("values", "hours_of_length")
 """Alone they are as often lengths as times."""
 _MINUTE_WORDS: Final = {"half": 30, "quarter": 15, "viertel": 15}
 _TO_OR_PAST: Final = {"past": 1, "nach": 1, "after": 1, "to": -1, "vor": -1, "before": -1}

@@ -1,7 +1,5 @@
 """Exact values in a text: what a summary must not invent and must not lose. Every pattern runs in linear time."""
 
-# ruff: noqa: SIM905 - tables read better as running words
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -9,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
+from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import GENERIC, NOISE
 
@@ -26,30 +25,19 @@ class Identifier:
     start: int
 
 
-_MONTHS = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
-    r"|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
-)
-_RUSSIAN_MONTHS = r"(?:январ|феврал|март|апрел|ма[йя]|июн|июл|август|сентябр|октябр|ноябр|декабр)[а-яё]{0,3}\b"
+_MONTHS = f"(?:{alternatives('exact', 'months')})"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or the month: 8.0.36 is a version
 _AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}){0,5}(?:[.,]\d{1,6})?"
-_SCALE = r"(?:\s?(?:k|K|m|M|bn|thousand|million|billion|тыс\.?|тысяч[аи]?|млн\.?|млрд\.?|миллион\w{0,3})\b\.?)"
-_CURRENCY = (
-    r"(?:[$€£¥₽₹₴₩]|(?:dollars?|bucks|euros?|pounds?|rubles?|yen|USD|EUR|GBP|RUB|JPY|CNY|CHF"
-    r"|руб(?:\.|л\w{1,3}\b)?|р\.|евро|доллар\w{0,3}|元|円|원)(?!\w))"
-)
-_UNIT = (
-    r"(?:%|°[CF]?|(?:[kKmMgGtT]i?[bB]|[kKmMgGtT]?bit/s|[kKmM]?[gG]|kg|mg|km/h|km|cm|mm|mi|ft|ms|sec(?:ond)?s?"
-    r"|min(?:ute)?s?|h(?:ou)?rs?|days?|weeks?|months?|years?|people|users|items|pages|times|rpm|rps|qps|Hz|[kKmM]W"
-    r"|px|pt|tokens?|процент\w{0,3}|минут\w?|час\w{0,2}|сек\w{0,4}|дн\w{1,2}|день|недел\w{1,2}|месяц\w{0,3}|лет|год\w{0,2}"
-    r"|человек\w?|шт|кг|км|м|г|ГБ|МБ)\b)"
-)
+_SCALE = rf"(?:\s?(?:{alternatives('exact', 'scales')})\b\.?)"
+_CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')})(?!\w))"
+_UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'units')})\b)"
 _EXTENSIONS = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|env|sql|html?|css|scss|go|rs|java|kt|swift|c|h"
     "|cpp|hpp|cs|rb|php|sh|bat|csv|tsv|xlsx?|docx?|pptx?|pdf|png|jpe?g|gif|svg|zip|gz|tar|log|lock|ipynb|proto|tf"
 )
 _LATIN_NAME = r"[A-Z\u00c0-\u00d6\u00d8-\u00de](?:[a-z\u00df-\u00f6\u00f8-\u00ff]|(?<=O)['’](?=[A-Z])){1,30}"
 _CYRILLIC_NAME = r"[А-ЯЁІЇЄ][а-яёіїє]{1,30}"
+_WITHIN_NAME = alternatives("exact", "within_names")
 _ONE_NAME = rf"(?:{_LATIN_NAME}|{_CYRILLIC_NAME})(?![\w'’]*[A-Z_0-9])"
 
 _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
@@ -74,7 +62,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
             rf"|(?<![\w.-]){_DAY}(?P<separator>[./-]){_DAY}(?P=separator)\d{{2}}(?:\d{{2}})?(?![\w])"
             rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:\sof)?\s(?:{_MONTHS})(?:,?\s\d{{4}}\b)?"
             rf"|\b(?:{_MONTHS})\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?|\b(?:{_MONTHS})\s\d{{4}}\b"
-            rf"|\b\d{{1,2}}(?:-?го)?\s{_RUSSIAN_MONTHS}(?:\s\d{{4}}\b)?"
+            rf"|\b\d{{1,2}}(?:{alternatives('exact', 'months_behind_days')})(?:\s\d{{4}}\b)?"
             r"|\b\d{4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\b\d{1,2}月\d{1,2}[日号]"
         ),
     ),
@@ -96,7 +84,10 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
         ),
     ),
     ("number", rf"(?<![\w.,])[-+]?{_AMOUNT}(?:{_SCALE}|st\b|nd\b|rd\b|th\b)?(?![\w])|(?<!\w)\d{{1,40}}(?!\w)"),
-    ("name", rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:de|van|von|da|of)\s){_ONE_NAME}){{0,3}}"),
+    (
+        "name",
+        rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:{_WITHIN_NAME})\s){_ONE_NAME}){{0,3}}",
+    ),
 )
 _KINDS: Final[tuple[Kind, ...]] = tuple(kind for kind, _ in _PATTERNS)
 # In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
@@ -107,18 +98,11 @@ _SCAN: Final = compiled(
 _HAS_DIGIT_OR_CAPITAL: Final = compiled(r"[\d/@_#$€£¥\"“„«「`(A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w")
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
-_TITLE: Final = compiled(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St)$")
+_TITLE: Final = compiled(rf"\b(?:{alternatives('exact', 'titles')})$")
 _STARTS: Final = ".!?…:;\n。！？|"
 _REMEMBERED: Final = 4_096  # sentences: each is looked at for the state, for its segment, and by the gate
 _SENTENCE: Final = 400  # characters: what is longer is no sentence, and is not remembered
-_NOT_NAMES: Final = frozenset(
-    """user assistant tool system pro con monday tuesday wednesday thursday friday saturday sunday january february
-        march
-        april may june july august september october november december пользователь ассистент понедельник вторник среда
-        четверг пятница суббота воскресенье bye hmm oh ah um uh lol omg mom dad congrats congratulations cheers aww whoa
-        woah ugh actually however although though unless first second third finally also besides otherwise therefore
-        mr mrs ms miss dr prof sir madam note todo warning error example step option""".split()
-)
+_NOT_NAMES: Final = words_of("exact", "no_names")
 
 
 def identifiers(text: str) -> list[str]:
@@ -156,7 +140,7 @@ def _scan(text: str) -> Iterator[Identifier]:
 
 
 _GROUPS: Final = tuple(f"p{index}" for index in range(len(_PATTERNS)))
-_SHOUTED: Final = frozenset("i ok lol omg wow yes no not all so very the and but do am pm tv hi oh ha".split())
+_SHOUTED: Final = words_of("exact", "shouted")
 
 
 def _name(text: str, value: str, start: int) -> tuple[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text.patterns import compiled
-from app.core.text.tables import COMPOUND_HEADS, COMPOUND_STEMS, NUMBERS, SCALES
+from app.core.text.tables import ARTICLES, COMPOUND_HEADS, COMPOUND_STEMS, DOZENS, NUMBERS, SCALES, THOUSANDS
 
 _GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
@@ -66,8 +66,8 @@ def of_words(words: list[str]) -> float:
     """The number that number words make together ("one million two hundred thousand"); zero when they make none."""
     total = group = 0.0
     for word in words:
-        scale = SCALES.get(word, 12.0 if word in {"dozen", "dutzend"} else 0.0)
-        if word in {"dozen", "dutzend"}:
+        scale = SCALES.get(word, 12.0 if word in DOZENS else 0.0)
+        if word in DOZENS:
             group = (group or 1) * scale
         elif word in NUMBERS:
             group += NUMBERS[word]
@@ -78,16 +78,17 @@ def of_words(words: list[str]) -> float:
     return total + group
 
 
-def of_german(word: str) -> float:
-    """The number that one German word makes ("zweitausendfünfhundert"); zero for any other word."""
+def of_one_word(word: str) -> float:
+    """The number that one word makes ("zweitausendfünfhundert"); zero for any other word."""
     if word in NUMBERS:
         return NUMBERS[word]
-    before, found, after = word.partition("tausend")
-    if not found:
-        return 0.0
-    thousands = 1.0 if before in {"", "ein"} else NUMBERS.get(before, 0.0)
-    rest = 0.0 if not after else NUMBERS.get(after.removeprefix("und"), -1.0)
-    return thousands * 1_000 + rest if thousands and rest >= 0 else 0.0
+    for thousand, joint in THOUSANDS:
+        before, found, after = word.partition(thousand)
+        thousands = 1.0 if not before or before in ARTICLES else NUMBERS.get(before, 0.0)
+        rest = NUMBERS.get(after.removeprefix(joint), -1.0) if after else 0.0
+        if found and thousands and rest >= 0:
+            return thousands * 1_000 + rest
+    return 0.0
 
 
 def of_han(signs: str) -> float:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
 
-from app.core.text.languages.dialect import Relative
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_values import Relative
 from app.core.text.patterns import compiled
 
 _TABLES: Final[Mapping[str, Relative]] = {

@@ -1,7 +1,5 @@
 """When two texts say the same. Meant to miss rather than to mistake: a double costs tokens, a mistake loses a fact."""
 
-# ruff: noqa: SIM905 - tables read better as running words
-
 from __future__ import annotations
 
 import unicodedata
@@ -10,20 +8,18 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.text.identifiers import identifiers
+from app.core.text.languages.joined import words_of
 from app.core.text.patterns import compiled
 from app.core.text.relative import undated
+from app.core.text.word_lists import respelled
 
 _MARKS: Final = compiled("[\"'’‘`“”„«»*]+")
 _PUNCTUATION: Final = compiled(
     r"(?<![.,;:!?…。，；：！？])[.,;:!?…。，；：！？]++(?=\s|$)|(?<=\s)[-–—]++(?=\s)|^[-–—•]\s"
 )
 _KEY: Final = compiled(r"(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])\S+")
-_ARTICLES: Final = frozenset({"a", "an", "the"})
-_TURNING: Final = frozenset(
-    """no not never none nothing cannot without except unless only if until was were former formerly longer
-        не нет ни никогда без кроме если только пока был была было были больше""".split()
-)
-"""Words that turn or bound what the rest says."""
+_ARTICLES: Final = words_of("clauses", "articles")
+_TURNING: Final = words_of("clauses", "turns")
 
 _REMEMBERED: Final = 4_096  # texts; each is compared with every other of its field
 _FEWEST: Final = 4  # words; shorter texts hold too little to be sure
@@ -59,7 +55,7 @@ def covers(longer: str, shorter: str) -> bool:
 
 
 def _fold(word: str) -> str:
-    return word.casefold().replace("ё", "е")
+    return respelled(word.casefold())
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -1,13 +1,12 @@
 """Where a sentence ends, in any of the languages: one splitter for all. Every pattern takes linear time."""
 
-# ruff: noqa: SIM905 - tables read better as running words
-
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
+from app.core.text.languages.joined import words_of
 from app.core.text.patterns import capped, compiled
 from app.core.text.tables import MONTHS, WEEKDAYS
 
@@ -24,27 +23,11 @@ _LAST_WORDS: Final = capped(
 _LIST_MARK: Final = compiled(r"\s*(?:[-*+•–—]|\(?\d{1,3}[.)]|\(?[a-zа-я][.)]|#{1,6}|>)\s")
 _TABLE_RULE: Final = compiled(r"[\s|:=_*-]+")
 _NEXT_WORD: Final = capped(r"\s*[\"'“„«(*_]{0,3}(?P<word>[^\W\d_]*)", 40)
-_NEVER: Final = frozenset(
-    """mr mrs ms dr prof sr st vs e.g i.e eg ie cf al approx fig vol dept ph.d rev u.s u.k т.е т.к т.н им ул д кв пр ср
-    стр рис гл гр акад напр см z.b d.h u.a bzw ca nr evtl ggf sog inkl zzgl bd p.ex ej sra ud str hr fr tel тел
-    проф""".split()
-)
-"""A sentence ends after none of them."""
-_SOMETIMES: Final = frozenset(
-    """jr etc no nos est inc ltd co corp p pp a.m p.m am pm min max dec jan feb mar apr jun jul aug sep sept oct nov mon
-    tue wed thu fri sat sun art av gen т.д т.п и.о н.э др г гг в вв руб коп тыс млн млрд кг км м см usw o.ä mio mrd
-    std min sek""".split()
-)
-"""A sentence ends after them only where the next word begins with a capital, and that is no name of a day."""
+_NEVER: Final = words_of("sentences", "abbreviations")
+_SOMETIMES: Final = words_of("sentences", "abbreviations_at_ends")
 _SHORTENED: Final = _NEVER | _SOMETIMES
-_BEFORE_ORDINALS: Final = frozenset(
-    """am im zum vom der die das dem den des beim ab bis seit jeder jedes jede ein eine einen einem einer ersten zur
-    ins ihr ihre ihren mein meine dieser diese dieses diesem diesen sein seine unser unsere""".split()
-)
-"""German: "im 3. Stock" goes on."""
-_SHORT_WORDS: Final = frozenset(
-    "it is so me us we he do go to in on up at be by an am my ja so es er du wo da я ты он мы вы да не их ее".split()
-)
+_BEFORE_ORDINALS: Final = words_of("sentences", "before_ordinals")
+_SHORT_WORDS: Final = words_of("sentences", "short_words")
 _SHORTEST_LAST_WORD: Final = 3
 """Before a small letter, other words that are shorter are mostly abbreviations."""
 _SOFT_WRAP: Final = 60

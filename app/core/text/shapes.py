@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
-from app.core.text.numerals import of_compound, of_german, of_han, readings
+from app.core.text.numerals import of_compound, of_han, of_one_word, readings
 from app.core.text.patterns import compiled
 from app.core.text.tables import COMPOUND_STEMS, FRACTION_SIGNS, HEADS, NUMBER_ENDINGS, ORDINAL_ENDINGS, SCALES, UNITS
 from app.core.text.tokens import Token
@@ -254,7 +254,7 @@ def _words(pieces: list[str], start: int) -> Iterator[Token]:
 
 def _compound(text: str, start: int) -> Iterator[Token]:
     """Such as "zweitausendfünfhundert", "семилетняя"."""
-    value, unit = of_german(text), ""
+    value, unit = of_one_word(text), ""
     if not value:
         value, unit = of_compound(text) or (0.0, "")
     if value:

@@ -4,14 +4,13 @@ They stand in the files of ``languages``, under ``values``. Here is what makes m
 number in one word, how Russian halves an hour.
 """
 
-# ruff: noqa: SIM905 - rows of words read better as running words
-
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_values import OneWord
 
 _VALUES: Final = tuple(language.values for language in languages())
 
@@ -44,29 +43,39 @@ def _words(key: str) -> frozenset[str]:
     return frozenset(word for values in _VALUES for word in getattr(values, key))
 
 
-_GERMAN_ONES: Final = "ein zwei drei vier fünf sechs sieben acht neun".split()
-_GERMAN_TEENS: Final = "zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn".split()
-_GERMAN_TENS: Final = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
+_ONE_WORD: Final = tuple(values.one_word for values in _VALUES if values.one_word.ones)
 
 
-def _german() -> dict[str, float]:
-    """Ten to 999 in one word each: "zweiundvierzig", "dreihundertacht"."""
-    below = dict(zip(_GERMAN_ONES, range(1, 10), strict=True))
-    below |= dict(zip(_GERMAN_TEENS, range(10, 20), strict=True))
-    for number, ten in zip(range(20, 100, 10), _GERMAN_TENS, strict=True):
+def _in_one_word(said: OneWord) -> Iterator[tuple[str, float]]:
+    """One to 999, each in one word: "zweiundvierzig", "dreihundertacht"."""
+    below = dict(zip([*said.ones, *said.teens], range(1, 20), strict=True))
+    for number, ten in zip(range(20, 100, 10), said.tens, strict=True):
         below[ten] = number
-        below |= {f"{one}und{ten}": number + digit for digit, one in enumerate(_GERMAN_ONES, start=1)}
-    every = {word: float(number) for word, number in below.items()}
-    for digit, one in enumerate(["", *_GERMAN_ONES]):
-        hundred = max(digit, 1) * 100
-        every[f"{one}hundert"] = hundred
-        every |= {f"{one}hundert{word}": float(hundred + number) for word, number in below.items()}
-        every |= {f"{one}hundertund{word}": float(hundred + number) for word, number in below.items()}
-    spelled = {word.replace("ß", "ss").replace("ü", "ue").replace("ö", "oe"): number for word, number in every.items()}
-    return {word: number for word, number in (spelled | every).items() if word != "ein"}
+        below |= {f"{one}{said.joint}{ten}": number + digit for digit, one in enumerate(said.ones, start=1)}
+    yield from below.items()
+    for digit, one in enumerate(["", *said.ones]):
+        hundred, word = max(digit, 1) * 100, f"{one}{said.hundred}"
+        yield word, hundred
+        yield from (
+            (f"{word}{joint}{rest}", hundred + number) for joint in ("", said.joint) for rest, number in below.items()
+        )
 
 
-NUMBERS: Final[Mapping[str, float]] = _german() | _numbers("numbers")
+def _without_signs(word: str) -> str:
+    return word.replace("ß", "ss").replace("ü", "ue").replace("ö", "oe")
+
+
+def _compounds() -> dict[str, float]:
+    every = {word: float(number) for said in _ONE_WORD for word, number in _in_one_word(said)}
+    spelled = {_without_signs(word): number for word, number in every.items()}
+    return {word: number for word, number in (spelled | every).items() if word not in ARTICLES}
+
+
+ARTICLES: Final = _words("articles")
+_COMPOUNDS: Final = _compounds()
+THOUSANDS: Final = tuple((said.thousand, said.joint) for said in _ONE_WORD)
+"""The word for a thousand within one word, and what may follow it."""
+NUMBERS: Final[Mapping[str, float]] = _COMPOUNDS | _numbers("numbers")
 SCALES: Final[Mapping[str, float]] = _numbers("scales")
 UNITS: Final[Mapping[str, tuple[str, float]]] = {
     word: (base, float(factor)) for word, (base, factor) in _measured("units").items()
@@ -82,9 +91,10 @@ _FIRSTS: Final = _whole("ordinals")
 ORDINALS: Final[Mapping[str, int]] = {
     **_FIRSTS,
     **{
-        f"{one}und{tens}sten": base + digit
-        for tens, base in (("zwanzig", 20), ("dreißig", 30))
-        for digit, one in enumerate(_GERMAN_ONES, start=1)
+        f"{one}{said.joint}{tens}{said.ordinal}": base + digit
+        for said in _ONE_WORD
+        for tens, base in zip(said.tens, (20, 30), strict=False)
+        for digit, one in enumerate(said.ones, start=1)
     },
 }
 TENS: Final[Mapping[str, int]] = _whole("tens")
@@ -108,7 +118,6 @@ NAMED_HOURS: Final[Mapping[str, tuple[int, int]]] = {
     word: _hour(written) for word, written in _rows("named_hours").items()
 }
 SPANS: Final[Mapping[str, str]] = _rows("spans")
-ARTICLES: Final = _words("articles")
 ONES: Final = _words("ones")
 """Russian has no article: each of them is one."""
 NO_NUMERAL_AFTER: Final = _words("no_numeral_after")
@@ -118,6 +127,7 @@ JOINTS: Final = _words("joints")
 APPROXIMATE: Final = _words("approximate")
 SQUARES: Final = _words("squares")
 CUBES: Final = _words("cubes")
+DOZENS: Final = _words("dozens")
 NUMBERING: Final = _words("numbering")
 """A bare number after them counts something off."""
 RANGE_WORDS: Final = _words("range_words")
@@ -148,6 +158,6 @@ _RUSSIAN_HEADS: Final = {
     word: number for word, number in _numbers("numbers").items() if word[-1:] in {"и", "х", "т", "а"} and word[0] >= "а"
 }
 COMPOUND_HEADS: Final[Mapping[str, float]] = {
-    **_RUSSIAN_HEADS, **_german(), "одно": 1.0, "ein": 1.0, "двух": 2.0, "дву": 2.0, "сто": 100.0, "девяносто": 90.0,
+    **_RUSSIAN_HEADS, **_COMPOUNDS, **_numbers("compound_heads"),
 }  # fmt: skip
 HEADS: Final = frozenset(word[:3] for word in COMPOUND_HEADS)

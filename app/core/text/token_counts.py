@@ -202,6 +202,17 @@ BLOCK: Final = 200_000
 BLOCKS: Final = 32
 
 
+BESIDE: Final = 2_000
+"""Bytes of further keys in a message's parts that weigh nothing."""
+_KNOWN: Final[Mapping[str, frozenset[str]]] = {
+    "text": frozenset({"type", "text"}),
+    "tool_call": frozenset({"type", "id", "name", "arguments"}),
+    "tool_result": frozenset({"type", "id", "tool_call_id", "name", "content"}),
+    "media": frozenset({"type", "media_type", "url", "data", "tokens"}),
+}
+"""Keys by kind that weigh otherwise, or are short."""
+
+
 @lru_cache(maxsize=16_384)
 def class_of(character: str) -> str:
     """The class of a character: its script, or what else it is."""
@@ -278,14 +289,17 @@ def weigh(role: str, content: str, parts: Sequence[Part] = ()) -> Weight:
 
     A tool's result that stands in the content too weighs once.
     Media weigh by their own ``tokens`` where given, else by type, whatever the length of their data.
+    Further keys of parts, which every context has, weigh by their length, but for the first ``BESIDE`` bytes.
     """
     own = own_content(role, content, parts)
-    tokens, size = MESSAGE_OVERHEAD + estimate_text(own), byte_length(own)
+    tokens, size, beside = MESSAGE_OVERHEAD + estimate_text(own), byte_length(own), 0
     for part in parts:
         media = _media_tokens(part) if part.get("type") == "media" else None
+        more = _beside(part)
         tokens += estimate_text(_sent(part)) if media is None else media
-        size += byte_length(_compact(part)) if media is None else media * BYTES_PER_TOKEN
-    return Weight(tokens=tokens, bytes=size)
+        size += byte_length(_compact(part)) if media is None else media * BYTES_PER_TOKEN + more
+        beside += more
+    return Weight(tokens=tokens + max(beside - BESIDE, 0) // BYTES_PER_TOKEN, bytes=size)
 
 
 def _media_tokens(part: Part) -> int:
@@ -293,6 +307,13 @@ def _media_tokens(part: Part) -> int:
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return given
     return _MEDIA_TOKENS.get(str(part.get("media_type", "")).partition("/")[0].lower(), _IMAGE_TOKENS)
+
+
+def _beside(part: Part) -> int:
+    """Bytes of what a part has beside the keys of its kind."""
+    known = _KNOWN.get(str(part.get("type")))
+    more = {key: value for key, value in part.items() if key not in known} if known else None
+    return byte_length(_compact(more)) if more else 0
 
 
 def _sent(part: Part) -> str:

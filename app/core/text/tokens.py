@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
+from app.core.text.languages.joined import words_of
 from app.core.text.tables import CUBES, NUMBERS, SQUARES, UNITS
 
 TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})
@@ -15,8 +16,7 @@ LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", 
 """What may stand within a date."""
 Unit = tuple[str, float]
 """The base of a unit and the factor to it."""
-_PREPOSITIONS: Final = frozenset({"с", "в", "д", "a", "t", "do"})
-"""They are units only directly behind their number."""
+_TIGHT_UNITS: Final = words_of("values", "tight_units")
 _MINUTES: Final = 60
 
 
@@ -117,7 +117,7 @@ class Cursor:
         base, factor = UNITS.get(self.word(place + 1), ("", 1.0)) if power > 1 else ("", 1.0)
         if base in {"m", "in"} and self.near(place + 1, LOOSE):
             return (f"{base}{' ²³'[power - 1]}", factor**power), place + 2
-        if word in UNITS and not (gap and word in _PREPOSITIONS and self._goes_on(place)):
+        if word in UNITS and not (gap and word in _TIGHT_UNITS and self._goes_on(place)):
             return UNITS[word], place + 1
         return None, place
 

@@ -7,8 +7,10 @@ from other values by calculation is not found; days that follow from the message
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -77,14 +79,15 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
 class Given:
     """What was shown, by numbered sources: whether and where a value stands in it."""
 
-    __slots__ = ("_amounts", "_forms", "_sizes", "_squashed", "_texts")
+    __slots__ = ("_amounts", "_forms", "_known", "_sizes", "_squashed", "_texts")
 
     def __init__(self) -> None:
         self._forms: defaultdict[str, set[int]] = defaultdict(set)
         self._amounts: defaultdict[str, dict[float, set[int]]] = defaultdict(dict)
         self._sizes: defaultdict[str, list[float]] = defaultdict(list)
-        self._texts: list[tuple[int, str]] = []
-        self._squashed: list[str] = []
+        self._texts: list[_Searched] = []
+        self._squashed: list[_Searched] = []
+        self._known: dict[str, frozenset[int]] = {}
 
     def add(self, source: int, text: str, at: datetime | None = None) -> None:
         """Show a text.
@@ -94,6 +97,7 @@ class Given:
             text: Of any length.
             at: The moment of its message: its day and the days around it are given, and relative days follow from it.
         """
+        self._known.clear()
         plain_text = folded(text)
         day = day_of(at)
         for found in read(plain_text, day, generous=True):
@@ -103,15 +107,14 @@ class Given:
             for form in (*moments.of_dates(around), f"t:{at:%H:%M}"):
                 self._forms[form].add(source)
         small = plain_text.text
-        self._texts.append((source, unquote(small) if "%" in small and "/" in small else small))
-        self._squashed.append("")
+        self._texts.append(_Searched(source, unquote(small) if "%" in small and "/" in small else small, _is_word))
 
     def sources(self, value: Value) -> frozenset[int]:
         """The sources that hold a value in any form; empty: it was not shown."""
         found: set[int] = set()
         for form in value.forms:
             found |= (
-                set.intersection(*(self._sources_of(part) for part in form.split("&")))
+                frozenset.intersection(*(self._sources_of(part) for part in form.split("&")))
                 if "&" in form
                 else self._sources_of(form)
             )
@@ -132,17 +135,18 @@ class Given:
                 insort(self._sizes[base], amount)
             self._amounts[base].setdefault(amount, set()).add(source)
 
-    def _sources_of(self, form: str) -> set[int]:
-        found = set(self._forms.get(form, ()))
+    def _sources_of(self, form: str) -> frozenset[int]:
+        if form not in self._known:
+            self._known[form] = frozenset(self._forms.get(form, ())) | self._searched(form)
+        return self._known[form]
+
+    def _searched(self, form: str) -> frozenset[int]:
         kind, _, needle = form.partition(":")
-        if kind == "s":
-            found |= {source for source, text in self._texts if _stands_in(needle, text)}
-        elif kind == "i":
-            for number, (source, text) in enumerate(self._texts):
-                self._squashed[number] = self._squashed[number] or squashed(text)
-                if _stands_in_squashed(needle, self._squashed[number]):
-                    found.add(source)
-        return found
+        if kind == "i":
+            for one in self._texts[len(self._squashed) :]:
+                self._squashed.append(_Searched(one.source, squashed(one.text), str.isdigit))
+        texts = {"s": self._texts, "i": self._squashed}.get(kind, [])
+        return frozenset(one.source for one in texts if one.holds(needle))
 
     def _rounded(self, value: Value) -> set[int]:
         """The sources of amounts of which the value is a rounding.
@@ -182,28 +186,40 @@ class Given:
         return sizes[first:last]
 
 
-def _stands_in(needle: str, text: str) -> bool:
-    """Whether it stands there with no letter or digit directly before or behind it."""
-    place = text.find(needle)
-    while place >= 0:
-        end = place + len(needle)
-        before, after = text[place - 1 : place], text[end : end + 1]
-        if not (_is_word(before) and _is_word(needle[:1])) and not (_is_word(after) and _is_word(needle[-1:])):
-            return True
-        place = text.find(needle, place + 1)
-    return False
+class _Searched:
+    """A text in which values are looked for as they are written."""
+
+    __slots__ = ("_ends", "_joins", "source", "text")
+
+    def __init__(self, source: int, text: str, joins: Callable[[str], bool]) -> None:
+        self.source, self.text = source, text
+        self._joins = joins
+        self._ends: array[int] | None = None
+
+    def holds(self, needle: str) -> bool:
+        """Whether it stands there with no sign directly before or behind it that it would join.
+
+        What begins within a run of such signs is passed over with the whole run: a long one is looked at once.
+        """
+        begins, ends, text = self._joins(needle[:1]), self._joins(needle[-1:]), self.text
+        place = text.find(needle)
+        while place >= 0:
+            end = place + len(needle)
+            if not (begins and self._joins(text[place - 1 : place])) and not (
+                ends and self._joins(text[end : end + 1])
+            ):
+                return True
+            place = text.find(needle, self._end_of_run(place) if begins else place + 1)
+        return False
+
+    def _end_of_run(self, place: int) -> int:
+        if self._ends is None:
+            self._ends = array("I", range(1, len(self.text) + 1))
+            for at in range(len(self.text) - 2, -1, -1):
+                if self._joins(self.text[at]) and self._joins(self.text[at + 1]):
+                    self._ends[at] = self._ends[at + 1]
+        return self._ends[place]
 
 
 def _is_word(sign: str) -> bool:
     return sign.isalnum() and not "\u3040" <= sign <= "\u9fff"
-
-
-def _stands_in_squashed(needle: str, text: str) -> bool:
-    place = text.find(needle)
-    while place >= 0:
-        end = place + len(needle)
-        before, after = text[place - 1 : place], text[end : end + 1]
-        if not (before.isdigit() and needle[0].isdigit()) and not (after.isdigit() and needle[-1].isdigit()):
-            return True
-        place = text.find(needle, place + 1)
-    return False

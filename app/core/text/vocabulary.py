@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text import tables as t
+from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.numerals import HAN_SIGNS
 
 VOCABULARY: Final[frozenset[str]] = frozenset().union(
@@ -13,7 +14,7 @@ VOCABULARY: Final[frozenset[str]] = frozenset().union(
     t.BEFORE_MONTHS, t.LATE, t.EARLY, t.NIGHT, t.CLOCK, t.NAMED_HOURS, t.PAST, t.NEXT, t.THIS, t.AHEAD, t.LATER, t.AGO,
     t.DATE_FILL, t.SPANS, t.ENDS, t.MONTH_ENDS,
 )  # fmt: skip
-BEGINNINGS: Final[frozenset[str]] = frozenset({"ein", "quarter", "viertel", "без", "четверть"}).union(
+BEGINNINGS: Final[frozenset[str]] = words_of("values", "beginnings").union(
     t.NUMBERS, t.SCALES, t.UNITS, t.MONTHS, t.WEEKDAYS, t.NEAR, t.ORDINALS, t.SHARES, t.HALF_UNITS, t.HALF_HOURS,
     t.NAMED_HOURS, t.SPANS, t.MONTH_ENDS,
 )  # fmt: skip
@@ -23,9 +24,5 @@ HAN_WORDS: Final = sorted(
     key=lambda word: (-len(word), word),
 )
 """Chinese words, the longest first, without mere numbers."""
-NOT_HAN_NUMBERS: Final = (
-    "一(?:些|下|起|直|般|样|定|点|旦|边|面|共|切|向|律|再|度|致|方|同|系列|番|口气|块|来|会|道|家人|次性|堆)"
-    "|二(?:手|维|话|战)|万一|万能|千万别|三明治|十分(?![钟之])|四(?:川|处|周|季)|七夕|五(?:金|官)|百(?:度|合|货)"
-    "|[零一二两三四五六七八九十百]{1,6}(?=(?:等奖|级|号线))|六一|第[零〇一二两三四五六七八九十百]{1,6}|(?:之|同|统|唯|万|专)一"
-)
+NOT_HAN_NUMBERS: Final = alternatives("values", "no_numbers")
 """Words in which a numeral counts nothing."""

@@ -1,7 +1,5 @@
 """Taking text apart: content words, light stems. Every pattern runs in linear time."""
 
-# ruff: noqa: SIM905 - tables read better as running words
-
 from __future__ import annotations
 
 import re
@@ -9,8 +7,9 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.text.identifiers import identifiers as identifiers  # noqa: PLC0414 - belongs to this module's words
+from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
-from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS
+from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS, respelled
 
 _TOKEN: Final = compiled(
     r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+)"
@@ -19,7 +18,6 @@ _TOKEN: Final = compiled(
 )
 _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
 _WRITTEN: Final = compiled(r"[^\W_]++(?:[.+#'’-][^\W_]++)*+")
-_APOSTROPHE: Final = str.maketrans("’ё", "'е")
 
 
 def tokens(text: str) -> list[str]:
@@ -37,7 +35,7 @@ def words(text: str) -> list[str]:
 def _words(text: str) -> list[str]:
     found: list[str] = []
     for token in _TOKEN.finditer(text):
-        value = token.group().lower().translate(_APOSTROPHE)
+        value = respelled(token.group().lower())
         if token.lastgroup == "cjk":
             found.extend([value] if len(value) == 1 else [value[i : i + 2] for i in range(len(value) - 1)])
         elif token.lastgroup == "number" or (value not in NOISE and (len(value) > 1 or not value.isascii())):
@@ -63,12 +61,7 @@ def stems_of_tokens(tokens: list[str]) -> list[str]:
     return list(map(stem, filter(None, map(_word_of_token, tokens))))
 
 
-_RUSSIAN_ENDINGS: Final = tuple(
-    """иями ями ами ого его ому ему ыми ими ешь ете ите ишь ать ять ить еть уть ала ила ела яла али или ели яли
-        ает яет ует еет ают яют уют ах ях ых их ым им ов ев ей ой ый ий ая яя ое ее ые ие ую юю ом ем ам ям ию ия ью
-        ал ил
-        ел ял ет ит ут ют ат ят а я о е ы и у ю ь й""".split()
-)
+_RUSSIAN_ENDINGS: Final = tuple(ending for one in languages() for ending in one.terms.endings)
 _MIN_RUSSIAN: Final = 3
 _MIN_ENGLISH: Final = 3
 _VOWELS: Final = frozenset("aeiouy")

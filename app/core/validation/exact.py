@@ -7,7 +7,6 @@ narrative holds, the newest entries are told instead.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,6 +15,7 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.repairs import Repair, RepairReason
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateSchema
+from app.core.text.languages.joined import pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentence_spans, sentences
 from app.core.text.values import Value, values
@@ -36,11 +36,7 @@ _MOST_RECKONED: Final = 8
 _LEAST_WORDS: Final = 3
 _ENDS: Final = ".!?…。！？"
 _PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
-_BOUND: Final = compiled(
-    r"\b(?:not?|never|none|nor|without|unless|except|if|only|n't|не|ни|нет|без|если|кроме|только|nicht|kein\w{0,2}|ohne|nie"
-    r"|niemals|wenn|falls|au(?:ß|ss)er|nur)\b|n['’]t\b|[不没無无未非]|如果|除非|除了|只",
-    re.IGNORECASE,
-)
+_BOUND: Final = pattern_of("clauses", "bounds")
 """A negation or a condition: what stands under one is not cut, since the rest would say the contrary."""
 
 

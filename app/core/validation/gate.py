@@ -28,6 +28,7 @@ from app.core.summarizer.candidate import CandidateError, attribute_sources, par
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
 from app.core.text.language import agrees, detect, differs
+from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
@@ -243,14 +244,7 @@ _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbo
 _MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
 _TOLD: Final = 8  # different content words: an account of anything at all
 _SCANNED: Final = 100_000  # characters of the span that are looked at
-_STATEMENT: Final = compiled(
-    r"\bmy name is\b|\bcall me [A-Z]|\bi(?:['’]m| am) (?:allergic|vegan|vegetarian|married|a \w+er\b|an? engineer)"
-    r"|\bi (?:live in|work (?:at|for|as)|decided|prefer)\b|\b(?:we|i)(?:['’]ve| have)? (?:decided|agreed|chose)\b"
-    r"|\blet['’]?s (?:go with|use|stick with)\b|\b(?:deadline|budget) is\b|\bmust not\b"
-    r"|\bменя зовут\b|\bу меня аллерги|\bя (?:живу|работаю|предпочитаю|решила?)\b|\b(?:мы )?(?:решили|договорились)\b"
-    r"|\bдавай(?:те)? (?:возьм[её]м|использовать|остановимся)\b|\b(?:срок|дедлайн|бюджет)\s*(?:—|-|:|это|до)",
-    re.IGNORECASE,
-)
+_STATEMENT: Final = compiled(alternatives("claims", "stated"), re.IGNORECASE)
 
 
 def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from app.core.model.state import StateSchema
+from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.validation.cut_off import is_cut_off
 from app.core.validation.damage import DamageKind
@@ -26,7 +27,7 @@ _MANY: Final = 3
 
 _ERRORS: Final = compiled(
     r"\W*(?:Traceback \(most recent call last\)"
-    r"|(?:[A-Z]\w*(?:Error|Exception)|Error|ERROR|Fehler|Ошибка)\s*(?::|\b\d{3}\b)"
+    rf"|(?:[A-Z]\w*(?:Error|Exception)|{alternatives('refusals', 'errors')})\s*(?::|\b\d{{3}}\b)"
     r"|(?:HTTP(?:/\d(?:\.\d)?)?|Status(?: code)?|Code)[ :]*[45]\d\d\b"
     r"|[45]\d\d (?:Bad Request|Unauthorized|Forbidden|Not Found|Too Many Requests|Internal Server Error|Bad Gateway"
     r"|Service Unavailable|Gateway Time-?out)"

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Uuid, any_, bindparam, delete, literal, select, text, update
+from sqlalchemy import ARRAY, JSON, BigInteger, Uuid, any_, bindparam, delete, func, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -55,7 +55,11 @@ _ACTIVE = _newest_active(_COLUMNS)
 _SERVABLE = _newest_active(_SERVED)
 _CLAIMED = _ACTIVE.where(col(AnchorRow.claimed_status).is_not(None))
 _CHOSEN = _ACTIVE.where(col(AnchorRow.proposed_by) == "user")
-built_once(_ACTIVE, _SERVABLE, _CLAIMED, _CHOSEN)
+_SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
+_THESE = _ACTIVE.where(col(AnchorRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
+_NAMED = _newest_active((col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
+_TEXTS = select(func.json_agg(func.json_build_array(*_NAMED.c), type_=JSON))
+built_once(_ACTIVE, _SERVABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS)
 
 
 class AnchorRepository(Repository):
@@ -83,10 +87,24 @@ class AnchorRepository(Repository):
         """
         return await in_slices(_anchor, await self._newest(_ACTIVE, conversation_id, through_seq, limit))
 
-    async def still_active(self, conversation_id: UUID, ids: Sequence[UUID]) -> list[Anchor]:
+    async def still_active(self, conversation_id: UUID, ids: Sequence[UUID | str]) -> list[Anchor]:
         """Those of these that are active, in order of position."""
-        these = _ACTIVE.where(col(AnchorRow.id) == any_(literal(list(ids), ARRAY(Uuid))))
-        return await in_slices(_anchor, await self._newest(these, conversation_id, None, len(ids)))
+        if not ids:
+            return []
+        these = [UUID(str(id_)) for id_ in ids]
+        return await in_slices(_anchor, await self._newest(_THESE, conversation_id, None, len(ids), ids=these))
+
+    async def active_since(self, conversation_id: UUID, from_seq: int, *, limit: int) -> list[Anchor]:
+        """The newest ``limit`` active ones from that ``seq`` on, in order of position."""
+        return await in_slices(_anchor, await self._newest(_SINCE, conversation_id, None, limit, from_seq=from_seq))
+
+    async def active_texts(self, conversation_id: UUID, *, limit: int) -> list[tuple[str, int, str]]:
+        """Id, ``seq`` and content of the newest ``limit`` active ones, in order of position.
+
+        As they are written, ids too: of a thousand they are read in a tenth of the time that the anchors take.
+        """
+        given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
+        return (await self._session.first(_TEXTS, **given) or [])[::-1]
 
     async def servable(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
@@ -200,10 +218,12 @@ class AnchorRepository(Repository):
             )
         return len(gone)
 
-    async def _newest(self, wanted: Any, conversation_id: UUID, through_seq: int | None, limit: int) -> list[Any]:
+    async def _newest(
+        self, wanted: Any, conversation_id: UUID, through_seq: int | None, limit: int, **given: Any
+    ) -> list[Any]:
         """The newest rows of these, in order of position; ``None``: up to the end."""
-        through = _NO_END if through_seq is None else through_seq
-        rows = await self._session.rows(wanted, conversation_id=conversation_id, through_seq=through, limit=limit)
+        given |= {"conversation_id": conversation_id, "limit": limit}
+        rows = await self._session.rows(wanted, through_seq=_NO_END if through_seq is None else through_seq, **given)
         return rows[::-1]
 
 

@@ -39,6 +39,11 @@ class KeyRepository(Repository):
         )
         return found
 
+    async def tenant_names(self) -> dict[UUID, str]:
+        """The name of every tenant, of the unit of work's own if it has one."""
+        names = select(col(TenantRow.tenant_id), col(TenantRow.name))
+        return {tenant_id: name for tenant_id, name in await self._session.rows(names)}  # noqa: C416 - rows are no pairs
+
     async def sealing_secret(self, tenant_id: UUID, fresh: bytes) -> bytes:
         """The tenant's secret for what its clients keep for us; ``fresh`` becomes it where there is none yet.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -55,6 +55,7 @@ from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, An
 from app.storage.tenancy import built_once
 
 SUMMED_AT_ONCE = 2_000  # messages: rewriting their running sums takes a tenth of a second
+PARTS_AT_ONCE = 2_000  # of messages that are stored: as JSON they take some milliseconds
 KEYED = 10  # times as fast as our slowest pattern: taking words apart
 _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
@@ -166,7 +167,8 @@ class MessageRepository(Repository):
             lambda one: _columns(one[0], one[1]) | {"term_keys": one[2]}, list(zip(stored, sums, keys, strict=True))
         )
         if rows:
-            await self._session.execute(insert(MessageRow), rows)
+            for some in _of_few_parts(rows):
+                await self._session.execute(insert(MessageRow), some)
             await ContentRepository(self._session).count_up(contents, [row["contents"] for row in rows])
 
     async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
@@ -682,6 +684,18 @@ async def _keys(messages: Sequence[Message]) -> list[list[int]]:
 
 def _not_found() -> NotFoundError:
     return NotFoundError("No such message.")
+
+
+def _of_few_parts(rows: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
+    """The rows in turns: the parts of each turn are written as JSON at a stretch."""
+    some, parts = list[dict[str, Any]](), 0
+    for row in rows:
+        if some and parts + len(row["parts"]) > PARTS_AT_ONCE:
+            yield some
+            some, parts = [], 0
+        some.append(row)
+        parts += len(row["parts"])
+    yield some
 
 
 def _columns(message: Message, through: Sums) -> dict[str, Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import ARRAY, Uuid, any_, func, insert, literal, select, update
+from sqlalchemy import ARRAY, Uuid, and_, any_, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.orm import aliased
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError
@@ -25,8 +28,20 @@ _REPAIRS = TypeAdapter(tuple[Repair, ...])
 _COUNTS = TypeAdapter(VerificationCounts | None)
 _number = col(StateVersionRow.version)
 _KEPT = ~col(StateVersionRow.is_forgotten)
+_WAITS = col(StateVersionRow.verified) == "pending"
 FORGOTTEN_AT_ONCE = 100
 _REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The versions of a conversation that wait for a verifier."""
+
+    versions: int
+    since: datetime
+    """When the oldest of them was written."""
+    tokens_before: int
+    """Of the messages that were covered before it."""
 
 
 class StateRepository(Repository):
@@ -108,14 +123,37 @@ class StateRepository(Repository):
             .values(verified=verified, verification=_COUNTS.dump_python(counts, mode="json"))
         )
 
-    async def unmark(self, conversation_id: UUID, *, before: int) -> None:
-        """Versions before that one that wait for a model are not looked at any more: code alone judged them."""
-        waits = col(StateVersionRow.verified) == "pending"
+    async def unmark(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:
+        """Versions between these that wait for a model are not looked at any more: code alone judged them."""
+        between = (_number > after, _number < before)
         await self._session.execute(
             update(StateVersionRow)
-            .where(col(StateVersionRow.conversation_id) == conversation_id, _number < before, waits)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, *between, _WAITS)
             .values(verified="exact")
         )
+
+    async def waiting(self, conversation_id: UUID) -> Waiting | None:
+        """Of those that wait for a model; ``None`` where none does."""
+        parent = aliased(StateVersionRow)
+        is_parent = and_(
+            col(parent.tenant_id) == col(StateVersionRow.tenant_id),
+            col(parent.conversation_id) == col(StateVersionRow.conversation_id),
+            col(parent.version) == col(StateVersionRow.parent_version),
+        )
+        statement = (
+            select(
+                func.count().over(),
+                col(StateVersionRow.created_at),
+                func.coalesce(col(parent.covered_tokens), 0),
+            )
+            .outerjoin(parent, is_parent)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _WAITS)
+            .order_by(_number)
+            .limit(1)
+        )
+        for versions, since, tokens in await self._session.rows(statement):
+            return Waiting(versions=versions, since=since, tokens_before=tokens)
+        return None
 
     async def repairs_of(self, compaction_ids: Sequence[UUID]) -> dict[UUID, tuple[Repair, ...]]:
         """What was done to the summaries of these compactions, over all versions that each wrote."""

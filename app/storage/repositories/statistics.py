@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 from typing import Any, Final
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import BigInteger, Numeric, Uuid, and_, cast, func, literal, or_, select, text
+from sqlalchemy import (
+    BigInteger,
+    DateTime,
+    Numeric,
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -114,27 +130,29 @@ class StatisticsRepository(Repository):
 
     async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
         """Everything counted, of a conversation or of the whole tenant; of what ended at or after ``since``."""
-        compactions = _scope(CompactionRow, "finished_at", conversation_id, since)
-        expansions = _scope(ExpansionRow, "created_at", conversation_id, since)
-        details = _scope(DetailCallRow, "called_at", conversation_id, since)
-        verifications = _scope(VerificationRow, "finished_at", conversation_id, since)
-        turns = _scope(TurnRow, "finished_at", conversation_id, since)
-        caches = _scope(CacheEntryRow, "at", conversation_id, since)
+        of = partial(_scope, conversation_id=conversation_id, since=since)
+        compactions = of(CompactionRow, "finished_at")
+        expansions = of(ExpansionRow, "created_at")
+        details = of(DetailCallRow, "called_at")
+        verifications = of(VerificationRow, "finished_at")
+        turns = of(TurnRow, "finished_at")
+        caches = of(CacheEntryRow, "at")
+        await asyncio.sleep(0)  # put together for the first time, these are a stretch of their own
         took = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
-        newest = select(col(_row.id)).where(_IS_APPLIED, *compactions).order_by(col(_row.id).desc()).limit(1)
+        newest = select(col(_row.id)).where(_IS_APPLIED, *compactions.conditions).order_by(col(_row.id).desc()).limit(1)
         return Measured(
             compactions=tuple(await self._compactions(compactions)),
             calls=tuple(await self._calls(compactions, details, verifications)),
             expansions=tuple(await self._expansions(expansions)),
-            in_turns=await self._latency(col(_row.duration_ms), [col(_row.ran_in) == "turn", *compactions]),
+            in_turns=await self._latency(col(_row.duration_ms), compactions.having(col(_row.ran_in) == "turn")),
             expanding=await self._latency(col(ExpansionRow.duration_ms), expansions),
-            turns=await self._latency(took, [col(TurnRow.finished_at).is_not(None), *turns]),
+            turns=await self._latency(took, turns.having(col(TurnRow.finished_at).is_not(None))),
             fidelity=await self._fidelity(compactions),
             continuity=await self._continuity(compactions),
             repairs=tuple(await self._repairs(compactions)),
             prompts=tuple(await self._prompts(compactions)),
             caches=await self._caches(caches),
-            last_applied=await self._session.first(newest),
+            last_applied=await self._session.first(newest, **compactions.given),
         )
 
     async def levels(self, conversation_ids: Sequence[UUID]) -> list[LevelMeasure]:
@@ -200,7 +218,7 @@ class StatisticsRepository(Repository):
         statement = select(status, func.count()).select_from(CompactionRow).where(text(COMPACTION_IN_FLIGHT))
         return {name: int(count) for name, count in await self._session.rows(statement.group_by(status))}
 
-    async def _compactions(self, scope: Sequence[Any]) -> list[CompactionTally]:
+    async def _compactions(self, scope: _Scope) -> list[CompactionTally]:
         statement = select(
             *_ALIKE,
             func.count(),
@@ -208,10 +226,10 @@ class StatisticsRepository(Repository):
             func.sum(col(_row.tokens_before)).filter(_KNOWN),
             func.sum(col(_row.tokens_after)).filter(_KNOWN),
             *(func.sum(_number(col(_row.entries), name, BigInteger)) for name in _ENTRIES),
-        ).where(*scope)
-        return [_compactions(*row) for row in await self._session.rows(statement.group_by(*_ALIKE))]
+        ).where(*scope.conditions)
+        return [_compactions(*row) for row in await self._session.rows(statement.group_by(*_ALIKE), **scope.given)]
 
-    async def _repairs(self, scope: Sequence[Any]) -> list[RepairTally]:
+    async def _repairs(self, scope: _Scope) -> list[RepairTally]:
         """By reason and by the prompt of the compaction's last call."""
         repairs = col(StateVersionRow.repairs)
         each = func.jsonb_array_elements(repairs).column_valued("repair", joins_implicitly=True)
@@ -227,41 +245,46 @@ class StatisticsRepository(Repository):
                     col(StateVersionRow.compaction_id) == col(_row.id),
                 ),
             )
-            .where(*scope)
+            .where(*scope.conditions)
             .group_by(text("1"), text("2"))
         )
         return [
             RepairTally(reason=name, prompt_version=version, count=count)
-            for name, version, count in await self._session.rows(statement)
+            for name, version, count in await self._session.rows(statement, **scope.given)
         ]
 
-    async def _prompts(self, scope: Sequence[Any]) -> list[PromptEffect]:
+    async def _prompts(self, scope: _Scope) -> list[PromptEffect]:
         """By the prompt of a compaction's last call."""
         prompt = col(_row.attempts).op("->")(-1).op("->>")("prompt_version")
-        statement = select(prompt, func.count(), func.avg(col(_row.fidelity))).where(_IS_APPLIED, *scope)
+        statement = select(prompt, func.count(), func.avg(col(_row.fidelity))).where(_IS_APPLIED, *scope.conditions)
         return [
             PromptEffect(
                 prompt_version=version, compactions=int(count), fidelity=None if mean is None else round(float(mean), 4)
             )
-            for version, count, mean in await self._session.rows(statement.group_by(text("1")).order_by(text("1")))
+            for version, count, mean in await self._session.rows(
+                statement.group_by(text("1")).order_by(text("1")), **scope.given
+            )
         ]
 
-    async def _calls(
-        self, compactions: Sequence[Any], details: Sequence[Any], verifications: Sequence[Any]
-    ) -> list[CallTally]:
+    async def _calls(self, compactions: _Scope, details: _Scope, verifications: _Scope) -> list[CallTally]:
         one, aside = col(DetailCallRow.attempt), col(DetailCallRow.purpose)
         purposes: list[tuple[Purpose, Any]] = [
-            ("compaction", _each_attempt(CompactionRow).where(*compactions)),
-            *((name, select(*_sums_of(one)).where(one.is_not(None), aside == name, *details)) for name in _ASIDE),
-            ("verification", _each_attempt(VerificationRow).where(*verifications)),
+            ("compaction", _each_attempt(CompactionRow).where(*compactions.conditions)),
+            *(
+                (name, select(*_sums_of(one)).where(one.is_not(None), aside == name, *details.conditions))
+                for name in _ASIDE
+            ),
+            ("verification", _each_attempt(VerificationRow).where(*verifications.conditions)),
         ]
         return [
             _calls(purpose, *row)
             for purpose, statement in purposes
-            for row in await self._session.rows(statement.group_by(text("1"), text("2"), text("3")))
+            for row in await self._session.rows(
+                statement.group_by(text("1"), text("2"), text("3")), **compactions.given
+            )
         ]
 
-    async def _expansions(self, scope: Sequence[Any]) -> list[ExpansionTally]:
+    async def _expansions(self, scope: _Scope) -> list[ExpansionTally]:
         row, used = ExpansionRow, col(ExpansionRow.used)
         statement = select(
             col(row.way),
@@ -270,21 +293,31 @@ class StatisticsRepository(Repository):
             func.sum(col(row.tokens)),
             func.count().filter(used.is_(True)),
             func.count(used),
-        ).where(*scope)
+        ).where(*scope.conditions)
         names = ("count", "passages", "tokens", "used", "judged")
         return [
             ExpansionTally(way=way, **dict(zip(names, map(int, numbers), strict=True)))
-            for way, *numbers in await self._session.rows(statement.group_by(col(row.way)).order_by(col(row.way)))
+            for way, *numbers in await self._session.rows(
+                statement.group_by(col(row.way)).order_by(col(row.way)), **scope.given
+            )
         ]
 
-    async def _caches(self, scope: Sequence[Any]) -> CacheMeasure:
-        """A sum is known where every part of it is."""
-        row = CacheEntryRow
-        money = (col(row.spent_usd), col(row.saved_usd), col(row.beyond_usd))
+    async def _caches(self, scope: _Scope) -> CacheMeasure:
+        """A sum is known where every part of it is.
+
+        What a deletion gives back counts only beside what was spent: that goes with the conversation that had spent it.
+        """
+        row, making = CacheEntryRow, aliased(CacheEntryRow)
+        made = select(col(making.cache_id)).where(col(making.action) == "made")
+        counts = or_(col(row.spent_usd).is_(None), col(row.spent_usd) >= 0, col(row.cache_id).in_(made))
+        spent_usd = case((counts, col(row.spent_usd)), else_=0.0)
+        money = (spent_usd, col(row.saved_usd), col(row.beyond_usd))
         known = (func.count().filter(one.is_(None)) for one in money)
         sums = (func.sum(one) for one in money)
-        statement = select(col(row.action), func.count(), func.sum(col(row.tokens)), *sums, *known).where(*scope)
-        found = await self._session.rows(statement.group_by(col(row.action)).order_by(col(row.action)))
+        statement = select(col(row.action), func.count(), func.sum(col(row.tokens)), *sums, *known).where(
+            *scope.conditions
+        )
+        found = await self._session.rows(statement.group_by(col(row.action)).order_by(col(row.action)), **scope.given)
         if not found:
             return CacheMeasure()
         totals = [sum(each[place] or 0 for each in found) for place in range(3, 9)]
@@ -299,10 +332,10 @@ class StatisticsRepository(Repository):
             beyond_usd=beyond,
         )
 
-    async def _latency(self, milliseconds: Any, scope: Sequence[Any]) -> Latency:
+    async def _latency(self, milliseconds: Any, scope: _Scope) -> Latency:
         at = [func.percentile_cont(share).within_group(milliseconds) for share in (0.5, 0.95)]
-        statement = select(func.count(milliseconds), func.sum(milliseconds), *at).where(*scope)
-        ((count, total, median, late),) = await self._session.rows(statement)
+        statement = select(func.count(milliseconds), func.sum(milliseconds), *at).where(*scope.conditions)
+        ((count, total, median, late),) = await self._session.rows(statement, **scope.given)
         if not count:
             return Latency()
         return Latency(
@@ -312,22 +345,28 @@ class StatisticsRepository(Repository):
             p95_ms=round(float(late), 1),
         )
 
-    async def _fidelity(self, scope: Sequence[Any]) -> Fidelity:
+    async def _fidelity(self, scope: _Scope) -> Fidelity:
         number = col(_row.fidelity)
-        probed = [_IS_APPLIED, number.is_not(None), *scope]
-        ((mean, count),) = await self._session.rows(select(func.avg(number), func.count()).where(*probed))
-        last = await self._session.first(select(number).where(*probed).order_by(col(_row.id).desc()).limit(1))
+        probed = [_IS_APPLIED, number.is_not(None), *scope.conditions]
+        ((mean, count),) = await self._session.rows(
+            select(func.avg(number), func.count()).where(*probed), **scope.given
+        )
+        last = await self._session.first(
+            select(number).where(*probed).order_by(col(_row.id).desc()).limit(1), **scope.given
+        )
         return Fidelity(last=last, mean=None if mean is None else round(mean, 4), probes=int(count))
 
-    async def _continuity(self, scope: Sequence[Any]) -> ContinuityMeasure:
+    async def _continuity(self, scope: _Scope) -> ContinuityMeasure:
         score = col(_row.continuity)
-        scored = [_IS_APPLIED, score.is_not(None), *scope]
+        scored = [_IS_APPLIED, score.is_not(None), *scope.conditions]
         each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
         counts = (func.sum(_number(cast(each.c.value, JSONB), name, BigInteger)) for name in _ANSWERED)
-        (answered,) = await self._session.rows(select(*counts).select_from(CompactionRow).where(*scored))
+        (answered,) = await self._session.rows(select(*counts).select_from(CompactionRow).where(*scored), **scope.given)
         tone = func.avg(_number(score, "tone", Numeric))
-        ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored))
-        last = await self._session.first(select(score).where(*scored).order_by(col(_row.id).desc()).limit(1))
+        ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored), **scope.given)
+        last = await self._session.first(
+            select(score).where(*scored).order_by(col(_row.id).desc()).limit(1), **scope.given
+        )
         return ContinuityMeasure(
             last=None if last is None else _CONTINUITY.validate_python(last).recall,
             answered=Answered(**{name: int(number or 0) for name, number in zip(_ANSWERED, answered, strict=True)}),
@@ -389,15 +428,40 @@ class StatisticsRepository(Repository):
         return found
 
 
-def _scope(table: Any, ended: str, conversation_id: UUID | None, since: datetime | None) -> list[Any]:
-    """Whose rows, and from when on; what is not over yet is of now. Of very many the newest ``MOST``."""
-    of = [] if conversation_id is None else [table.conversation_id == conversation_id]
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Whose rows of a table, and from when on."""
+
+    conditions: tuple[Any, ...]
+    given: Mapping[str, Any]
+    """The values of their ``bindparam``s."""
+
+    def having(self, condition: Any) -> _Scope:
+        """Only those with that."""
+        return _Scope((condition, *self.conditions), self.given)
+
+
+def _scope(table: Any, ended: str, *, conversation_id: UUID | None, since: datetime | None) -> _Scope:
+    given = {"of_conversation": conversation_id, "since": since}
+    known = {name: item for name, item in given.items() if item is not None}
+    return _Scope(_conditions(table, ended, *(name in known for name in given)), known)
+
+
+@cache
+def _conditions(table: Any, ended: str, of_one: bool, late: bool) -> tuple[Any, ...]:  # noqa: FBT001 - a cache's key
+    """What is not over yet is of now. Of very many the newest ``MOST``.
+
+    Kept, since putting them together takes longer than all else that is done at a stretch.
+    """
     older = aliased(table)
-    whose = [] if conversation_id is None else [older.conversation_id == conversation_id]
+    of = [table.conversation_id == bindparam("of_conversation", type_=Uuid)] if of_one else []
+    whose = [older.conversation_id == bindparam("of_conversation", type_=Uuid)] if of_one else []
     newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MOST - 1).limit(1).scalar_subquery()
     of = [*of, table.id >= func.coalesce(newest, _FIRST_ID)]
     at = getattr(table, ended)
-    return of if since is None else [*of, or_(at.is_(None), at >= since)]
+    if late:
+        of.append(or_(at.is_(None), at >= bindparam("since", type_=DateTime(timezone=True))))
+    return tuple(of)
 
 
 def _same(id_: Any, table: Any) -> Any:

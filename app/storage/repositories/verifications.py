@@ -41,6 +41,12 @@ class VerificationRepository(Repository):
         row = await self._session.first(select(_row).where(col(_row.conversation_id) == conversation_id, _OPEN))
         return None if row is None else as_verification(row)
 
+    async def hasten(self, conversation_id: UUID, reason: str) -> None:
+        """Let the one that waits for that reason begin at once."""
+        statement = update(_row).where(col(_row.conversation_id) == conversation_id, _OPEN)
+        statement = statement.where(col(_row.status) == "queued", col(_row.reason) == reason)
+        await self._session.execute(statement.values(after=None, reason=None))
+
     async def update(self, verification_id: UUID, **changes: Any) -> None:
         """Set fields."""
         await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**_columns(changes)))

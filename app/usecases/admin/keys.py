@@ -122,9 +122,12 @@ class KeyService:
         """A new key of a tenant, which is made when there is none of that name; the secret is shown only now.
 
         Raises:
-            InvalidInputError: A key of one end user cannot be an administrator's; the user or the expiry cannot be one.
+            InvalidInputError: A key of one end user cannot be an administrator's; the tenant, the user or the expiry
+                cannot be one.
         """
         now = self._shell.clock.now()
+        if not tenant.strip() or not tenant.isprintable():
+            raise _wrong("tenant", "a tenant is named by printable characters")
         _refuse_unfit(scopes, user_id)
         _refuse_past(expires_at, now)
         secret = PREFIX + secrets.token_urlsafe(32)
@@ -170,6 +173,11 @@ class KeyService:
         """Every key, without its secret."""
         async with self._shell.uow(None) as uow:
             return await uow.keys.all()
+
+    async def tenants(self) -> dict[UUID, str]:
+        """The name of every tenant."""
+        async with self._shell.uow(None) as uow:
+            return await uow.keys.tenant_names()
 
     async def revoke(self, key_id: UUID) -> None:
         """The key stops working at once."""

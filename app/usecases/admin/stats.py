@@ -12,7 +12,6 @@ from app.core.model.caches import Availability, CacheMode, ProviderCache
 from app.core.model.model_io import CacheTerms, InputCost
 from app.core.model.records import Compaction, Page
 from app.core.model.statistics import CostPerQuery, LevelMeasure, Measured
-from app.core.retrieval.used import draws_on
 from app.core.text.token_counts import tokens_of
 from app.off_loop import A_POLICY, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -151,14 +150,3 @@ async def _last(uow: UnitOfWork, conversation_id: UUID, compaction_id: UUID | No
         return None
     row = await uow.compactions.get(compaction_id)
     return LastCompaction(row=row, levels=await uow.statistics.levels_of(conversation_id, compaction_id))
-
-
-async def mark_used(
-    uow: UnitOfWork, expansion_ids: Sequence[UUID], *, reply: str, passages: Sequence[str], question: str
-) -> None:
-    """Note whether a reply drew on what these expansions brought back for it.
-
-    Call it in the transaction that stores the reply; it reads nothing. ``passages`` are their texts.
-    """
-    if expansion_ids:
-        await uow.expansions.mark_used(expansion_ids, used=draws_on(reply, passages, question=question))

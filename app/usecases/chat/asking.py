@@ -199,7 +199,7 @@ class Asker:
         return said.of_context(
             context.warnings,
             # What the context weighs counts its tools and files: nothing is learned of a request without some of them.
-            estimated=context.gauge.breakdown.total if request.tools == context.tools and context.is_complete else 0,
+            estimated=context.estimated if request.tools == context.tools and context.is_complete else 0,
             recalled=recalled,
         )
 
@@ -243,7 +243,7 @@ class Asker:
 
 def _over_window(context: AssembledContext) -> ContextOverWindowError:
     """The provider's window is smaller than the configured one, and nothing may be left out."""
-    tokens = context.gauge.breakdown.total
+    tokens = context.gauge.tokens
     return ContextOverWindowError(
         f"the model's provider says that the context of {tokens} tokens is too long, and the policy leaves nothing out;"
         " the message is stored: compact the conversation, set policy.context_window to what the model takes, or choose"

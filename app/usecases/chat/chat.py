@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.mirroring import Mirrors
-from app.usecases.chat.opening import opening_of, prepared_opening
+from app.usecases.chat.opening import ReadyOpening, opening_of, prepared_opening, refuse_unfit_input
 from app.usecases.chat.regenerating import SUPERSEDED
 from app.usecases.chat.relaying import Seal, relay
 from app.usecases.chat.replaying import replayed
@@ -26,15 +26,34 @@ from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, 
 from app.usecases.compaction.due import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
-from app.usecases.history.preparing import Prepared
+from app.usecases.history.preparing import Prepared, prepared_and_retaken
 from app.usecases.ports import Place
 from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.retaking import Results, Work
 from app.usecases.shared.shell import Shell
 
 __all__ = ["ChatInput", "ChatService", "ToolResultInput"]
 
 RETRY_AFTER = 2.0  # seconds that a second turn is asked to wait
 LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
+
+
+@dataclass(slots=True)
+class _Seat:
+    """A place among the running turns: taken once, however often a transaction begins again."""
+
+    limits: LimitService
+    place: Place | None = None
+    is_taken: bool = False
+
+    async def take(self) -> None:
+        """Raises ``RateLimitedError``."""
+        if not self.is_taken:
+            self.place = await self.limits.take("running_turns")
+            self.is_taken = True
+
+    def give_back(self) -> None:
+        self.limits.give_back(self.place)
 
 
 class ChatService:
@@ -56,34 +75,54 @@ class ChatService:
 
         Raises ``RateLimitedError`` where whoever asks has as many turns, or has spent as much, as it may.
         """
+        shell, seat = self._shell, _Seat(self._limits)
         if given.model is not None:
-            await self._shell.models.prepare(given.model)
-        shell = self._shell
-        place: Place | None = None
+            await shell.models.prepare(given.model)
+        await refuse_unfit_input(shell, given)
         try:
-            async with AsyncExitStack() as stack:
-                await stack.enter_async_context(shell.work.on_record(tenant_id, conversation_id, "append"))
-                ready = await prepared_opening(shell, tenant_id, conversation_id, given, idem)
-                uow = await stack.enter_async_context(shell.uow(tenant_id))
-                before = await done_before(uow, idem, self._shell.clock.now())
-                if before is not None:
-                    first = await self._first(uow, before)
-                    if first is not None:
-                        return first
-                place = await self._limits.take("running_turns")
-                if shell.models.chat(given.model).profile.metered:
-                    await self._limits.check_chat(uow)
-                conversation = await uow.conversations.lock(conversation_id)
-                started = await self._begin(uow, conversation, given, before, ready)
-                await record(uow, idem, ref_of(started.turn))
-                await uow.commit()
-            created = [event for event in uow.committed_events if event.type == "message.created"]
-            handle = self._spawn(_with_events(started, created), uow.committed_events, place)
+            async with shell.work.on_record(tenant_id, conversation_id, "append"):
+                begun = await prepared_and_retaken(
+                    partial(prepared_opening, shell, tenant_id, conversation_id, given, idem),
+                    partial(self._open, tenant_id, conversation_id, given, idem, seat),
+                )
+            if isinstance(begun, TurnHandle):
+                seat.give_back()
+                return begun
+            started, events = begun
+            created = [event for event in events if event.type == "message.created"]
+            handle = self._spawn(_with_events(started, created), events, seat.place)
         except BaseException:
-            self._limits.give_back(place)
+            seat.give_back()
             raise
-        await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
+        await shell.outbox.deliver(events, [started.job] if started.job else [])
         return handle
+
+    async def _open(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        given: ChatInput,
+        idem: Idem | None,
+        seat: _Seat,
+        ready: ReadyOpening,
+        results: Results,
+    ) -> TurnHandle | tuple[Started, Sequence[Event]]:
+        """The first transaction, with its events; or the turn that the same request began before."""
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, shell.clock.now())
+            if before is not None:
+                first = await self._first(uow, before)
+                if first is not None:
+                    return first
+            await seat.take()
+            if shell.models.chat(given.model).profile.metered:
+                await self._limits.check_chat(uow)
+            conversation = await uow.conversations.lock(conversation_id)
+            started = await self._begin(uow, conversation, given, before, ready, results)
+            await record(uow, idem, ref_of(started.turn))
+            await uow.commit()
+        return started, uow.committed_events
 
     async def follow(self, tenant_id: UUID, conversation_id: UUID) -> TurnHandle | None:
         """The running turn from its beginning, in whichever process it runs; ``None`` when none runs.
@@ -135,7 +174,8 @@ class ChatService:
         conversation: Conversation,
         given: ChatInput,
         before: Mapping[str, Any] | None,
-        ready: Prepared | None,
+        ready: ReadyOpening,
+        work: Work,
     ) -> Started:
         """Everything of the first transaction but its commit."""
         if await uow.turns.running(conversation.id) is not None:
@@ -144,9 +184,8 @@ class ChatService:
         if dead is not None:  # sooner than any sweeper
             await tell_failed(uow, dead, self._shell.clock.now())
         if given.history and before is None:
-            conversation, given = await self._with_history(uow, conversation, given, ready)
-            ready = None
-        opening = await opening_of(uow, self._shell, conversation, given, before, ready)
+            conversation, given = await self._with_history(uow, conversation, given, ready.history, work)
+        opening = await opening_of(uow, self._shell, conversation, given, before, ready, work=work)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
             Turn(
@@ -175,13 +214,12 @@ class ChatService:
         return started if opening.message.is_command else await self._with_claim(uow, started)
 
     async def _with_history(
-        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, ready: Prepared | None
+        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, ready: Prepared, work: Work
     ) -> tuple[Conversation, ChatInput]:
         """The conversation with what came before the message."""
         check_expected_last(conversation, given.expected_last_message_id)
-        history = ready.drafts if ready else given.history
-        refuse_too_large(self._shell.resolver(conversation, model=given.model), history)
-        _, resolved = await append(uow, self._shell, conversation, history, prepared=ready)
+        refuse_too_large(self._shell.resolver(conversation, model=given.model), ready.drafts)
+        _, resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, work=work)
         return resolved.conversation, replace(given, history=(), expected_last_message_id=None)
 
     async def _with_claim(self, uow: UnitOfWork, started: Started) -> Started:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 from uuid import UUID
 
 from app.core.context.brought import NOTHING_BROUGHT, refuse_unfit
@@ -17,18 +17,35 @@ from app.core.model.errors import (
     ToolsPendingError,
 )
 from app.core.text.parts import Part
-from app.off_loop import off_loop
+from app.off_loop import AN_ITEM, ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.regenerating import supersede_reply
 from app.usecases.compaction.commands import compact_command
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large, refuse_without_room
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared
+from app.usecases.history.preparing import NOTHING_PREPARED, Prepared, json_size, prepared_groups
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Work
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import Exchange, exchange_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyOpening:
+    """What of a turn's beginning is found before its transaction."""
+
+    history: Prepared = NOTHING_PREPARED
+    """What came before the user's message and is not stored yet."""
+    said: Prepared = NOTHING_PREPARED
+    """The user's message."""
+    results: Mapping[str, MessageDraft] = field(default_factory=dict)
+    """Messages of the client's results, weighed, by the id of the call."""
+
+    def unread(self) -> Self:
+        """The same, to be read within the transaction."""
+        return replace(self, history=self.history.unread(), said=self.said.unread())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +65,9 @@ async def opening_of(
     conversation: Conversation,
     given: ChatInput,
     before: Mapping[str, Any] | None,
-    ready: Prepared | None = None,
+    ready: ReadyOpening,
+    *,
+    work: Work,
 ) -> Opening:
     """Store what is new of a turn's beginning, in a *locked* conversation.
 
@@ -57,16 +76,17 @@ async def opening_of(
         shell: The ports.
         conversation: Without a running turn.
         given: By the client.
-        ready: The user's message, reckoned before.
         before: What the same request did earlier, whose turn died: it is taken up.
+        ready: What was found of it before.
+        work: Has a layout computed.
 
     Raises:
-        InvalidInputError: What the client brings is out of contract, or more than the model can take.
+        InvalidInputError: What the client says answers nothing.
         ToolsPendingError: Calls of the client's tools wait, and results are missing.
         ConversationMovedOnError: Other messages came meanwhile.
         TooLargeError: What is new can never fit.
     """
-    opening = await _opening_of(uow, shell, conversation, given, before, ready)
+    opening = await _opening_of(uow, shell, conversation, given, before, ready, work)
     return replace(opening, message=await uow.contents.filled_one(opening.message))
 
 
@@ -76,60 +96,81 @@ async def _opening_of(
     conversation: Conversation,
     given: ChatInput,
     before: Mapping[str, Any] | None,
-    ready: Prepared | None,
+    ready: ReadyOpening,
+    work: Work,
 ) -> Opening:
     resolved = shell.resolver(conversation, model=given.model)
-    await _refuse_unfit(shell, given)
     _refuse_heavy(resolved, given)
     if before is not None:
         return await _taken_up(uow, shell, conversation, UUID(before["message_id"]))
     check_expected_last(conversation, given.expected_last_message_id)
     if given.regenerates:
-        answered = await supersede_reply(uow, shell, conversation)
+        answered = await supersede_reply(uow, shell, conversation, work=work)
         return Opening(
             message=answered, question=answered, resolved=shell.resolver(await uow.conversations.get(conversation.id))
         )
     if given.results or given.has_message:
-        return await _appended(uow, shell, resolved, given, ready)
+        return await _appended(uow, shell, resolved, given, ready, work)
     return await _unanswered(uow, shell, conversation)
 
 
-async def _refuse_unfit(shell: Shell, given: ChatInput) -> None:
-    """Off the event loop: schemas may be large, and are tried as the provider would be sent them."""
+async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
+    """Refuse what the turn's model cannot be sent; schemas may be large, and are tried off the event loop.
+
+    Raises:
+        InvalidInputError: What the client brings is out of contract, or more than the model can take.
+    """
     brought, profile = given.brought, shell.models.chat(given.model).profile
     if brought != NOTHING_BROUGHT:
         await off_loop(lambda: refuse_unfit(brought, profile, taken=shell.resolver.own_tools))
 
 
 async def _appended(
-    uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, ready: Prepared | None
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, ready: ReadyOpening, work: Work
 ) -> Opening:
     """The user's new message, results, or both."""
-    conversation, said = resolved.conversation, ready.drafts if ready else ()
-    drafts = [*said] if said else [_user_draft(given)] if given.has_message else []
+    conversation, drafts = resolved.conversation, [*ready.said.drafts]
     exchange = Exchange()
     if given.results:
         exchange = await exchange_of(uow, conversation.id)
-        drafts = [*await _result_drafts(uow, shell, conversation, exchange, given), *drafts]
+        drafts = [*await _result_drafts(uow, shell, conversation, exchange, given, ready), *drafts]
     brought = resolved.bringing(given.brought)
     refuse_too_large(brought, drafts, together=True)
     if not drafts[-1].is_command:
         refuse_without_room(brought, drafts)
-    messages, resolved = await append(uow, shell, conversation, drafts, prepared=ready)
+    messages, resolved = await append(uow, shell, conversation, drafts, prepared=ready.said, work=work)
     asked = messages[-1] if given.has_message else exchange.question
     return Opening(message=messages[-1], question=asked or messages[-1], resolved=resolved)
 
 
 async def prepared_opening(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput, idem: Idem | None
-) -> Prepared | None:
-    """What is reckoned before the transaction: the messages that come before the user's, or else this one."""
-    if given.history:
-        return await prepared(shell, tenant_id, conversation_id, given.history, idem=idem)
-    if not given.has_message:
-        return None
-    draft = _user_draft(given)
-    return await prepared(shell, tenant_id, conversation_id, [draft], after=len(given.results), idem=idem)
+) -> ReadyOpening:
+    """What is weighed and read before the transaction: the user's message, and what comes with it."""
+    groups = [given.history, [_user_draft(given)] if given.has_message else []]
+    history, said = await prepared_groups(
+        shell, tenant_id, conversation_id, groups, after=len(given.results), idem=idem
+    )
+    results = await _weighed_results(shell, tenant_id, conversation_id, given)
+    return ReadyOpening(history=history, said=said, results=results)
+
+
+async def _weighed_results(
+    shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput
+) -> dict[str, MessageDraft]:
+    """Large results of the calls that wait now; of small ones none, which are weighed on the way."""
+    if sum(AN_ITEM + json_size(result.content) for result in given.results) <= ON_LOOP:
+        return {}
+    async with shell.uow(tenant_id) as uow:
+        await uow.conversations.get(conversation_id)
+        waiting = (await exchange_of(uow, conversation_id)).unanswered()
+    known = [result for result in given.results if result.tool_call_id in waiting]
+    drafts = [_result_draft(waiting[result.tool_call_id], result) for result in known]
+    weights = await off_loop(lambda: [draft.weighed() for draft in drafts])
+    return {
+        result.tool_call_id: replace(draft, weight=weight)
+        for result, draft, weight in zip(known, drafts, weights, strict=True)
+    }
 
 
 def _user_draft(given: ChatInput) -> MessageDraft:
@@ -147,7 +188,12 @@ def _user_draft(given: ChatInput) -> MessageDraft:
 
 
 async def _result_drafts(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, exchange: Exchange, given: ChatInput
+    uow: UnitOfWork,
+    shell: Shell,
+    conversation: Conversation,
+    exchange: Exchange,
+    given: ChatInput,
+    ready: ReadyOpening,
 ) -> list[MessageDraft]:
     """One message for each result. With a user's message beside them some may be missing: the stub stands for those."""
     waiting = exchange.unanswered()
@@ -158,7 +204,12 @@ async def _result_drafts(
     missing = [id_ for id_ in exchange.unanswered(shell.resolver.own_tools) if id_ not in came]
     if missing and not given.has_message:
         raise _pending(missing)
-    return [_result_draft(waiting[result.tool_call_id], result) for result in given.results]
+    drafts = (_result_draft(waiting[result.tool_call_id], result) for result in given.results)
+    weighed = ready.results
+    return [
+        known if (known := weighed.get(result.tool_call_id)) and known.parts == draft.parts else draft
+        for result, draft in zip(given.results, drafts, strict=True)
+    ]
 
 
 def _result_draft(call: Part, result: ToolResultInput) -> MessageDraft:

@@ -10,16 +10,18 @@ from app.core.model.errors import NotRegenerableError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.holding import laid_out_again
+from app.usecases.shared.retaking import Work
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import exchange_of, is_inside_answer
 
 SUPERSEDED: Final = "message.superseded"
 
 
-async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversation) -> Message:
+async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversation, *, work: Work) -> Message:
     """Let the last reply of a *locked* conversation give way: the message that waits for an answer again.
 
     A compaction that has read it already finds itself stale. What tools brought back for it stays, for the next one.
+    ``work`` has the layout computed, where anchors are active again that the reply had superseded.
 
     Raises:
         NotRegenerableError: The last message is no reply to a message, or the state covers it.
@@ -38,7 +40,7 @@ async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversat
     changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
     after = shell.resolver(replace(conversation, **changes))
     if restored:
-        after = await laid_out_again(uow, shell, after)
+        after = await laid_out_again(uow, shell, after, work=work)
     await refresh_sizes(uow, after, **changes)
     data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(answered.id)}
     await uow.events.add(conversation.id, SUPERSEDED, data, shell.clock.now())

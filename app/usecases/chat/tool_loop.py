@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -37,8 +38,9 @@ from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import prepared_anyhow, weighed
+from app.usecases.history.preparing import Prepared, prepared_and_retaken, prepared_anyhow, weighed
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
 
 USED_UP = "tool_calls_used_up"
@@ -182,38 +184,61 @@ class ToolLoop:
             role="assistant", content=step.text, parts=parts_of(calls), model=step.model, reasoning=step.reasoning
         )
         turn = scope.turn
-        ready = await prepared_anyhow(self._shell, turn.tenant_id, turn.conversation_id, [draft])
+        stored, events = await prepared_and_retaken(
+            partial(prepared_anyhow, self._shell, turn.tenant_id, turn.conversation_id, [draft]),
+            partial(self._append_calls, scope, step if len(calls) == len(step.calls) else None),
+        )
+        await self._told(events, (), tell)
+        return stored
+
+    async def _append_calls(
+        self, scope: Scope, live: Answer | None, ready: Prepared, results: Results
+    ) -> tuple[Message, Sequence[Event]]:
+        """The transaction, and its events; ``live``: where a stateful model goes on from."""
+        turn = scope.turn
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
             await _still_running(uow, turn)
-            (stored,), _ = await append(uow, self._shell, conversation, ready.drafts, prepared=ready)
-            if len(calls) == len(step.calls):
-                await keep_live(uow, conversation.id, step, stored)
+            (stored,), _ = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, work=results)
+            if live is not None:
+                await keep_live(uow, conversation.id, live, stored)
             await uow.commit()
-        await self._told(uow.committed_events, (), tell)
-        return stored
+        return stored, uow.committed_events
 
     async def _store_result(
         self, scope: Scope, call: ToolCall, result: ToolResult, tell: Telling, *, claims: bool
     ) -> _Stored:
+        draft = await weighed(_result_draft(call, result))
+        once = partial(self._append_result, scope, call, result, draft, claims)
+        stored, events, jobs = await retaken(once)
+        await self._told(events, jobs, tell)
+        return replace(stored, created_number=max(one.number for one in events if one.type == "message.created"))
+
+    async def _append_result(
+        self,
+        scope: Scope,
+        call: ToolCall,
+        result: ToolResult,
+        draft: MessageDraft,
+        claims: bool,  # noqa: FBT001 - given by ``partial``
+        results: Results,
+    ) -> tuple[_Stored, Sequence[Event], Sequence[UUID]]:
+        """The transaction; its events and the compactions to send."""
         turn = scope.turn
         claim: InlineClaim | None = None
         jobs: list[UUID] = []
-        draft = await weighed(_result_draft(call, result))
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
             await _still_running(uow, turn)
             stored = result.at(conversation.content_epoch, conversation.locale)
             drafts = [draft if stored is result else _result_draft(call, stored)]
-            _, resolved = await append(uow, self._shell, conversation, drafts)
+            _, resolved = await append(uow, self._shell, conversation, drafts, work=results)
             await uow.expansions.add(stored.expansions)
             if claims:
                 claim, jobs = await self._due(uow, resolved, scope)
             await uow.commit()
-        await self._told(uow.committed_events, jobs, tell)
-        created = max(event.number for event in uow.committed_events if event.type == "message.created")
         found = tuple((expansion.id, stored.text) for expansion in stored.expansions)
-        return _Stored(resolved=resolved, claim=claim, created_number=created, found=found)
+        return _Stored(resolved=resolved, claim=claim, found=found), uow.committed_events, jobs
 
     async def _due(self, uow: UnitOfWork, resolved: Resolved, scope: Scope) -> tuple[InlineClaim | None, list[UUID]]:
         """Between calls: an inline claim where one is due, else a background one."""

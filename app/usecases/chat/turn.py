@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +15,11 @@ import structlog
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
-from app.core.model.records import Compaction, Turn, TurnStatus
+from app.core.model.records import Compaction, Event, Turn, TurnStatus
+from app.core.model.segments import Segment
 from app.core.retrieval.used import draws_on
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.admin.stats import mark_used
 from app.usecases.chat.asking import Telling
 from app.usecases.chat.calibrating import calibrated
 from app.usecases.chat.continuing import keep_live
@@ -33,9 +35,10 @@ from app.usecases.compaction.inline import InlineClaim, InlineCompaction, Inline
 from app.usecases.context.recalling import NOTHING, Asked
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared_anyhow
+from app.usecases.history.preparing import Prepared, prepared_and_retaken, prepared_anyhow
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retaking import Results, Work
 from app.usecases.shared.shell import Shell
 
 SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
@@ -73,6 +76,21 @@ class _Ended:
     result: ChatResult
     number: int | None
     """The number of its last event, if that is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """What the last transaction of a turn came to."""
+
+    reply: Message
+    resolved: Resolved
+    segments: tuple[Segment, ...]
+    """In which what was recalled for it lies."""
+    number: int
+    """Of its event."""
+    events: Sequence[Event]
+    jobs: Sequence[UUID]
+    """Compactions to hand to the worker."""
 
 
 class TurnRunner:
@@ -162,11 +180,39 @@ class TurnRunner:
 
     async def _store(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
         shell, turn = self._shell, started.turn
-        status: TurnStatus = "interrupted" if said.interrupted else "completed"
-        warnings = (*outcome.warnings, *said.warnings)
-        looked_up = await _drawn(said, started.question.content)
         drafts = () if said.stored else (_reply(started, said),)
-        ready = await prepared_anyhow(shell, turn.tenant_id, turn.conversation_id, drafts)
+        drawn = await self._drawn(started, said)
+        stored = await prepared_and_retaken(
+            partial(prepared_anyhow, shell, turn.tenant_id, turn.conversation_id, drafts),
+            partial(self._end, started, outcome, said, drawn),
+        )
+        if stored is None:
+            return await self._stored_before(started, outcome, said)
+        await shell.outbox.deliver(stored.events, stored.jobs)
+        result = ChatResult(
+            message=started.message,
+            reply=stored.reply,
+            gauge=stored.resolved.gauge,
+            compaction=await self._view(outcome.row),
+            warnings=_warnings(outcome, said),
+            recalled=said.recalled,
+            segments=stored.segments,
+            open_calls=said.open_calls,
+            finish=said.finish,
+        )
+        return _Ended(status=_status(said), result=result, number=stored.number)
+
+    async def _end(
+        self,
+        started: Started,
+        outcome: InlineOutcome,
+        said: Answer,
+        drawn: Sequence[tuple[UUID, bool]],
+        ready: Prepared,
+        results: Results,
+    ) -> _Stored | None:
+        """The last transaction; ``None`` where the turn has ended already."""
+        shell, turn, status = self._shell, started.turn, _status(said)
         async with shell.uow(turn.tenant_id) as uow:
             locked = await uow.conversations.lock(turn.conversation_id)
             ended = await uow.turns.end(
@@ -174,15 +220,15 @@ class TurnRunner:
                 status=status,
                 reply_id=said.stored.id if said.stored else turn.planned_reply_id,
                 compaction_id=outcome.row.id if outcome.row else None,
-                warnings=warnings,
+                warnings=_warnings(outcome, said),
                 recalled=said.recalled,
                 finished_at=shell.clock.now(),
             )
             if ended is None:
-                return await self._stored_before(started, outcome, said)
+                return None
             awake = await end_quiet_of_turn(uow, locked, started.message)
             conversation = await calibrated(uow, shell, awake, started.resolved, said)
-            reply, resolved = await self._reply(uow, conversation, said, ready)
+            reply, resolved = await self._reply(uow, conversation, said, ready, results)
             if said.open_calls:
                 job = await claim_in_turn(uow, shell, resolved)
             else:
@@ -190,33 +236,27 @@ class TurnRunner:
             data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
             segments = await uow.segments.covering(turn.conversation_id, said.recalled)
-            await self._mark_used(uow, started, said)
-            for expansion_id, used in looked_up:
+            for expansion_id, used in drawn:
                 await uow.expansions.mark_used([expansion_id], used=used)
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
-        result = ChatResult(
-            message=started.message,
+        return _Stored(
             reply=reply,
-            gauge=resolved.gauge,
-            compaction=await self._view(outcome.row),
-            warnings=warnings,
-            recalled=said.recalled,
+            resolved=resolved,
             segments=tuple(segments),
-            open_calls=said.open_calls,
-            finish=said.finish,
+            number=event.number,
+            events=uow.committed_events,
+            jobs=[job] if job else [],
         )
-        return _Ended(status=status, result=result, number=event.number)
 
     async def _reply(
-        self, uow: UnitOfWork, conversation: Conversation, said: Answer, ready: Prepared
+        self, uow: UnitOfWork, conversation: Conversation, said: Answer, ready: Prepared, work: Work
     ) -> tuple[Message, Resolved]:
         """Store the reply; of one that is there already, since results followed it, what the turn used."""
         if said.stored is not None:
             reply = await uow.messages.note_usage(conversation.id, said.stored.id, said.usage.as_dict())
             reply = replace(reply, reasoning=said.stored.reasoning)
             return reply, self._shell.resolver(conversation)
-        (reply,), resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready)
+        (reply,), resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, work=work)
         await keep_live(uow, conversation.id, said, reply)
         return reply, resolved
 
@@ -247,12 +287,19 @@ class TurnRunner:
         )
         return _Ended(status=turn.status, result=result, number=None)
 
-    async def _mark_used(self, uow: UnitOfWork, started: Started, said: Answer) -> None:
-        """Whether the reply drew on what was recalled for it: that record has the turn's id."""
+    async def _drawn(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
+        """Of each record of what was brought back whether the reply drew on it; what was recalled has the turn's id."""
+        turn, question = started.turn, started.question.content
+        brought = [(record, [text]) for record, text in said.found]
         if said.recalled:
-            recalled = await uow.messages.at_seqs(started.turn.conversation_id, said.recalled)
-            passages, question = [message.content for message in recalled], started.question.content
-            await mark_used(uow, [started.turn.id], reply=said.text, passages=passages, question=question)
+            async with self._shell.uow(turn.tenant_id) as uow:
+                recalled = await uow.messages.at_seqs(turn.conversation_id, said.recalled)
+            brought.append((turn.id, [message.content for message in recalled]))
+
+        def compare() -> list[tuple[UUID, bool]]:
+            return [(record, draws_on(said.text, texts, question=question)) for record, texts in brought]
+
+        return await off_loop(compare) if brought else []
 
     async def _view(self, row: Compaction | None) -> CompactionView | None:
         """The compaction with its summary, as it stands by now."""
@@ -289,13 +336,12 @@ class TurnRunner:
         return event.number
 
 
-async def _drawn(said: Answer, question: str) -> list[tuple[UUID, bool]]:
-    """Of each look-up whether the reply drew on it; long texts are compared off the event loop."""
+def _status(said: Answer) -> TurnStatus:
+    return "interrupted" if said.interrupted else "completed"
 
-    def compare() -> list[tuple[UUID, bool]]:
-        return [(record, draws_on(said.text, [text], question=question)) for record, text in said.found]
 
-    return await off_loop(compare) if said.found else []
+def _warnings(outcome: InlineOutcome, said: Answer) -> tuple[str, ...]:
+    return (*outcome.warnings, *said.warnings)
 
 
 def ref_of(turn: Turn) -> dict[str, Any]:

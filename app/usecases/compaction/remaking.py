@@ -222,7 +222,12 @@ async def _write(
         compaction_id=row.id,
         created_at=shell.clock.now(),
         made_by="erasure",
-        verified=first_mark(shell, chunk.resolved.policy, by_language_model=attempted.attempts[-1].metered),
+        verified=first_mark(
+            shell,
+            chunk.resolved.policy,
+            by_language_model=attempted.attempts[-1].metered,
+            before=before.verified,
+        ),
         verification=None,
     )
     await uow.states.add(present.id, version)

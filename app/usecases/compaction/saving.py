@@ -31,7 +31,7 @@ from app.usecases.shared.lease import Lease, LeaseLostError, check_held
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
-from app.usecases.verification.pending import first_mark, note_version
+from app.usecases.verification.pending import first_mark, is_pressing, note_version
 
 
 async def save_chunk(
@@ -124,7 +124,8 @@ async def _told(chunk: Chunk, attempted: AttemptsResult, applied: Applied, now: 
 
 
 def _mark(shell: Shell, chunk: Chunk, attempted: AttemptsResult) -> Verified:
-    return first_mark(shell, chunk.resolved.policy, by_language_model=attempted.accepted.metered)
+    before = chunk.version.verified if chunk.version else "exact"
+    return first_mark(shell, chunk.resolved.policy, by_language_model=attempted.accepted.metered, before=before)
 
 
 def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
@@ -209,7 +210,8 @@ async def _write_state(
     )
     version = replace(version, parent_version=present.state_version or None, segment_ids=segment_ids, verified=mark)
     await uow.states.add(present.id, version)
-    await note_version(uow, shell, present.id, version)
+    pressing = is_pressing(chunk.resolved, version, by_hand=row.trigger == "manual")
+    await note_version(uow, shell, present.id, version, is_pressing=pressing)
     changed = await uow.conversations.update(
         present.id,
         compressed_state=version.state,

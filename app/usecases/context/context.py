@@ -250,6 +250,7 @@ async def load(
         schema=schema_named(conversation.state_schema) if conversation.state_schema else resolved.schema,
         policy=resolved.policy,
         budgets=budgets,
+        thresholds=resolved.thresholds,
         system=resolved.system,
         held=tuple(held),
         tail=tuple(tail),

@@ -9,8 +9,10 @@ from typing import Final
 from uuid import UUID
 
 from app.core.anchors.detect import detect
+from app.core.anchors.pool import places_sharing
 from app.core.anchors.statements import Statement, statements
-from app.core.anchors.transitions import CHANGING, transitions
+from app.core.anchors.tables import TABLES
+from app.core.anchors.transitions import CHANGING, LOOKS_BACK, subjects, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
 from app.off_loop import AN_ITEM, off_loop
@@ -74,9 +76,26 @@ async def _read_here(
     """What messages say, and the anchors that were active before."""
     now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
     what = await off_loop(lambda: heard(spoken, new_id=shell.new_id, now=now), size=size)
-    looks_back = conversation.last_seq and what.may_change_others
-    before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE) if looks_back else []
+    before = await _within_reach(uow, conversation, what) if what.may_change_others else []
     return await off_loop(settled, what, before, size=size + AN_ITEM * len(before)), before
+
+
+async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: Heard) -> list[Anchor]:
+    """The active anchors that messages could change: those just before them, and those that share a word with theirs.
+
+    Reading a thousand that they could not change takes longer than all else that an append does.
+    """
+    if conversation.last_seq == 0:
+        return []
+    from_seq = min(message.seq for message in what.messages) - LOOKS_BACK
+    words = subjects(what.found) if from_seq > 1 else frozenset[str]()
+    if not words:
+        return await uow.anchors.active_since(conversation.id, from_seq, limit=MOST_ACTIVE)
+    told = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
+    texts = [content for _, _, content in told]
+    places = set(await off_loop(places_sharing, texts, words, TABLES, size=AN_ITEM * len(texts)))
+    wanted = [id_ for place, (id_, seq, _) in enumerate(told) if place in places or seq >= from_seq]
+    return await uow.anchors.still_active(conversation.id, wanted)
 
 
 def proposed_anchors(shell: Shell, found: Sequence[FoundAnchor], span: Sequence[Message]) -> tuple[Anchor, ...]:

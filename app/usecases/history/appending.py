@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -28,7 +27,7 @@ from app.usecases.history.holding import (
     tell_over_allotment,
     threshold_event_data,
 )
-from app.usecases.history.preparing import Prepared
+from app.usecases.history.preparing import NOTHING_PREPARED, Prepared
 from app.usecases.history.preparing import size_of as size_of_drafts
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
@@ -46,26 +45,28 @@ async def append(
     drafts: Sequence[MessageDraft],
     *,
     is_copy: bool = False,
-    prepared: Prepared | None = None,
+    prepared: Prepared = NOTHING_PREPARED,
     work: Work = off_loop,
 ) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
     ``is_copy``: of messages that were accepted before; no policy refuses them. ``prepared``: the last of them, with
-    what was reckoned of them before the transaction; where that holds no more, it is reckoned here. ``work``: has the
-    layout computed, where an anchor that it serves changed.
+    what was reckoned of them before the transaction. ``work``: has the layout computed, where an anchor that it serves
+    changed.
 
     Returns:
         The messages, and the conversation as it stands with them.
 
     Raises:
         InvalidInputError: A tool result answers a call that was never made.
+        OutdatedError: What was reckoned holds no more.
         PinBudgetExceededError: The policy holds a message, has no room for it, and lets none of those go.
     """
-    now, at_first = shell.clock.now(), conversation
+    now = shell.clock.now()
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = shell.resolver(conversation)
     written = await _written(before, drafts, new_id=shell.new_id, now=now)
+    read = prepared.read_for(conversation, written)
     decided = await decide_protection(uow, before, written)
     if decided.left_out and before.policy.over_allotment == "refuse" and not is_copy:
         raise await over_allotment_error(uow, before, decided)
@@ -73,8 +74,6 @@ async def append(
     conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
     await uow.messages.append(messages, sums)
-    reckoned = prepared.reckoned if prepared else None
-    read = reckoned.read if reckoned is not None and reckoned.holds(at_first, messages) else None
     moves_layout = await anchor_messages(uow, shell, conversation, messages, read=read)
     moves_layout |= any(half.seq <= conversation.boundary_seq for half in halves)
     grown: dict[str, Any] = {
@@ -165,7 +164,7 @@ def _floor(resolved: Resolved) -> int:
 
 def _window(resolved: Resolved) -> int:
     """The window in estimated tokens."""
-    return math.floor(resolved.budgets.window / resolved.conversation.token_factor)
+    return resolved.in_estimate(resolved.budgets.window)
 
 
 def _size(resolved: Resolved, draft: MessageDraft) -> int:

@@ -170,6 +170,9 @@ async def decide_protection_again(
         resolved: The conversation, locked, by its new policy.
         goals: Where goals are stated, if the policy before did not ask for them.
         work: Has it computed.
+
+    Raises:
+        PinBudgetExceededError: The policy lets none of those go that it holds, and has no room for all of them.
     """
     policy = resolved.policy
     candidates = await uow.messages.protectable(
@@ -182,9 +185,11 @@ async def decide_protection_again(
     messages = _in_order([*candidates, *(await _held_with(uow, candidates, calls) if calls else [])])
     reasons = await protection_reasons(resolved, messages, work=work)
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
+    left_out = [message for message in messages if changed.get(message.seq) == OVER_ALLOTMENT]
+    if left_out and policy.over_allotment == "refuse":
+        raise _no_room_for_all(resolved, messages, reasons, left_out[0])
     total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
     summed = shell.resolver(await summed_again(uow, resolved.conversation, total))
-    left_out = [message for message in messages if changed.get(message.seq) == OVER_ALLOTMENT]
     await tell_over_allotment(uow, shell, summed, left_out)
     return summed
 
@@ -218,14 +223,28 @@ async def over_allotment_error(
     uow: UnitOfWork, resolved: Resolved, decided: ProtectionDecision
 ) -> PinBudgetExceededError:
     """The error of an append with a message that is to be held for ever, and for which there is no room."""
-    estimator, limit, first = resolved.policy.estimator, resolved.budgets.pin_tokens, decided.left_out[0]
+    estimator, first = resolved.policy.estimator, decided.left_out[0]
     stored = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
     used = stored + sum(size_of(one, estimator) for one in decided.messages if takes_room(one.protected_reason))
-    size = size_of(first, estimator)
+    return _no_room(
+        resolved, first, used, "Nothing was stored. Say it shorter, unpin something, raise pin_share, or set"
+    )
+
+
+def _no_room_for_all(
+    resolved: Resolved, messages: Sequence[Message], reasons: dict[int, ProtectedReason], first: Message
+) -> PinBudgetExceededError:
+    """The error of a change of policy that would let go of a message that is to be held for ever."""
+    used = sum(size_of(one, resolved.policy.estimator) for one in messages if takes_room(reasons[one.seq]))
+    return _no_room(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
+
+
+def _no_room(resolved: Resolved, first: Message, used: int, advice: str) -> PinBudgetExceededError:
+    size, limit = size_of(first, resolved.policy.estimator), resolved.budgets.pin_tokens
     return PinBudgetExceededError(
         f"message {first.seq} is one that stays word for word for ever (an objective, constraint, sign-in or goal) and"
-        f" has {size} tokens; {used} are held already: together more than the {limit} that policy.pin_share allows."
-        " Nothing was stored. Say it shorter, unpin something, raise pin_share, or set policy.over_allotment to fold",
+        f" has {size} tokens; {used} are held beside it: together more than the {limit} that policy.pin_share allows."
+        f" {advice} policy.over_allotment to fold",
         extra={"protected_tokens": used, "size": size, "limit": limit, "seq": first.seq},
     )
 

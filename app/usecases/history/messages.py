@@ -11,9 +11,9 @@ from app.core.model.records import Event, Page
 from app.usecases.compaction.due import claim_after_append
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared
+from app.usecases.history.preparing import Prepared, prepared, prepared_and_retaken
 from app.usecases.shared.idempotency import Idem, done_before, record
-from app.usecases.shared.retaking import Results, retaken
+from app.usecases.shared.retaking import Results
 from app.usecases.shared.shell import Shell
 
 
@@ -35,9 +35,9 @@ class MessageService:
         """Append one or many, all or nothing; a trigger that this crosses is claimed with it."""
         shell = self._shell
         async with shell.work.on_record(tenant_id, conversation_id, "append"):
-            ready = await prepared(shell, tenant_id, conversation_id, drafts, idem=idem)
-            once = partial(self._append, tenant_id, conversation_id, ready, expected_last_message_id, idem)
-            messages, events, jobs = await retaken(once)
+            prepare = partial(prepared, shell, tenant_id, conversation_id, drafts, idem=idem)
+            once = partial(self._append, tenant_id, conversation_id, expected_last_message_id, idem)
+            messages, events, jobs = await prepared_and_retaken(prepare, once)
             await shell.outbox.deliver(events, jobs)
             return messages
 
@@ -45,9 +45,9 @@ class MessageService:
         self,
         tenant_id: UUID,
         conversation_id: UUID,
-        ready: Prepared,
         expected: UUID | None,
         idem: Idem | None,
+        ready: Prepared,
         results: Results,
     ) -> tuple[list[Message], Sequence[Event], Sequence[UUID]]:
         """The transaction; its events and the compactions to send."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from functools import partial
+from itertools import accumulate
+from typing import Any, Final, Protocol, Self, TypeVar
 from uuid import UUID
 
 from app.core.model.anchors import Anchor
@@ -17,8 +19,14 @@ from app.usecases.history.anchoring import MOST_ACTIVE, Read, heard, settled
 from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.ports import NewId
 from app.usecases.shared.idempotency import Idem, done_before
+from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
 
+Result = TypeVar("Result")
+MOST_READ: Final = 3
+"""So often is read what messages say before their transaction, where others write meanwhile; then within it."""
+_SMALL: Final = 8
+"""Bytes of a number, of a comma, of brackets."""
 IN_TRANSACTION: Final = 250
 """Characters of what is said: a few milliseconds, about what the transaction costs that reading before it takes."""
 
@@ -37,42 +45,95 @@ class Reckoned:
         spoken = messages[-len(self.ids) :]
         places = tuple(message.id for message in spoken) == self.ids and spoken[0].seq == self.first_seq
         rest = messages[: -len(self.ids)]
-        return places and base_of(conversation) == self.base and not any(message.content.strip() for message in rest)
+        return places and _base_of(conversation) == self.base and not any(message.content.strip() for message in rest)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """Drafts with ids and weights, and their anchors; ``None`` where that is little and done on the way."""
 
-    drafts: tuple[MessageDraft, ...]
+    drafts: tuple[MessageDraft, ...] = ()
     reckoned: Reckoned | None = None
+
+    def read_for(self, conversation: Conversation, messages: Sequence[Message]) -> Read | None:
+        """What these messages of a *locked* conversation say, where that was found.
+
+        Raises:
+            OutdatedError: It was, and others have written since.
+        """
+        if self.reckoned is None:
+            return None
+        if not self.reckoned.holds(conversation, messages):
+            raise OutdatedError
+        return self.reckoned.read
+
+    def unread(self) -> Self:
+        """The same, to be read within the transaction."""
+        return replace(self, reckoned=None)
+
+
+NOTHING_PREPARED: Final = Prepared()
+
+
+class OutdatedError(Exception):
+    """Others wrote to the conversation since messages for it were read; do not catch it within the transaction."""
+
+
+class Readable(Protocol):
+    """What is found before a transaction, and may be found within it too."""
+
+    def unread(self) -> Self:
+        """The same, to be read within the transaction."""
+        ...
+
+
+Ready = TypeVar("Ready", bound=Readable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Texts:
     """What a process is given."""
 
-    drafts: tuple[MessageDraft, ...]
+    groups: tuple[tuple[int, tuple[MessageDraft, ...]], ...]
+    """Each with the position of its first message; what one says counts for those behind it."""
     conversation_id: UUID
-    first_seq: int
     before: tuple[Anchor, ...]
     new_id: NewId
     now: datetime
 
 
-def base_of(conversation: Conversation) -> tuple[int, int, int]:
+def _base_of(conversation: Conversation) -> tuple[int, int, int]:
     """What anchors of new messages rest on: other messages, compactions and erasures change it."""
-    return conversation.last_seq, conversation.state_version, conversation.content_epoch
+    return conversation.last_seq, *_rest_of(conversation)
+
+
+def _rest_of(conversation: Conversation) -> tuple[int, int]:
+    return conversation.state_version, conversation.content_epoch
 
 
 def size_of(drafts: Sequence[MessageDraft]) -> int:
-    """Bytes, about: with what each message and each part counts for."""
-    return sum(AN_ITEM + len(draft.content) + sum(map(_part_size, draft.parts)) for draft in drafts)
+    """Bytes, about, with what each message and part counts for; of much no more is looked at than tells that it is."""
+    size = 0
+    for draft in drafts:
+        size += AN_ITEM + len(draft.content)
+        for part in draft.parts:
+            if size > ON_LOOP:
+                return size
+            size += AN_ITEM + sum(json_size(value) for key, value in part.items() if key != "data")
+    return size
 
 
-def _part_size(part: Mapping[str, Any]) -> int:
-    text = part.get("text") or part.get("content")
-    return AN_ITEM + (len(text) if isinstance(text, str) else len(str(part.get("args", ""))))
+def json_size(value: Any) -> int:
+    """Bytes, about, that a value takes as JSON; of a large one no more is looked at than tells that it is large."""
+    size, waiting = 0, [value]
+    while waiting and size <= ON_LOOP:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, (list, tuple)):
+            waiting += one
+        size += len(one) if isinstance(one, str) else _SMALL
+    return size
 
 
 async def prepared(
@@ -91,38 +152,96 @@ async def prepared(
         tenant_id: Whose work it is.
         conversation_id: Where they are going to be appended.
         drafts: In order.
-        after: Messages that are going to be appended before these.
+        after: Messages without words that are going to be appended with these, before them.
         idem: Of the request: where it was made before, nothing is reckoned.
 
     Raises:
         NotFoundError: There is no such conversation.
         TooLargeError: A message has too much text, or reading it took too long and was ended.
     """
+    (ready,) = await prepared_groups(shell, tenant_id, conversation_id, [drafts], after=after, idem=idem)
+    return ready
+
+
+async def prepared_groups(
+    shell: Shell,
+    tenant_id: UUID,
+    conversation_id: UUID,
+    groups: Sequence[Sequence[MessageDraft]],
+    *,
+    after: int = 0,
+    idem: Idem | None = None,
+) -> list[Prepared]:
+    """The same of messages that are appended one group after the other; ``after`` is of the last group."""
+    drafts = [draft for group in groups for draft in group]
     size = size_of(drafts)
     if size <= ON_LOOP and sum(len(draft.content) for draft in drafts) <= IN_TRANSACTION:
-        return Prepared(tuple(drafts))
-    named = tuple(draft if draft.id else replace(draft, id=shell.new_id()) for draft in drafts)
+        return [Prepared(tuple(group)) for group in groups]
     async with shell.uow(tenant_id) as uow:
         if await done_before(uow, idem, shell.clock.now()) is not None:
-            return Prepared(tuple(drafts))
+            return [Prepared(tuple(group)) for group in groups]
         conversation = await uow.conversations.get(conversation_id)
         before = await uow.anchors.active(conversation_id, limit=MOST_ACTIVE) if conversation.last_seq else []
-    for draft in named:
+    for draft in drafts:
         refuse_long(draft)
-    first = conversation.last_seq + 1 + after
+    return await _reckoned(shell, conversation, before, groups, after=after, size=size)
+
+
+async def prepared_copies(shell: Shell, conversation: Conversation, drafts: Sequence[MessageDraft]) -> Prepared:
+    """The same of messages that a conversation begins with which is going to be made."""
+    (ready,) = await _reckoned(shell, conversation, (), [drafts], after=0, size=size_of(drafts))
+    return ready
+
+
+async def _reckoned(
+    shell: Shell,
+    conversation: Conversation,
+    before: Sequence[Anchor],
+    groups: Sequence[Sequence[MessageDraft]],
+    *,
+    after: int,
+    size: int,
+) -> list[Prepared]:
+    named = [tuple(draft if draft.id else replace(draft, id=shell.new_id()) for draft in group) for group in groups]
+    lasts = [*accumulate(map(len, groups), initial=conversation.last_seq)][:-1]
+    firsts = [*(last + 1 for last in lasts[:-1]), lasts[-1] + 1 + after]
     texts = _Texts(
-        drafts=tuple(map(_without_data, named)),
-        conversation_id=conversation_id,
-        first_seq=first,
+        groups=tuple((first, tuple(map(_without_data, group))) for first, group in zip(firsts, named, strict=True)),
+        conversation_id=conversation.id,
         before=tuple(before),
         new_id=shell.new_id,
         now=shell.clock.now(),
     )
-    is_short = size <= ON_LOOP
-    weights, read = await (off_loop(reckon, texts) if is_short else shell.processes.run(tenant_id, reckon, texts))
-    weighed = tuple(replace(draft, weight=weight) for draft, weight in zip(named, weights, strict=True))
-    ids = tuple(draft.id for draft in weighed)
-    return Prepared(weighed, Reckoned(read, first, ids, base_of(conversation)))
+    work = off_loop(reckon, texts) if size <= ON_LOOP else shell.processes.run(conversation.tenant_id, reckon, texts)
+    return [
+        _prepared(
+            group, weights, Reckoned(read, first, tuple(one.id for one in group), (last, *_rest_of(conversation)))
+        )
+        for group, first, last, (weights, read) in zip(named, firsts, lasts, await work, strict=True)
+    ]
+
+
+def _prepared(drafts: Sequence[MessageDraft], weights: Sequence[Weight], reckoned: Reckoned) -> Prepared:
+    weighed = (replace(draft, weight=weight) for draft, weight in zip(drafts, weights, strict=True))
+    return Prepared(tuple(weighed), reckoned if drafts else None)
+
+
+async def prepared_and_retaken(
+    prepare: Callable[[], Awaitable[Ready]], transaction: Callable[[Ready, Results], Awaitable[Result]]
+) -> Result:
+    """Prepare, then run a transaction as ``retaken`` does; once more where others wrote meanwhile.
+
+    Args:
+        prepare: Reads messages, in a short transaction of its own.
+        transaction: Appends them.
+    """
+    for _ in range(MOST_READ):
+        ready = await prepare()
+        try:
+            return await retaken(partial(transaction, ready))
+        except OutdatedError:
+            continue
+    return await retaken(partial(transaction, ready.unread()))
 
 
 async def weighed(draft: MessageDraft) -> MessageDraft:
@@ -140,15 +259,26 @@ async def prepared_anyhow(
         return Prepared(tuple(drafts))
 
 
-def reckon(texts: _Texts) -> tuple[list[Weight], Read]:
-    """In a thread or a process: the weights of messages, and what they say about anchors."""
-    weights = [draft.weighed() for draft in texts.drafts]
-    messages = [
-        _message(texts, draft, seq)
-        for seq, draft in enumerate(texts.drafts, start=texts.first_seq)
-        if not draft.is_command and draft.content.strip()
-    ]
-    return weights, settled(heard(messages, new_id=texts.new_id, now=texts.now), texts.before)
+def reckon(texts: _Texts) -> list[tuple[list[Weight], Read]]:
+    """In a thread or a process, for each group: the weights of messages, and what they say about anchors."""
+    before, found = texts.before, list[tuple[list[Weight], Read]]()
+    for first_seq, drafts in texts.groups:
+        weights = [draft.weighed() for draft in drafts]
+        messages = [
+            _message(texts, draft, seq)
+            for seq, draft in enumerate(drafts, start=first_seq)
+            if not draft.is_command and draft.content.strip()
+        ]
+        read = settled(heard(messages, new_id=texts.new_id, now=texts.now), before)
+        found.append((weights, read))
+        before = _active_after(before, read)
+    return found
+
+
+def _active_after(before: Sequence[Anchor], read: Read) -> tuple[Anchor, ...]:
+    changed = {change.anchor_id for change in read.changed}
+    still = [anchor for anchor in before if anchor.id not in changed]
+    return (*still, *(anchor for anchor in read.made if anchor.status == "active"))[-MOST_ACTIVE:]
 
 
 def warm() -> None:
@@ -156,7 +286,7 @@ def warm() -> None:
     draft = MessageDraft(role="user", content="We decided to pay 12 euros before Friday. Who keeps the receipt?")
     id_ = UUID(int=0)
     now = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
-    reckon(_Texts(drafts=(draft,), conversation_id=id_, first_seq=1, before=(), new_id=lambda: id_, now=now))
+    reckon(_Texts(groups=((1, (draft,)),), conversation_id=id_, before=(), new_id=lambda: id_, now=now))
 
 
 def _without_data(draft: MessageDraft) -> MessageDraft:

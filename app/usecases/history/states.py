@@ -23,7 +23,7 @@ from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.retaking import Results, Work, retaken
 from app.usecases.shared.shell import Shell
-from app.usecases.verification.pending import PENDING, note_version
+from app.usecases.verification.pending import note_version
 
 BEFORE_ANY: Final = 0
 """Stands for how it was before the first compaction: nothing is covered, every original is tail."""
@@ -150,7 +150,6 @@ class StateService:
             layout=await self._laid_out(uow, present, version, work),
             compaction_id=None,
             made_by="restore",
-            verified="exact" if version.verified == PENDING else version.verified,
             next_entry=max(newest.next_entry, version.next_entry),  # entry ids are never reused
             created_at=self._shell.clock.now(),
         )

@@ -6,22 +6,35 @@ once, many by the worker. A fork is an original: what is erased in one of the tw
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Final, Self
 from uuid import UUID
 
 import structlog
 
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, ForkInProgressError, NotFoundError
+from app.core.model.records import Event
+from app.core.text.token_counts import Weight
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
 from app.usecases.files.attaching import copied_files
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.preparing import (
+    NOTHING_PREPARED,
+    OutdatedError,
+    Prepared,
+    prepared_and_retaken,
+    prepared_anyhow,
+    prepared_copies,
+)
 from app.usecases.ports import JobQueue
 from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.retaking import Results
 from app.usecases.shared.shell import Shell
 
 AT_ONCE: Final = 1_000
@@ -42,6 +55,31 @@ class Place:
     """The last message that belongs to the fork."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copies:
+    """The next messages of a fork, read before they are stored."""
+
+    first_seq: int = 0
+    """Of the first of them."""
+    epoch: int = 0
+    """The other conversation's, when they were read."""
+    ready: Prepared = NOTHING_PREPARED
+    is_read: bool = True
+
+    def unread(self) -> Self:
+        """To be read within the transaction."""
+        return replace(self, is_read=False)
+
+    async def standing(self, uow: UnitOfWork, fork: Conversation, source: UUID) -> Prepared:
+        """Them, for the *locked* fork. Raises ``OutdatedError`` where something changed since they were read."""
+        if not self.is_read:
+            return Prepared(tuple(await _copies_of(uow, fork)))
+        is_next = fork.last_seq + 1 == self.first_seq
+        if not (is_next and await uow.conversations.is_there(source, content_epoch=self.epoch)):
+            raise OutdatedError
+        return self.ready
+
+
 class ForkService:
     """Copies the beginnings of conversations."""
 
@@ -56,18 +94,11 @@ class ForkService:
             ForkInProgressError: It is long, and being copied.
             NotFoundError: There is no such conversation.
         """
-        shell = self._shell
-        async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
-            if before is not None:
-                fork = await uow.conversations.get(UUID(before["fork_id"]))
-            else:
-                fork = await self._begun(uow, tenant_id, place)
-                await record(uow, idem, {"fork_id": str(fork.id)})
-                if place.through_seq <= AT_ONCE:
-                    fork = await self._copied(uow, fork)
-                await uow.commit()
-        await shell.outbox.deliver(uow.committed_events)
+        shell, id_ = self._shell, self._shell.new_id()
+        fork, events = await prepared_and_retaken(
+            partial(self._first_copies, tenant_id, place, idem, id_), partial(self._made, tenant_id, place, idem, id_)
+        )
+        await shell.outbox.deliver(events)
         if not is_being_copied(fork):
             return fork.id
         await self._queue.send_fork(fork.id)
@@ -84,24 +115,74 @@ class ForkService:
             async with shell.uow(None) as uow:
                 fork = await uow.conversations.get(conversation_id)
             while is_being_copied(fork):
-                async with shell.uow(fork.tenant_id) as uow:
-                    fork = await self._copied(uow, await uow.conversations.lock(conversation_id))
-                    job = None
-                    if not is_being_copied(fork):
-                        job = await claim_at_rest(uow, shell, shell.resolver(fork))
-                    await uow.commit()
-                await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+                fork, events, jobs = await prepared_and_retaken(
+                    partial(self._next_copies, fork), partial(self._step, fork.tenant_id, fork.id)
+                )
+                await shell.outbox.deliver(events, jobs)
         except NotFoundError:
             log.info("fork.gone", conversation_id=str(conversation_id))
         except DependencyUnavailableError as error:
             log.warning("fork.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
 
-    async def _begun(self, uow: UnitOfWork, tenant_id: UUID, place: Place) -> Conversation:
+    async def _first_copies(self, tenant_id: UUID, place: Place, idem: Idem, id_: UUID) -> _Copies:
+        """Of a short one all, unless the same request made it before."""
+        async with self._shell.uow(tenant_id) as uow:
+            if place.through_seq > AT_ONCE or await done_before(uow, idem, self._shell.clock.now()) is not None:
+                return _Copies()
+            source = await uow.conversations.get(place.conversation_id)
+            fork = self._new(source, place, id_)
+            drafts = await _copies_of(uow, fork)
+        ready = await prepared_copies(self._shell, fork, drafts)
+        return _Copies(first_seq=1, epoch=source.content_epoch, ready=ready)
+
+    async def _made(
+        self, tenant_id: UUID, place: Place, idem: Idem, id_: UUID, copies: _Copies, _: Results
+    ) -> tuple[Conversation, Sequence[Event]]:
+        """The transaction that makes the fork, and its events."""
+        async with self._shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, self._shell.clock.now())
+            if before is not None:
+                fork = await uow.conversations.get(UUID(before["fork_id"]))
+            else:
+                fork = self._new(await uow.conversations.get(place.conversation_id), place, id_)
+                await uow.conversations.add(fork)
+                fork = await refresh_sizes(uow, self._shell.resolver(fork))
+                await record(uow, idem, {"fork_id": str(fork.id)})
+                if place.through_seq <= AT_ONCE:
+                    fork = await self._copied(uow, fork, copies)
+                await uow.commit()
+        return fork, uow.committed_events
+
+    async def _next_copies(self, fork: Conversation) -> _Copies:
+        """Those of the next step; none where the other conversation was deleted."""
+        source = fork.forked_from
+        async with self._shell.uow(fork.tenant_id) as uow:
+            fork = await uow.conversations.get(fork.id)
+            if source is None or not await uow.conversations.is_there(source):
+                return _Copies()
+            epoch = (await uow.conversations.get(source)).content_epoch
+            drafts = await _copies_of(uow, fork)
+        ready = await prepared_anyhow(self._shell, fork.tenant_id, fork.id, drafts)
+        return _Copies(first_seq=fork.last_seq + 1, epoch=epoch, ready=ready)
+
+    async def _step(
+        self, tenant_id: UUID, fork_id: UUID, copies: _Copies, _: Results
+    ) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
+        """The transaction of a step of the worker; its events and the compactions to send."""
+        shell, job = self._shell, None
+        async with shell.uow(tenant_id) as uow:
+            fork = await self._copied(uow, await uow.conversations.lock(fork_id), copies)
+            if not is_being_copied(fork):
+                job = await claim_at_rest(uow, shell, shell.resolver(fork))
+            await uow.commit()
+        return fork, uow.committed_events, [job] if job else []
+
+    def _new(self, source: Conversation, place: Place, id_: UUID) -> Conversation:
         """An empty conversation like the other."""
-        source, now = await uow.conversations.get(place.conversation_id), self._shell.clock.now()
-        fork = Conversation(
-            id=self._shell.new_id(),
-            tenant_id=tenant_id,
+        now = self._shell.clock.now()
+        return Conversation(
+            id=id_,
+            tenant_id=source.tenant_id,
             title=source.title,
             user_id=source.user_id,
             locale=source.locale,
@@ -114,21 +195,23 @@ class ForkService:
             created_at=now,
             updated_at=now,
         )
-        await uow.conversations.add(fork)
-        return await refresh_sizes(uow, self._shell.resolver(fork))
 
-    async def _copied(self, uow: UnitOfWork, fork: Conversation) -> Conversation:
-        """The fork with as many further messages as are copied at once."""
-        source, first, last = fork.forked_from, fork.last_seq + 1, fork.forked_through or 0
-        if source is None or first > last:
+    async def _copied(self, uow: UnitOfWork, fork: Conversation, copies: _Copies) -> Conversation:
+        """The *locked* fork with as many further messages as are copied at once.
+
+        Raises:
+            OutdatedError: Others copied meanwhile, or something was erased.
+        """
+        source = fork.forked_from
+        if source is None or not is_being_copied(fork):
             return fork
-        size = AT_ONCE if last <= AT_ONCE else STEP
-        is_there = await uow.conversations.is_there(source)
-        messages = await uow.messages.span(source, first, min(last, first + size - 1)) if is_there else []
-        if not messages:  # the other conversation was deleted meanwhile
+        ready = Prepared()
+        if await uow.conversations.is_there(source):
+            ready = await copies.standing(uow, fork, source)
+        if not ready.drafts:  # the other conversation was deleted meanwhile
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)
-        _, resolved = await append(uow, self._shell, fork, [_copy(message) for message in messages], is_copy=True)
+        _, resolved = await append(uow, self._shell, fork, ready.drafts, is_copy=True, prepared=ready)
         if is_being_copied(resolved.conversation):
             return resolved.conversation
         await self._carry_choices(uow, resolved.conversation, source)
@@ -145,6 +228,15 @@ class ForkService:
                 for anchor in chosen
             ]
         )
+
+
+async def _copies_of(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft]:
+    """As many further messages as are copied at once."""
+    source, first, last = fork.forked_from, fork.last_seq + 1, fork.forked_through or 0
+    if source is None or first > last:
+        return []
+    size = AT_ONCE if last <= AT_ONCE else STEP
+    return [_copy(message) for message in await uow.messages.span(source, first, min(last, first + size - 1))]
 
 
 def is_being_copied(conversation: Conversation) -> bool:
@@ -165,4 +257,5 @@ def _copy(message: Message) -> MessageDraft:
         status=message.status,
         is_command=message.is_command,
         is_pinned=message.is_pinned,
+        weight=Weight(tokens=message.token_count, bytes=message.byte_length),
     )

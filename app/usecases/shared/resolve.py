@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any, TypedDict
 from uuid import UUID
 
@@ -17,8 +14,9 @@ from app.core.context.awareness import awareness_block
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools_tokens
 from app.core.model.caches import CachedPrefix, Caching
+from app.core.model.calibration import counted, estimated_within
 from app.core.model.conversation import Conversation, Quiet
-from app.core.model.gauge import Breakdown, Gauge, breakdown_of, explained, gauge_of
+from app.core.model.gauge import AdaptiveThresholds, Breakdown, Gauge, breakdown_of, explained, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.adaptive import Adapted, adapt, in_force
 from app.core.model.policies.operator import PRESETS_OWN, OperatorNumbers
@@ -145,7 +143,11 @@ class Resolved:
 
     def at_evaluation(self, estimated: int) -> int:
         """Estimated tokens as they count against thresholds."""
-        return math.ceil(estimated * self.conversation.token_factor)
+        return counted(estimated, self.conversation.token_factor)
+
+    def in_estimate(self, tokens: int) -> int:
+        """The most estimated tokens that count as at most so many."""
+        return estimated_within(tokens, self.conversation.token_factor)
 
     @property
     def in_estimates(self) -> Budgets:
@@ -158,7 +160,7 @@ class Resolved:
     @property
     def target_tokens(self) -> int:
         """The target in estimates, for a context with everything in it that a compaction brings along."""
-        return math.floor(self.budgets.target / self.conversation.token_factor)
+        return self.in_estimate(self.budgets.target)
 
     @property
     def floor_tokens(self) -> int:
@@ -175,9 +177,13 @@ class Resolved:
         """What clients see of the size."""
         layout = self.conversation.layout
         behind = layout.anchors_behind_marker if layout else 0
-        shown = scaled(self.breakdown, self.tokens)
-        adaptive = explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
-        return gauge_of(self.policy, self.budgets, shown, anchors_behind_marker=behind, adaptive=adaptive)
+        shown = self.breakdown.scaled(self.tokens)
+        return gauge_of(self.policy, self.budgets, shown, anchors_behind_marker=behind, adaptive=self.thresholds)
+
+    @property
+    def thresholds(self) -> AdaptiveThresholds | None:
+        """The thresholds that follow the conversation, with the reason; ``None`` where they are the policy's own."""
+        return explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
 
     def adaptive(self) -> Resolved:
         """With the thresholds that follow from the conversation's pace, where its policy asks for that."""
@@ -310,15 +316,6 @@ def weighing(begin: UnitOfWorkFactory, resolver: Resolver) -> UnitOfWorkFactory:
 def hidden_tokens(conversation: Conversation) -> int:
     """What its state covers, in tokens; what is served word for word is not hidden."""
     return conversation.covered.tokens - conversation.covered.held_tokens
-
-
-def scaled(breakdown: Breakdown, total: int) -> Breakdown:
-    """The breakdown in proportion, so that its parts add up to ``total``: each rounded where the running sum is."""
-    parts = asdict(breakdown)
-    if breakdown.total in (0, total):
-        return breakdown
-    ends = [share * total // breakdown.total for share in accumulate(parts.values())]
-    return Breakdown(**dict(zip(parts, map(operator.sub, ends, [0, *ends]), strict=True)))
 
 
 @lru_cache(maxsize=256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from app.core.context.media import MEDIA_BYTES
@@ -41,6 +42,8 @@ class Shell:
     """Versions of its state that a conversation keeps, the newest; 0 = all."""
     verifies: bool = True
     """Whether the operator lets models verify what compactions wrote."""
+    verify_wait: timedelta = timedelta(minutes=10)
+    """How long at most a state waits for more to be verified with it; 0 = not at all."""
     caches: bool = True
     """Whether the operator lets providers keep caches that they are told to make."""
     media_bytes: int = MEDIA_BYTES

@@ -6,9 +6,10 @@ the better mend where a language model summarizes: a client does that by a resto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Self
 from uuid import UUID
 
 import structlog
@@ -16,7 +17,7 @@ import structlog
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.errors import CompactionInProgressError
 from app.core.model.overlap import message_text
-from app.core.model.records import Compaction
+from app.core.model.records import Compaction, Event
 from app.core.model.redaction import redact_messages
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
@@ -25,7 +26,9 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.history.conversations import check_version
+from app.usecases.history.preparing import OutdatedError, prepared_and_retaken
 from app.usecases.shared.asking import audit
+from app.usecases.shared.retaking import Results, Work
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version
 from app.usecases.verification.rewriting import write_entries
@@ -45,7 +48,7 @@ class Examination:
     """What was found in a state, and what became of it."""
 
     conversation_id: UUID
-    state_version: int
+    state_version: int = 0
     """That was examined; 0: there is no state."""
     found: tuple[Damage, ...] = ()
     sound_version: int | None = None
@@ -58,6 +61,22 @@ class Examination:
     """A language model would summarize it."""
     repairs: tuple[Repair, ...] = ()
     state_version_now: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What was found in a state, and what that rests on."""
+
+    examination: Examination
+    mended: Mended
+    current: StateVersion | None
+    """The version that was examined."""
+    content_epoch: int
+    is_read: bool = True
+
+    def unread(self) -> Self:
+        """To be found within the transaction."""
+        return replace(self, is_read=False)
 
 
 class ExaminationService:
@@ -77,49 +96,87 @@ class ExaminationService:
             StateVersionMismatchError: It is another version than ``if_match``.
         """
         shell = self._shell
-        async with shell.work.on_record(tenant_id, conversation_id, "examination"), shell.uow(tenant_id) as uow:
-            rows = uow.conversations
-            present = await (rows.lock(conversation_id) if mend else rows.get(conversation_id))
-            check_version(present, if_match)
-            if mend and await uow.compactions.in_flight(conversation_id):
-                raise CompactionInProgressError("a compaction is in flight: wait for it", retry_after=_RETRY_AFTER)
-            examination = await self._examined(uow, present, mend=mend)
-            if mend:
-                await audit(uow, shell, tenant_id, "state.mended", conversation_id)
-            await uow.commit()
-        await shell.outbox.deliver(uow.committed_events)
+        look = partial(self._looked, tenant_id, conversation_id, if_match)
+        async with shell.work.on_record(tenant_id, conversation_id, "examination"):
+            if not mend:
+                return (await look()).examination
+            mending = partial(self._mended, tenant_id, conversation_id, if_match)
+            examination, events = await prepared_and_retaken(look, mending)
+        await shell.outbox.deliver(events)
         return examination
 
-    async def _examined(self, uow: UnitOfWork, present: Conversation, *, mend: bool) -> Examination:
+    async def _looked(self, tenant_id: UUID, conversation_id: UUID, if_match: int | None) -> _Looked:
+        """Without holding the conversation: it takes as long as reading its messages does."""
+        async with self._shell.uow(tenant_id) as uow:
+            present = await uow.conversations.get(conversation_id)
+            check_version(present, if_match)
+            return await self._examined(uow, present)
+
+    async def _mended(
+        self, tenant_id: UUID, conversation_id: UUID, if_match: int | None, looked: _Looked, results: Results
+    ) -> tuple[Examination, Sequence[Event]]:
+        """The transaction that writes the new version, and its events."""
+        async with self._shell.uow(tenant_id) as uow:
+            present = await uow.conversations.lock(conversation_id)
+            check_version(present, if_match)
+            if await uow.compactions.in_flight(conversation_id):
+                raise CompactionInProgressError("a compaction is in flight: wait for it", retry_after=_RETRY_AFTER)
+            if not looked.is_read:
+                looked = await self._examined(uow, present)
+            examination, done = looked.examination, looked.mended
+            current = await _current(uow, present)
+            if (present.content_epoch, current) != (looked.content_epoch, looked.current):
+                raise OutdatedError
+            if current is not None and done.repairs:
+                number = await self._written(uow, present, current, done, results)
+                examination = replace(examination, repairs=done.repairs, state_version_now=number)
+            await audit(uow, self._shell, tenant_id, "state.mended", conversation_id)
+            await uow.commit()
+        return examination, uow.committed_events
+
+    async def _examined(self, uow: UnitOfWork, present: Conversation) -> _Looked:
         versions = await _versions(uow, present)
         lineage = [await _made(uow, version) for version in versions]
         said = await _said(uow, present.id, lineage)
-        found = await off_loop(damages, lineage, said)
-        number = present.state_version
-        if not found:
-            return Examination(conversation_id=present.id, state_version=number, state_version_now=number)
-        sound = await off_loop(sound_version, lineage, said)
-        before = next((one.covered for one in versions if one.version == sound), Sums())
-        done = mended(versions[-1].entries, found, version=number + 1) if mend else Mended()
-        if done.repairs:
-            number = await self._written(uow, present, versions[-1], done)
-        return Examination(
-            conversation_id=present.id,
-            state_version=present.state_version,
-            found=found,
-            sound_version=sound,
-            messages=present.covered.messages - before.messages,
-            tokens=present.covered.tokens - before.tokens,
-            by_model=summarizer_of(self._shell, self._shell.resolver(present)).profile.reads_prompts,
-            repairs=done.repairs,
-            state_version_now=number,
+        found, sound, done = await off_loop(_judged, lineage, said)
+        number, examination = present.state_version, Examination(conversation_id=present.id)
+        if found:
+            before = next((one.covered for one in versions if one.version == sound), Sums())
+            examination = Examination(
+                conversation_id=present.id,
+                found=found,
+                sound_version=sound,
+                messages=present.covered.messages - before.messages,
+                tokens=present.covered.tokens - before.tokens,
+                by_model=summarizer_of(self._shell, self._shell.resolver(present)).profile.reads_prompts,
+            )
+        return _Looked(
+            examination=replace(examination, state_version=number, state_version_now=number),
+            mended=done,
+            current=versions[-1] if versions else None,
+            content_epoch=present.content_epoch,
         )
 
-    async def _written(self, uow: UnitOfWork, present: Conversation, current: StateVersion, done: Mended) -> int:
-        version = await write_entries(self._shell, uow, present, current, done.entries, done.repairs)
+    async def _written(
+        self, uow: UnitOfWork, present: Conversation, current: StateVersion, done: Mended, work: Work
+    ) -> int:
+        version = await write_entries(self._shell, uow, present, current, done.entries, done.repairs, work=work)
         await note_version(uow, self._shell, present.id, version)
         log.info("state.mended", conversation_id=str(present.id), version=version.version, repairs=len(done.repairs))
         return version.version
+
+
+def _judged(lineage: Sequence[Made], said: Mapping[int, str]) -> tuple[tuple[Damage, ...], int | None, Mended]:
+    """What is damaged, the newest version in which nothing was, and what mending the last one comes to."""
+    found = damages(lineage, said)
+    if not found:
+        return found, None, Mended()
+    last = lineage[-1]
+    return found, sound_version(lineage, said), mended(last.entries, found, version=last.version + 1)
+
+
+async def _current(uow: UnitOfWork, present: Conversation) -> StateVersion | None:
+    return await uow.states.get(present.id, present.state_version) if present.state_version else None
 
 
 async def _versions(uow: UnitOfWork, present: Conversation) -> list[StateVersion]:

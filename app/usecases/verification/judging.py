@@ -20,11 +20,12 @@ from app.core.model.overlap import message_text
 from app.core.model.records import Attempt
 from app.core.model.redaction import redact, redact_message, redact_messages
 from app.core.model.segments import EXTRACTIVE, Segment
-from app.core.model.state import StateVersion
+from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import served
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources
 from app.core.validation.evidence import background, evidence
+from app.core.validation.gathering import gone_between
 from app.core.validation.retelling import retold_sources
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
@@ -33,6 +34,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens
 from app.usecases.ports import Clock, Summarizer
+from app.usecases.verification.pending import PENDING
 
 CALL_SECONDS: Final = 50.0
 MOST_CALLS: Final = 4
@@ -62,6 +64,10 @@ class Reading:
     digests: tuple[DigestText, ...]
     anchors: tuple[Anchor, ...] = ()
     """Those of which a summarizer claims something."""
+
+    def gone(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+        """What the judged versions stopped serving, beyond what is on record beside these entries."""
+        return gone_between(present, [version.entries for version in self.since])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +125,14 @@ class Judgement:
 
 
 async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int) -> Reading:
-    """The newest version with what it was made from.
+    """A version with what it was made from.
 
-    Versions that one compaction wrote one after the other are judged together while their messages weigh no more than
-    a call may read; so are those that fold nothing, with the one before them.
+    Versions that wait one after the other are judged together, the newest of which the messages since weigh no more
+    than a call may read; so are those that fold nothing, with the one before them.
     """
-    since, base = await _since(uow, conversation_id, version, most_tokens)
+    since, base = await _since(uow, conversation_id, version)
+    since = _readable(since, base, most_tokens)
+    version = since[0]
     start = base.boundary_seq if base else 0
     messages = await uow.messages.between(conversation_id, start + 1, version.boundary_seq)
     fresh = next((place for place, one in enumerate(since) if place and one.verified == "model"), len(since))
@@ -142,20 +150,24 @@ async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVer
 
 
 async def _since(
-    uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int
+    uow: UnitOfWork, conversation_id: UUID, version: StateVersion
 ) -> tuple[tuple[StateVersion, ...], StateVersion | None]:
     """The versions that belong together, the newest first, and the one before them."""
     since, base = [version], await _parent(uow, conversation_id, version)
     while base is not None and len(since) < MOST_VERSIONS:
-        before = await _parent(uow, conversation_id, base)
         folds_nothing = since[-1].boundary_seq == base.boundary_seq
-        weight = version.covered.tokens - (before.covered.tokens if before else 0)
-        goes_on = base.compaction_id is not None and base.compaction_id == version.compaction_id
-        if not folds_nothing and not (goes_on and weight <= most_tokens):
+        if not folds_nothing and base.verified != PENDING:
             break
         since.append(base)
-        base = before
+        base = await _parent(uow, conversation_id, base)
     return tuple(since), base
+
+
+def _readable(since: tuple[StateVersion, ...], base: StateVersion | None, most_tokens: int) -> tuple[StateVersion, ...]:
+    """The oldest of them that one request may read, one in any case: the others are judged after them."""
+    before = base.covered.tokens if base else 0
+    weights = [version.covered.tokens - before for version in since]
+    return since[sum(weight > most_tokens for weight in weights[:-1]) :]
 
 
 async def _parent(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> StateVersion | None:
@@ -176,7 +188,7 @@ def subject_of(reading: Reading) -> Subject:
     """Claims, and messages without their secrets; pure work over a whole chunk."""
     claims = claims_of(
         reading.before.entries if reading.before else (),
-        reading.version.entries,
+        (*reading.version.entries, *reading.gone(reading.version.entries)),
         digests=reading.digests,
         repairs=[repair for version in reversed(reading.since) for repair in version.repairs],
         anchors=[replace(anchor, content=redact(anchor.content)) for anchor in reading.anchors],

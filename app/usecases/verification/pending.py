@@ -1,23 +1,44 @@
-"""Versions that wait for a verifier: marked, and put on record, by whatever writes a version."""
+"""Versions that wait for a verifier: marked, and put on record, by whatever writes a version.
+
+A request about a small chunk costs many times the chunk, since its statements weigh as much and each needs its
+evidence. So versions gather, and are judged together (docs/decisions/0034).
+"""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Verification
 from app.core.model.state import StateVersion, Verified
-from app.storage.repositories.states import FORGOTTEN_AT_ONCE
+from app.storage.repositories.states import FORGOTTEN_AT_ONCE, Waiting
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 PENDING: Final[Verified] = "pending"
+GATHERING: Final = "gathering"
+"""The reason on a row whose versions may still become more before they are judged."""
+ENOUGH_TOKENS: Final = 6_000
+"""Of folded messages: what their verification costs is in proportion then."""
+MOST_GATHERED: Final = 10
+"""Versions that are judged together; more would be forgotten in time."""
+PAUSE: Final = timedelta(seconds=60)
+"""Without a new message for so long a conversation pauses: whoever comes back finds its state judged."""
+NEARLY_FULL: Final = 0.75
+"""Of its cap: the next compaction may prune what is in doubt."""
 
 
-def first_mark(shell: Shell, policy: CompactionPolicy, *, by_language_model: bool) -> Verified:
-    """What a version that a compaction writes is marked with: what code quotes needs no verifying."""
-    return PENDING if by_language_model and is_wanted(shell, policy) else "exact"
+def first_mark(
+    shell: Shell, policy: CompactionPolicy, *, by_language_model: bool, before: Verified = "exact"
+) -> Verified:
+    """What a version that a compaction writes is marked with.
+
+    What code quotes needs no verifying, but what stood ``before`` may still wait for it.
+    """
+    return PENDING if (by_language_model or before == PENDING) and is_wanted(shell, policy) else "exact"
 
 
 def is_wanted(shell: Shell, policy: CompactionPolicy) -> bool:
@@ -29,19 +50,55 @@ FEWEST_KEPT: Final = 20
 """Versions that a verification may look back at."""
 
 
-async def note_version(uow: UnitOfWork, shell: Shell, conversation_id: UUID, version: StateVersion) -> None:
-    """After a version was added: only the newest waits for a verifier. Call it in the same transaction."""
-    await uow.states.unmark(conversation_id, before=version.version)
+def is_pressing(resolved: Resolved, version: StateVersion, *, by_hand: bool) -> bool:
+    """Whether a version is to be judged at once: a client asked for it, or what is in doubt may be pruned next."""
+    state = version.layout.tokens if version.layout else 0
+    is_doubted = any(entry.in_doubt for entry in version.entries)
+    return by_hand or (is_doubted and state >= NEARLY_FULL * resolved.budgets.state_cap)
+
+
+async def note_version(
+    uow: UnitOfWork, shell: Shell, conversation_id: UUID, version: StateVersion, *, is_pressing: bool = False
+) -> None:
+    """After a version was added: it waits for a verifier, with those that it goes on from.
+
+    Call it in the same transaction.
+    """
+    await uow.states.unmark(conversation_id, after=version.parent_version or 0, before=version.version)
     await _forget_old(uow, shell, conversation_id, version.version)
-    if version.verified == PENDING:
-        await uow.verifications.open(
-            Verification(
-                id=shell.new_id(),
-                conversation_id=conversation_id,
-                version=version.version,
-                created_at=shell.clock.now(),
-            )
+    if version.verified != PENDING or (waiting := await uow.states.waiting(conversation_id)) is None:
+        return
+    gathers = not (is_pressing or _is_enough(shell, waiting, version))
+    await uow.verifications.open(
+        Verification(
+            id=shell.new_id(),
+            conversation_id=conversation_id,
+            version=version.version,
+            reason=GATHERING if gathers else None,
+            after=waiting.since + min(PAUSE, shell.verify_wait) if gathers else None,
+            created_at=waiting.since,
         )
+    )
+    if not gathers:
+        await uow.verifications.hasten(conversation_id, GATHERING)
+
+
+def _is_enough(shell: Shell, waiting: Waiting, version: StateVersion) -> bool:
+    """Whether what waits is as much as is judged together."""
+    folded = version.covered.tokens - waiting.tokens_before
+    return not shell.verify_wait or waiting.versions >= MOST_GATHERED or folded >= ENOUGH_TOKENS
+
+
+def gathers_until(shell: Shell, row: Verification, last_message_at: datetime | None) -> datetime | None:
+    """Until when more may come, of a row that gathers: the conversation's next pause, or the longest wait.
+
+    ``None``: it does not gather, or that time has come.
+    """
+    if row.reason != GATHERING:
+        return None
+    end = row.created_at + shell.verify_wait
+    until = end if last_message_at is None else min(last_message_at + PAUSE, end)
+    return until if until > shell.clock.now() else None
 
 
 async def _forget_old(uow: UnitOfWork, shell: Shell, conversation_id: UUID, newest: int) -> None:

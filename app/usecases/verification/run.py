@@ -50,7 +50,7 @@ from app.usecases.verification.judging import (
     subject_of,
     with_older,
 )
-from app.usecases.verification.pending import PENDING, is_wanted, note_version
+from app.usecases.verification.pending import GATHERING, PENDING, gathers_until, is_wanted, note_version
 from app.usecases.verification.rewriting import write_entries
 
 CLAIM: Final = timedelta(seconds=300)
@@ -218,7 +218,11 @@ class VerificationService:
         version = await uow.states.get(conversation.id, number) if number else None
         if version is None or version.verified != PENDING:
             return await self._ended(uow, row, "stale", "superseded")
-        row = replace(row, version=version.version)
+        until = gathers_until(self._shell, row, conversation.last_message_at)
+        if until is not None:
+            await uow.verifications.update(row.id, after=until)
+            return "not_now"
+        row = replace(row, version=version.version, reason=None if row.reason == GATHERING else row.reason)
         if row.tries >= MOST_TRIES:
             return await self._ended(uow, row, "failed", row.reason or "given_up")
         summarizer = self._verifier(resolved)
@@ -248,6 +252,7 @@ class VerificationService:
         await uow.verifications.update(
             row.id,
             status=claimed.status,
+            reason=claimed.reason,
             version=claimed.version,
             tries=claimed.tries,
             after=claimed.after,
@@ -257,7 +262,8 @@ class VerificationService:
         return _Claimed(row=claimed, resolved=resolved, reading=reading, summarizer=summarizer)
 
     async def _later(self, uow: UnitOfWork, row: Verification, wait: timedelta) -> Outcome:
-        await uow.verifications.update(row.id, status="queued", after=self._shell.clock.now() + wait)
+        after = self._shell.clock.now() + wait
+        await uow.verifications.update(row.id, status="queued", reason=row.reason, after=after)
         return "not_now"
 
     async def _ended(
@@ -350,9 +356,13 @@ class VerificationService:
         if claimed.conversation.content_epoch != present.content_epoch or is_late:
             return await self._put_back(uow, row, AGAIN if is_late else None)
         if not subject.claims or not subject.messages:
-            return await self._ended(uow, row, "skipped", "nothing_to_verify")
+            ended = await self._ended(uow, replace(row, version=judged.version.version), "skipped", "nothing_to_verify")
+            await self._go_on(uow, present.id)
+            return ended
         if not judgement.verdicts:
-            return await self._in_vain(uow, row, judgement)
+            failed = await self._in_vain(uow, row, judgement)
+            await self._go_on(uow, present.id)
+            return failed
         changed = await self._apply(uow, present, judged, work)
         now = self._shell.clock.now()
         await uow.verifications.update(
@@ -399,6 +409,7 @@ class VerificationService:
         counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
         await uow.states.mark(present.id, version.version, "model", counts)
+        await uow.states.unmark(present.id, before=version.version)  # what still stands of them was judged with it
         if current.state_schema != version.state_schema:
             if moves_anchors:
                 await self._lay_out_again(uow, present, work)
@@ -432,8 +443,12 @@ async def _verdicts(current: StateVersion, judged: _Judged, work: Work) -> Verif
 
 
 def _applied(entries: Sequence[StateEntry], judged: _Judged, before: Sequence[StateEntry]) -> VerifiedState:
-    judgement = judged.judgement
-    return applied_verdicts(entries, judged.subject.claims, judgement.verdicts, shown=judgement.shown, before=before)
+    judgement, gone = judged.judgement, judged.subject.reading.gone(entries)
+    found = applied_verdicts(
+        (*entries, *gone), judged.subject.claims, judgement.verdicts, shown=judgement.shown, before=before
+    )
+    names = {entry.id for entry in gone}
+    return replace(found, entries=tuple(one for one in found.entries if not (one.pruned and one.id in names)))
 
 
 async def _retold(

@@ -50,6 +50,6 @@ export function translator(language: Language, texts: Texts, service: Texts): Tr
     date: (iso) =>
       new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric' }).format(new Date(iso)),
     seconds: (milliseconds) =>
-      number(milliseconds / 1000, { maximumFractionDigits: milliseconds < 10_000 ? 1 : 0 }),
+      number(milliseconds / 1000, milliseconds < 10_000 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 0 }),
   };
 }

@@ -131,7 +131,11 @@ SESSIONS: Final = Preset(
         pin_share=0.25,  # with state and anchors at their most it is the target: a full allotment still lets it be met
         over_allotment="refuse",
     ),
-    own_names={"max_tokens": ("context_window",), "compression_threshold": ("background_at", "sync_at")},
+    own_names={
+        "max_tokens": ("context_window",),
+        "compression_threshold": ("background_at", "sync_at"),
+        "trigger_threshold": ("background_at", "sync_at"),
+    },
 )
 
 RESEARCH: Final = Preset(

@@ -59,19 +59,28 @@ def operator_numbers(
         common = {"max_tokens": max_tokens, "keep_tail_messages": keep_tail}
         numbers[name] = {key: value for key, value in common.items() if value} | numbers.get(name, {})
     for name, values in numbers.items():
-        _check(name, values)
+        _check(name, values, _called(name, given.get(name, {})))
     return OperatorNumbers({name: values for name, values in numbers.items() if values})
 
 
-def _check(preset_name: str, numbers: Mapping[str, Any]) -> None:
+def _check(preset_name: str, numbers: Mapping[str, Any], called: Mapping[str, str]) -> None:
+    """Refuse what cannot hold, by the name that the operator gave it."""
     try:
         resolve(preset_name, numbers)
     except PolicyInvalidError as error:
-        errors = [
-            FieldError(field=one.field.replace("policy", f"presets.{preset_name}", 1), message=one.message)
+        told = {
+            f"presets.{preset_name}.{called.get(field, field)}": one.message
             for one in error.errors
-        ]
+            for field in [one.field.removeprefix("policy.")]
+        }
+        errors = [FieldError(field=field, message=message) for field, message in told.items()]
         raise PolicyInvalidError("; ".join(f"{one.field}: {one.message}" for one in errors), errors=errors) from None
+
+
+def _called(preset_name: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """By field of the policy the name that was given for it, where that is the design's."""
+    names, said = preset_named(preset_name).own_names, {name.lower(): name for name in given}
+    return {place: said[name] for name, places in names.items() if name in said for place in places}
 
 
 def _above_tokens() -> list[str]:
@@ -81,8 +90,10 @@ def _above_tokens() -> list[str]:
 
 
 def _in_our_names(preset_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a policy; of the names of designs, small letters and capitals mean the same."""
     preset = preset_named(preset_name)
     names = preset.own_names
+    given = {lowered if (lowered := name.lower()) in names else name: value for name, value in given.items()}
     values = {name: value for name, value in given.items() if name not in names}
     triggers = [trigger.model_dump() for trigger in preset.policy.triggers]
     for name, places in names.items():

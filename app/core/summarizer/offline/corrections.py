@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,14 +9,13 @@ from typing import Final
 
 from app.core.anchors.contrast import tells_of_another
 from app.core.anchors.tables import TABLES
-from app.core.anchors.topics import topic_of
+from app.core.anchors.topics import given_up, topic_of
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import parted
 from app.core.summarizer.offline.restated import statement_of
 from app.core.text.identifiers import Identifier, find_identifiers
-from app.core.text.patterns import compiled
-from app.core.text.words import GENERIC_STEMS, stem, stems
+from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
 """Content words; an utterance with fewer needs the one before to be understood."""
@@ -26,11 +24,6 @@ _REACH: Final = 8  # postings per word that a correction looks back through
 _NEAR: Final = 6  # messages
 _OVERLAP: Final = 0.5
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
-_OUSTED: Final = compiled(
-    r"\b(?:instead of|rather than|no longer|not|from|scrap|drop|forget|ditch|remove|without|вместо|не"
-    r"|больше не|без)\s+(?:the |an? |our |my )?([^\W\d_][\w.+#-]*)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +72,7 @@ def _is_of_another(new: str, old: str) -> bool:
 
 def _names_what_goes(text: str, old: Claim) -> bool:
     """Whether a text says "instead of", "no longer" or the like of a word of the old one."""
-    return any(stem(match.lower()) in old.stems for match in _OUSTED.findall(text))
+    return not old.stems.isdisjoint(given_up(text))
 
 
 def _other_values(new: Claim, old: Claim) -> bool:

@@ -20,7 +20,7 @@ from app.core.model.provenance import language_or_locale
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.labels import PHRASES, phrases
-from app.core.reading.passages import Passage, clip, passages_of, with_terse_data
+from app.core.reading.passages import Passage, passages_of, with_terse_data
 from app.core.reading.scoring import meant_of, score_all
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.facts import Facts, Room, facts_of
@@ -35,6 +35,7 @@ from app.core.summarizer.offline.style import style_items
 from app.core.summarizer.offline.topics import familiar_terms
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import language_of_locale
+from app.core.text.shortening import clip
 from app.core.text.token_counts import estimate_text, weigh
 from app.core.text.words import stems
 

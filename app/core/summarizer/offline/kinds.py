@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,7 +12,7 @@ from app.core.reading.passages import Passage
 from app.core.summarizer.offline.files import lies_ahead
 from app.core.summarizer.offline.items import Item
 from app.core.text.clauses import begins_unresolved
-from app.core.text.patterns import compiled
+from app.core.text.languages.joined import pattern_of
 from app.core.text.supposing import is_supposed
 
 OBJECTIVE: Final = "objective"
@@ -41,22 +40,8 @@ _STATED: Final = 12.0  # a goal that is named as one is the objective, however l
 _WANTED: Final = 4.0
 _FIRST: Final = 4.0  # the first words are mostly what it is about
 _LONG: Final = 10  # content words: more of them tell no more about what is wanted
-_IN_THE_WAY: Final = compiled(
-    r"\b(?:block(?:ed|er|ing)|stuck (?:on|at|with)|still (?:not|no|have no|fail\w*|broken|wrong|missing)|keeps? failing"
-    r"|(?:does|do|did)(?:n['’]t| not) work|(?:can(?:no|['’])t|unable to) (?:access|reach|connect|reproduce)"
-    r"|no access to|waiting (?:for|on)|pitfalls?|edge cases?|known (?:issue|problem|bug)s?|workaround|мешает|застрял\w*"
-    r"|не работает|нет доступа|до сих пор не|всё ещё не|все еще не|жд[её]м|подводн\w+ кам\w+)\b"
-    r"|卡住|无法访问|还是不行",
-    re.IGNORECASE,
-)
-_WANTS: Final = compiled(
-    r"\b(?:i|we)(?:'d| would)? (?:want|need|like|have) to\b|\b(?:i|we) (?:want|need)\b|\bhelp (?:me|us)\b|\bplease\b"
-    r"|\b(?:can|could|would) you\b|\blet['’]?s\b"
-    r"|\b(?:build|create|write|make|fix|add|implement|plan|find|research|compare)\b"
-    r"|\b(?:хочу|хотим|хотел\w*|нужно|надо|нужен|нужна|помоги\w*|пожалуйста|сделай\w*|напиши\w*|исправь\w*|найди\w*)\b"
-    r"|我想|我要|帮我|请",
-    re.IGNORECASE,
-)
+_IN_THE_WAY: Final = pattern_of("claims", "obstacles")
+_WANTS: Final = pattern_of("claims", "wanted")
 
 
 def field_for(item: Item, role: FieldRole, schema: StateSchema, opening: int | None = None) -> StateField:

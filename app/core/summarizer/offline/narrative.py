@@ -9,11 +9,13 @@ from typing import Final, NamedTuple
 from app.core.model.state import StateEntry
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.labels import PHRASES, Phrases, phrases
-from app.core.reading.passages import Passage, clip
+from app.core.reading.passages import Passage
 from app.core.summarizer.offline.topics import topics
 from app.core.text.clauses import begins_unresolved, is_fragment
+from app.core.text.languages.joined import alternatives, pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentences
+from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import estimate_text
 
 _LONGEST_PART: Final = 130  # characters of a quoted sentence
@@ -26,13 +28,8 @@ _FIRST: Final = 2  # topics of the story so far that are told on
 _RECENT: Final = 3
 _SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction", "update"})
 _SOUND: Final = 2.0  # how much more telling something settled is, in halves of the span
-_OWN: Final = compiled(
-    r"\b(?:i|we|my|our|me|us|you|your|я|мы|мой|моя|моё|мои|наш\w*|мне|нам|меня|нас|ты|вы|ваш\w*|тво\w*)\b",
-    re.IGNORECASE,
-)
-_IS_PERSON: Final = compiled(
-    r"\b(?:i['’]?m|i am|my name is|name['’]s|mr|mrs|ms|dr|меня зовут|я —?)\.?\s*$", re.IGNORECASE
-)
+_OWN: Final = pattern_of("claims", "own")
+_IS_PERSON: Final = compiled(rf"\b(?:{alternatives('claims', 'introduced')})\.?\s*$", re.IGNORECASE)
 _FRAMES: Final = tuple(
     compiled(rf"{re.escape(words.about.partition('{')[0])}(?P<about>.{{1,300}}?)\.(?:\s|$)")
     for words in PHRASES.values()
@@ -75,11 +72,8 @@ def _fit(parts: Sequence[str], room: int) -> str:
 
 
 def _shrunk(text: str, room: int) -> str:
-    """The text cut at a word until it fits; empty when next to nothing would be left."""
-    longest = len(text)
-    while longest > _SHORTEST and estimate_text(clip(text, longest)) > room:
-        longest = max(_SHORTEST, int(longest * 0.85))
-    cut = clip(text, longest)
+    """The text cut until it fits; empty when next to nothing would be left."""
+    cut = fitted(text, room, shortest=_SHORTEST)
     return cut if estimate_text(cut) <= room else ""
 
 

@@ -8,12 +8,14 @@ from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
 from app.core.reading.labels import phrases
-from app.core.reading.passages import Passage, clip
+from app.core.reading.passages import Passage
 from app.core.reading.scoring import proposal_before
 from app.core.summarizer.offline.corrections import FEW, Corrections, content_of
 from app.core.summarizer.offline.items import ANSWERED
 from app.core.text.clauses import begins_unresolved, is_fragment
+from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
+from app.core.text.shortening import clip
 from app.core.text.words import stems, words
 
 SHORT: Final = 90
@@ -22,10 +24,7 @@ SHORT: Final = 90
 _THANKS: Final = 3  # words of a sentence of thanks
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 _ANAPHORA: Final = compiled(
-    r"^(?:but|and|so|because|also|then|that|this|it|they|those|these|he|she|same|после|но|и|а|это|он|она"
-    r"|они|поэтому|тогда|потом|так)\b"
-    r"|\b(?:it|that|them|this one|его|её|их|это)(?=[.,!?;]|$| (?:out|in|up|to|for|on)\b)",
-    re.IGNORECASE,
+    rf"^(?:{alternatives('clauses', 'open_beginnings')})\b|\b(?:{alternatives('clauses', 'open_ends')})", re.IGNORECASE
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.text.identifiers import Identifier, Kind
+from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.supposing import is_supposed
 
@@ -14,16 +15,13 @@ _VALUES: Final[frozenset[Kind]] = frozenset(
     {"date", "time", "money", "number", "version", "code", "uuid", "url", "email"}
 )
 _STATES: Final = compiled(
-    r"(?:^|\s)(?:is|are|will be|is now|are now|equals|=|—|это|составляет|составляют|равен|равна|равно)\s|:\s|(?:是|为)",
+    rf"(?:^|\s)(?:{alternatives('clauses', 'equates', spaced=True)}|[=—])\s|:\s"
+    rf"|(?:{alternatives('clauses', 'equates', spaced=False)})",
     re.IGNORECASE,
 )
 """Behind it stands what is said of the subject."""
 
-_OPEN_SUBJECT: Final = compiled(
-    r"^(?:it|this|that|there|here|he|she|they|i|we|you|one|another|some|an?|это|он|она|они|я|мы|вы|ты|там|здесь|тут)\b",
-    re.IGNORECASE,
-)
-"""A subject that may be another one each time."""
+_OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
 
 _LONGEST: Final = 60  # characters of a subject
 

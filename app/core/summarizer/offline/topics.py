@@ -1,7 +1,5 @@
 """What a span is about, and which concepts its user is at home with."""
 
-# ruff: noqa: SIM905 - tables read better as running words
-
 from __future__ import annotations
 
 import re
@@ -12,35 +10,23 @@ from typing import Final
 
 from app.core.reading.cues import EXPLAIN
 from app.core.reading.passages import Passage
+from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.patterns import compiled
-from app.core.text.word_lists import GENERIC, TECHNOLOGY
+from app.core.text.word_lists import GENERIC, TECHNOLOGY, respelled
 from app.core.text.words import GENERIC_STEMS, stem, tokens, words
 
 _FEWEST: Final = 2
 _MASTERED: Final = 3  # messages in which a term is used before its user is at home with it
 _SYMBOL: Final = compiled(r"[A-Za-z_]{4,40}(?:\(\))?|[A-Z]{4,8}")
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
-_CALENDAR: Final = frozenset(
-    stem(word)
-    for word in """january february march april may june july august september october november december monday tuesday
-    wednesday thursday friday saturday sunday evening morning week minute hour euro dollar pound rouble percent clause
-    январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь января февраля марта апреля мая июня
-    июля августа сентября октября ноября декабря понедельник вторник среда среду четверг пятница пятницу суббота субботу
-    воскресенье утро вечер минута час рубль рублей тысяч процент""".split()
-)
+_CALENDAR: Final = frozenset(map(stem, words_of("terms", "calendar")))
 _EXPLAINED: Final = compiled(
-    r"(?:\W*(?:a|an|the)\s)?(\S{2,40})(?:\s\S{2,40})?\s(?:means|stands for|is short for|is when"
-    r"|is a (?:kind|sort|form) of|is basically|— это|означает|значит)\b",
+    rf"(?:\W*(?:{alternatives('clauses', 'articles')})\s)?(\S{{2,40}})(?:\s\S{{2,40}})?"
+    rf"\s(?:{alternatives('claims', 'explained')})\b",
     re.IGNORECASE,
 )
-_BEHIND_ARTICLE: Final = compiled(
-    r"\b(?:the|our|my|your|this|that|an?|their)\s(?:(?:payment|whole|new|old|same|last|next)\s)?([a-z]{3,24})\b",
-    re.IGNORECASE,
-)
-_RUSSIAN_VERB: Final = compiled(
-    r"(?:[аеиуыя]ть|ть?ся|[аеиыя]л[аио]?|лись|лась|[её]т|[ая]ет|ют|ешь|ишь|ую|ый|ая|ое|ые|йте|ляю|маю)$"
-)
-_NO_NOUN: Final = compiled(r"[a-z]{3,}(?:ed|ly)$")
+_BEHIND_ARTICLE: Final = compiled(alternatives("terms", "behind_article"), re.IGNORECASE)
+_VERB: Final = compiled(alternatives("terms", "verbs"))
 
 
 def topics(passages: Sequence[Passage], *, most: int = 4) -> list[str]:
@@ -85,8 +71,7 @@ def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[s
         base = stem(word)
         usable = (
             word not in GENERIC
-            and not _NO_NOUN.fullmatch(word)
-            and not _RUSSIAN_VERB.search(word)
+            and not _VERB.fullmatch(word)
             and base not in _CALENDAR
             and base not in barred
             and base not in GENERIC_STEMS
@@ -96,7 +81,7 @@ def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[s
         if base not in spelled:
             spelled[base][word] += 1
     for written in tokens(passage.text)[1:]:
-        lower = written.lower().replace("ё", "е")
+        lower = respelled(written.lower())
         spelled[stem(lower)][written if not written.isupper() or len(written) < 6 else lower] += 1  # noqa: PLR2004
     return run
 
@@ -186,5 +171,5 @@ def _things(passage: Passage) -> set[str]:
     """Stems of words that are used as nouns: behind an article or the like, names, or Russian words of that look."""
     found = {match.group(1).lower() for match in _BEHIND_ARTICLE.finditer(passage.text)}
     found |= {item.text.lower() for item in passage.identifiers if item.kind == "name"}
-    found |= {word for word in words(passage.text) if "а" <= word[0] <= "я" and not _RUSSIAN_VERB.search(word)}
+    found |= {word for word in words(passage.text) if "а" <= word[0] <= "я" and not _VERB.fullmatch(word)}
     return {stem(word) for word in found}

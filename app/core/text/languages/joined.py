@@ -1,10 +1,10 @@
-"""Patterns of all languages as one, for texts whose language need not be known."""
+"""What all languages say of one kind, for texts whose language need not be known."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final
 
 from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
@@ -13,7 +13,30 @@ from app.core.text.patterns import compiled
 _NOTHING: Final = r"(?!)"
 
 
-def pattern_of(section: Literal["work"], key: str, given: Iterable[Language] | None = None) -> re.Pattern[str]:
+def words_of(section: str, key: str) -> frozenset[str]:
+    """The words that any language lists there.
+
+    Args:
+        section: Of the files.
+        key: In it.
+    """
+    return frozenset(word for language in languages() for word in getattr(getattr(language, section), key))
+
+
+def alternatives(section: str, key: str, given: Iterable[Language] | None = None, *, spaced: bool | None = None) -> str:
+    """What any language says there, as the alternatives of a pattern; they fit nothing where none says anything.
+
+    Args:
+        section: Of the files.
+        key: In it: a pattern, patterns or words.
+        given: The languages; all where none are given.
+        spaced: Only of those whose words stand between blanks, or only of the others; both where it is left out.
+    """
+    asked = [one for one in (languages() if given is None else given) if spaced in {None, one.spaced}]
+    return "|".join(part for one in asked for part in _parts(one, section, key)) or _NOTHING
+
+
+def pattern_of(section: str, key: str, given: Iterable[Language] | None = None) -> re.Pattern[str]:
     """What fits where any language says this: whole words where words are spaced; nothing where none does.
 
     Args:
@@ -21,12 +44,17 @@ def pattern_of(section: Literal["work"], key: str, given: Iterable[Language] | N
         key: In it.
         given: The languages; all where none are given.
     """
-    said = [
-        (language.spaced, text)
-        for language in (languages() if given is None else given)
-        if (text := getattr(getattr(language, section), key))
-    ]
-    words = "|".join(text for spaced, text in said if spaced)
-    signs = [text for spaced, text in said if not spaced]
-    parts = [rf"\b(?:{words})\b", *signs] if words else signs
-    return compiled(f"(?:{'|'.join(parts) or _NOTHING})", re.IGNORECASE)
+    return compiled(whole(section, key, given), re.IGNORECASE)
+
+
+def whole(section: str, key: str, given: Iterable[Language] | None = None) -> str:
+    """The source of ``pattern_of``."""
+    asked = tuple(languages() if given is None else given)
+    words, signs = (alternatives(section, key, asked, spaced=spaced) for spaced in (True, False))
+    parts = [rf"\b(?:{words})\b" if words != _NOTHING else words, signs]
+    return f"(?:{'|'.join(part for part in parts if part != _NOTHING) or _NOTHING})"
+
+
+def _parts(language: Language, section: str, key: str) -> tuple[str, ...]:
+    said: str | tuple[str, ...] = getattr(getattr(language, section), key)
+    return (said,) if isinstance(said, str) and said else tuple(said)

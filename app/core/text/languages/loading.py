@@ -16,7 +16,8 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from app.core.text.languages.dialect import CHECKED, Language
+from app.core.text.languages.dialect import Language
+from app.core.text.languages.kinds import CHECKED
 
 _SHIPPED: Final = files(__package__)
 _FURTHER: Final[list[Traversable]] = []

@@ -1,0 +1,103 @@
+"""``throughline run`` and ``throughline migrate``: what starts the service, and what readies its database."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Lock
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from app.cli.complaints import complain, one_clear_line
+from app.cli.speaking import told
+from app.devserver import EmbeddedServers
+from app.devserver.configured import address, overlooked, read_settings
+from app.devserver.preflight import check_database
+from app.devserver.preflight import migrate as run_migrations
+from app.devserver.run import Service
+from app.settings import OFFLINE_MODEL, Settings
+from app.storage.database import is_protected
+
+
+def run() -> None:
+    """Start PostgreSQL, Valkey, the API and the worker, and keep them until Ctrl-C."""
+    console = Console(highlight=False)
+    with one_clear_line():
+        settings = read_settings()
+        for line in overlooked():
+            complain(line)
+        service = Service(settings, emit=_Printer(console))
+        service.run(lambda: _announce(console, settings), lambda: console.print("Stopping…"))
+        console.print("Stopped." if settings.database_url else f"Stopped. The data stays in {_data(settings)}.")
+
+
+def migrate(
+    revision: Annotated[str, typer.Argument(help="How far to go.")] = "head",
+) -> None:
+    """Bring the database of DATABASE_URL, or the embedded one, to the newest schema."""
+    with one_clear_line():
+        settings = read_settings()
+        if settings.database_url:
+            check_database(settings.database_url)
+            _migrate(settings.database_url, revision)
+        else:
+            with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
+                _migrate(endpoints.database_url, revision)
+        typer.echo("The database is up to date.")
+
+
+def _migrate(database_url: str, revision: str) -> None:
+    run_migrations(database_url, revision)
+    if revision == "head" and not asyncio.run(is_protected(database_url)):
+        typer.echo(told("doctor.no_row_security"), err=True)
+
+
+class _Printer:
+    """Writes lines of several children, each under its name, without mixing them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._lock = Lock()
+
+    def __call__(self, name: str, line: str) -> None:
+        if not line.strip():
+            return
+        with self._lock:
+            self._console.print(Text.assemble((f"{name:<7}", "dim"), Text.from_ansi(line)), soft_wrap=True)
+
+
+def _announce(console: Console, settings: Settings) -> None:
+    """Say where the service is, what it uses, and how it ends."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in _facts(settings):
+        table.add_row(Text(name, style="dim"), Text(value, overflow="fold"))
+    if console.is_terminal:
+        console.print(Panel(table, title="Throughline is running", subtitle="Ctrl-C stops everything", expand=False))
+    else:
+        lines = [f"  {name:<9} {value}" for name, value in _facts(settings)]
+        console.print(
+            "\n".join(["Throughline is running.", *lines, "Ctrl-C stops everything."]), soft_wrap=True, markup=False
+        )
+
+
+def _facts(settings: Settings) -> list[tuple[str, str]]:
+    url = address(settings)
+    chat, compaction = settings.resolved_chat_model, settings.resolved_compaction_model
+    facts = [
+        ("address", url),
+        ("page", f"{url}/ui/"),
+        ("docs", f"{url}/docs"),
+        ("data", "the database of DATABASE_URL" if settings.database_url else _data(settings)),
+        ("models", chat if chat == compaction else f"{chat} (chat), {compaction} (compaction)"),
+    ]
+    if OFFLINE_MODEL in {chat, compaction}:
+        facts.append(("", "offline needs no key; for Gemini set GOOGLE_API_KEY and start again"))
+    return facts
+
+
+def _data(settings: Settings) -> str:
+    return str(settings.data_dir.absolute())

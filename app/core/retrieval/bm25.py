@@ -1,0 +1,36 @@
+"""BM25 (Robertson and Zaragoza, 2009): how well texts fit words that are asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_SATURATION: Final = 1.2
+"""How soon a word that comes again says no more."""
+_BY_LENGTH: Final = 0.6
+"""How much a long text has to hold more, from 0 to 1."""
+
+
+def rarity(texts: int, holding: int) -> float:
+    """What a word is worth that stands in so many of all texts."""
+    return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
+
+
+def scores(
+    asked: Iterable[tuple[float, Iterable[tuple[int, int]]]], lengths: Sequence[int], *, by_length: float = _BY_LENGTH
+) -> list[float]:
+    """What each text scores.
+
+    Args:
+        asked: Of each word what it is worth, and in which texts it stands how often.
+        lengths: Of all texts, in words.
+        by_length: How much a long text has to hold more, from 0 to 1.
+    """
+    mean = sum(lengths) / max(len(lengths), 1) or 1.0
+    found = [0.0] * len(lengths)
+    for worth, holding in asked:
+        for text, count in holding:
+            longer = 1 - by_length + by_length * lengths[text] / mean
+            found[text] += worth * count * (_SATURATION + 1) / (count + _SATURATION * longer)
+    return found

@@ -1,0 +1,181 @@
+"""Sections about exact values: numbers, amounts, days and hours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.core.text.languages.kinds import Numbers, OfDay, Pattern, Patterns, Rows, Section, Words
+
+
+class OneWord(Section):
+    """Numbers up to 999 that are written in one word, the ones before the tens as in German."""
+
+    ones: Words = ()
+    teens: Words = ()
+    """From ten on."""
+    tens: Words = ()
+    """From twenty on."""
+    joint: str = ""
+    hundred: str = ""
+    thousand: str = ""
+    ordinal: str = ""
+    """The ending of an ordinal from twenty on."""
+
+
+class Values(Section):
+    """Words of numbers, units, money and the calendar. Signs and codes that all languages write stand in English."""
+
+    numbers: Numbers = ()
+    scales: Numbers = ()
+    """Hundreds, thousands, ..., as numbers."""
+    units: Rows = ()
+    """A base and the factor to it before the words; a base of no factor to another does not convert: ``m 1000 km``."""
+    currencies: Rows = ()
+    """By ISO 4217 code."""
+    months: Numbers = ()
+    weekdays: Numbers = ()
+    """Monday is 0."""
+    days: Numbers = ()
+    """Days from the message's day: ``-1 yesterday``."""
+    ordinals: Numbers = ()
+    tens: Numbers = ()
+    """What may stand before an ordinal: "twenty-first"."""
+    shares: Numbers = ()
+    """``0.5 half``."""
+    half_units: Rows = ()
+    """One word that says how much of which unit: ``0.5 час полчаса``."""
+    named_hours: Rows = ()
+    """``12:00 noon``."""
+    spans: Rows = ()
+    """``week``, ``weekend``, ``month`` and ``year``, each with its words."""
+    compounds: Rows = ()
+    """What follows a number in one word ("семилетняя", "dreitägig"), after the unit that it names; ``-`` for none."""
+    articles: Words = ()
+    """The number one where no number is meant."""
+    ones: Words = ()
+    """Where there is no article: units of which one is meant."""
+    no_numeral_after: Words = ()
+    """After "one" they show that it stands for a noun: "one of them"."""
+    joints: Words = ()
+    """Words that only join others."""
+    approximate: Words = ()
+    squares: Words = ()
+    cubes: Words = ()
+    numbering: Words = ()
+    """A bare number after them counts something off."""
+    range_words: Words = ()
+    before_hours: Words = ()
+    late: Words = ()
+    """Of the afternoon and evening."""
+    early: Words = ()
+    night: Words = ()
+    clock: Words = ()
+    past: Words = ()
+    next: Words = ()
+    this: Words = ()
+    ahead: Words = ()
+    """Before a length of time: then."""
+    later: Words = ()
+    """After a length of time: then."""
+    ago: Words = ()
+    date_fill: Words = ()
+    """What may stand within a date: "the", "of"."""
+    ends: Words = ()
+    month_ends: Words = ()
+    before_months: Words = ()
+    ambiguous: Words = ()
+    """Words of the calendar that are other words too."""
+    ordinal_endings: Words = ()
+    number_endings: Words = ()
+    one_word: OneWord = OneWord()
+    compound_heads: Numbers = ()
+    """Beside the numbers themselves: what one word may begin with that holds a number and its unit."""
+    beginnings: Words = ()
+    """Beside numbers, units and the calendar: what a value may begin with."""
+    and_a_half: Words = ()
+    """Behind a number; ``_`` stands between two words."""
+    ranges: Words = ()
+    """Between two numbers, the unit of the second of which is the first one's too."""
+    number_joints: Words = ()
+    """Between two amounts that are one: "five euros and ten cents"."""
+    points: Words = ()
+    """Before decimals that are told in words."""
+    shared: Words = ()
+    """Between a share and what it is of."""
+    before_weekdays: Words = ()
+    """Beside those of dates: they show that a word is a weekday."""
+    before_lengths: Words = ()
+    """Before a length of time that is over: "vor drei Tagen"."""
+    before_rounded: Words = ()
+    """Between a word that rounds and its number: "more than 5"."""
+    within_times: Words = ()
+    """Between an hour and its part of the day."""
+    hours_of_length: Words = ()
+    """Words of the clock that are as often lengths."""
+    dozens: Words = ()
+    short_scales: Words = ()
+    """Scales only directly behind their number: "5 m" are metres, "5m" may be millions."""
+    tight_units: Words = ()
+    """Words that are units only directly behind their number."""
+    year_marks: Words = ()
+    """Behind a year, of which two digits may be left out."""
+    about_endings: Patterns = ()
+    about_after: Patterns = ()
+    """Behind a number that is rounded: directly, and behind its unit too."""
+    no_numbers: Patterns = ()
+    """Where words are not spaced: words in which a numeral counts nothing."""
+    measures: Words = ()
+    """What a field of a tool's result is called whose number is a size, and no code."""
+
+
+class SaidDay(Section):
+    """How the day of a message is written at the end of an entry, by what of it is needed."""
+
+    weekday: OfDay
+    day: OfDay
+    month: OfDay
+
+
+class Relative(Section):
+    """Times that are told by the day on which they are said; without it no day is written beside them."""
+
+    capital: bool = True
+    """What begins with a capital elsewhere than a sentence is a title or a noun, and no such word."""
+    days: Mapping[str, int]
+    """Words whose day follows from that day, with their distance in days; the longest that fits counts."""
+    parts: tuple[str, ...] = ()
+    """Parts of a day that may stand behind such a word, and belong to it."""
+    not_after: Pattern = ""
+    not_before: Pattern = ""
+    """What may not stand directly beside such a word, of a fixed length."""
+    by_weekday: Patterns = ()
+    by_day: Patterns = ()
+    by_month: Patterns = ()
+    """Times that are told by the day but name no single one, by what of it is needed; ``{number}`` stands for one."""
+    number: Pattern = r"\d{1,3}"
+    brackets: str = " ({})"
+    day: OfDay
+    """How a day is written behind such a word."""
+    said: SaidDay
+    months: tuple[str, ...]
+    weekdays: tuple[str, ...]
+
+
+class Exact(Section):
+    """Words beside numbers by which an exact value is found verbatim, and capital letters that begin no name."""
+
+    months: Patterns = ()
+    """Before or behind a day; their case counts, as in all of this section."""
+    months_behind_days: Patterns = ()
+    """Directly behind the number of a day, with what may stand between."""
+    scales: Patterns = ()
+    currencies: Patterns = ()
+    units: Patterns = ()
+    no_names: Words = ()
+    """Words that begin with a capital for another reason, in small letters."""
+    shouted: Words = ()
+    """Words that are written in capitals to be heard, in small letters."""
+    titles: Words = ()
+    """A full stop behind them ends no sentence."""
+    within_names: Words = ()
+    """Small words within a name."""

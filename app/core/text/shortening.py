@@ -1,0 +1,34 @@
+"""Shortening a text: to so many characters, or to so few tokens. ``elision`` shows both of its ends instead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.core.text.token_counts import estimate_text
+
+_LONGEST: Final = 360  # characters of a sentence
+_STEP: Final = 0.85
+
+
+def clip(text: str, longest: int = _LONGEST) -> str:
+    """Cut at a word, with an ellipsis, when longer than ``longest`` characters."""
+    if len(text) <= longest:
+        return text
+    head = text[: longest - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > longest // 2 else head).rstrip(" ,;:") + "…"
+
+
+def fitted(text: str, most: int, *, shortest: int = 1) -> str:
+    """Cut at a word until it weighs at most so many tokens, or is cut to so few characters as are named.
+
+    Args:
+        text: Any.
+        most: Tokens, by the script estimate.
+        shortest: Characters below which it is not cut, whatever it weighs.
+    """
+    shown, longest = text, len(text)
+    while longest > shortest and (weight := estimate_text(shown)) > most:
+        longest = max(shortest, int(longest * min(_STEP, most / weight)))
+        shown = clip(text, longest)
+    return shown

@@ -1,0 +1,42 @@
+"""What the settings say, for commands that need nothing else: read, or each value that is wrong named in one line."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import ValidationError
+
+from app.devserver.errors import CannotStartError
+from app.setting_files import SettingFileError, unknown_variables
+from app.settings import Settings
+
+
+def read_settings() -> Settings:
+    """Read the settings, or name each value that is wrong."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = "; ".join(
+            ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in error.errors()
+        )
+        raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
+    except SettingFileError as error:
+        raise CannotStartError(str(error)) from error
+    except Exception as error:
+        raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
+
+
+def overlooked() -> list[str]:
+    """A line for each variable of the environment that looks like a setting misspelled."""
+    return unknown_variables(Settings, os.environ)
+
+
+def address(settings: Settings) -> str:
+    """Return an address that works in a browser here, whatever the server is bound to."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - read, not bound
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its name."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__

@@ -1,0 +1,117 @@
+"""Versions that gather until they are verified: their mark, what hastens them, and what they have on record."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from app.core.model.conversation import Sums
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.records import Verification
+from app.core.model.state import StateEntry, StateVersion
+from app.core.validation.gathering import gone_between
+from app.usecases.verification import pending
+from app.usecases.verification.judging import _readable
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+MINUTES = timedelta(minutes=1)
+SHELL = cast("Any", SimpleNamespace(verifies=True, verify_wait=10 * MINUTES, clock=SimpleNamespace(now=lambda: NOW)))
+POLICY = CompactionPolicy()
+
+
+def entry(id_: str, *, by: tuple[str, ...] = (), pruned: bool = False, doubted: bool = False) -> StateEntry:
+    return StateEntry(
+        id=id_,
+        field="facts",
+        role="fact",
+        text=f"Fact {id_}.",
+        since_version=1,
+        pruned=pruned,
+        in_doubt=doubted,
+        replaced_by=by,
+    )
+
+
+def version(number: int, tokens: int, *entries: StateEntry, state: int = 0) -> StateVersion:
+    return StateVersion(
+        version=number,
+        state_schema="session",
+        state={},
+        entries=entries,
+        next_entry=9,
+        boundary_seq=number,
+        boundary_message_id=None,
+        covered=Sums(tokens=tokens),
+        layout=cast("Any", SimpleNamespace(tokens=state)),
+        compaction_id=None,
+        created_at=NOW,
+    )
+
+
+@pytest.mark.parametrize(
+    ("by_model", "before", "mark"),
+    [
+        (True, "exact", "pending"),
+        (False, "exact", "exact"),
+        (False, "model", "exact"),
+        (False, "pending", "pending"),
+    ],
+)
+def test_what_code_quotes_waits_only_for_what_stood_before(by_model: bool, before: Any, mark: str) -> None:  # noqa: FBT001
+    assert pending.first_mark(SHELL, POLICY, by_language_model=by_model, before=before) == mark
+    off = POLICY.model_copy(update={"verify": "off"})
+    assert pending.first_mark(SHELL, off, by_language_model=by_model, before=before) == "exact"
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "doubted", "state", "presses"),
+    [(True, False, 0, True), (False, True, 750, True), (False, True, 749, False), (False, False, 1_000, False)],
+)
+def test_a_client_or_the_doubts_of_a_state_that_is_nearly_full_press(
+    by_hand: bool,  # noqa: FBT001
+    doubted: bool,  # noqa: FBT001
+    state: int,
+    presses: bool,  # noqa: FBT001
+) -> None:
+    resolved = cast("Any", SimpleNamespace(budgets=SimpleNamespace(state_cap=1_000)))
+    written = version(1, 10, entry("F1", doubted=doubted), state=state)
+    assert pending.is_pressing(resolved, written, by_hand=by_hand) is presses
+
+
+@pytest.mark.parametrize(
+    ("reason", "last_message", "waits"),
+    [
+        ("gathering", 0.5, 0.5),
+        ("gathering", 1, None),
+        ("gathering", -60, 8),
+        ("timeout", 0.5, None),
+    ],
+)
+def test_it_gathers_until_a_pause_or_the_longest_wait(reason: str, last_message: float, waits: float | None) -> None:
+    row = Verification(
+        id=UUID(int=1), conversation_id=UUID(int=2), version=1, reason=reason, created_at=NOW - 2 * MINUTES
+    )
+    until = pending.gathers_until(SHELL, row, NOW - last_message * MINUTES)
+    assert until == (None if waits is None else NOW + waits * MINUTES)
+
+
+def test_the_oldest_that_one_request_may_read_come_first() -> None:
+    base, *versions = [version(number, tokens) for number, tokens in enumerate((100, 150, 190, 400), start=1)]
+    newest_first = tuple(reversed(versions))
+    assert _readable(newest_first, base, 300) == newest_first
+    assert [one.version for one in _readable(newest_first, base, 90)] == [3, 2]
+    assert [one.version for one in _readable(newest_first, base, 1)] == [2], "one in any case"
+    assert [one.version for one in _readable(newest_first, None, 150)] == [2]
+
+
+def test_what_went_between_names_what_is_there_in_its_place() -> None:
+    first = (entry("F1", by=("F2",), pruned=True), entry("F2"), entry("F7", pruned=True))
+    second = (entry("F2", by=("F3",), pruned=True), entry("F3"), entry("F4", by=("F4",), pruned=True))
+    present = (entry("F3"), entry("F7"))
+    gone = gone_between(present, [second, first])
+    assert [(one.id, one.replaced_by) for one in gone] == [("F2", ("F3",)), ("F4", ()), ("F1", ("F3",))]
+    assert gone_between((*present, *gone), [second, first]) == ()
