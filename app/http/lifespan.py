@@ -11,12 +11,16 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.bootstrap import Container, anonymous_allowed, import_models
-from app.core.model.errors import DomainError, InvalidInputError
+from app.core.model.errors import DependencyUnavailableError, DomainError, InvalidInputError
 from app.http.shutdown import Stopping, overhear_signals
 from app.infrastructure.garbage import settle
 from app.infrastructure.watchdog import watching
 from app.off_loop import off_loop
 from app.usecases.shared.warming import warm_up
+
+# Servers that start together answer in any order, and a busy one may be slow: in seconds.
+DATABASE_PATIENCE = 30.0
+DATABASE_PAUSE = 1.0
 
 log = structlog.get_logger("throughline.api")
 
@@ -59,19 +63,26 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
     Raises:
         StartRefusedError: It would serve without keys where others can reach it, or a configured model cannot be
             built.
+        DependencyUnavailableError: The database stays away.
     """
-    await prepare_models(container)
-    await container.keys.ready()
-    await refuse_to_be_open(container)
-    await off_loop(warm_up)
+    with overhear_signals(stopping):
+        await prepare_models(container)
+        await wait_for_database(container, stopping)
+        await off_loop(warm_up)
+        async with working(container, stopping):
+            yield
+
+
+@contextlib.asynccontextmanager
+async def working(container: Container, stopping: Stopping) -> AsyncIterator[None]:
+    """Run what a process does beside its requests."""
     settle()
     sweeping = asyncio.create_task(container.sweeper.run(), name="sweeper")
     sweeping.add_done_callback(_report)
     measuring = asyncio.create_task(container.measuring.run(), name="measuring")
     try:
         async with watching(container.settings.timings.watchdog_seconds):
-            with overhear_signals(stopping):
-                yield
+            yield
     finally:
         stopping.begin()
         sweeping.cancel()
@@ -86,6 +97,30 @@ async def prepare_models(container: Container) -> None:
         await container.prepare_models()
     except InvalidInputError as error:
         raise StartRefusedError(f"A model of the settings cannot be used: {error.detail}") from error
+
+
+async def wait_for_database(container: Container, stopping: Stopping) -> None:
+    """Look for keys, and try again for a while where the database is away.
+
+    Raises:
+        StartRefusedError: No key exists where one is needed, or the process was asked to end meanwhile.
+        DependencyUnavailableError: The database stays away.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + DATABASE_PATIENCE
+    while True:
+        try:
+            await container.keys.ready()
+            await refuse_to_be_open(container)
+        except DependencyUnavailableError as error:
+            if loop.time() >= until:
+                raise
+            log.warning("start.waits", reason=error.detail, seconds=round(until - loop.time()))
+        else:
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), DATABASE_PAUSE)
+            raise StartRefusedError("The process was asked to end before the database answered.")
 
 
 async def refuse_to_be_open(container: Container) -> None:

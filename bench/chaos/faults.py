@@ -61,6 +61,8 @@ class Conductor:
         self.spans: list[Span] = []
         self.ending: set[str] = set()
         """What was asked to end and has not ended yet."""
+        self._held: dict[str, set[int]] = {}
+        """The processes of a server that are frozen: a list of children may miss one while another ends."""
         self._starting: dict[str, float] = {}
         """What was started again and does not answer yet, and when it went."""
         self._looked_at = 0.0
@@ -178,8 +180,13 @@ class Conductor:
         if server is None:
             os.killpg(self._cluster.processes[target].pid, number)
             return
-        for pid in self._cluster.servers.pids(server):
-            os.kill(pid, number)
+        held = self._held.setdefault(target, set())
+        held |= self._cluster.servers.pids(server)
+        for pid in held:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if number == signal.SIGCONT:
+            held.clear()
 
     # Stores.
 
@@ -202,9 +209,10 @@ class Conductor:
         self._limit_files(resource.RLIM_INFINITY)
 
     def _limit_files(self, most: int) -> None:
-        for pid in self._cluster.servers.pids(DATABASE):
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+        for _ in range(2):  # the second time those that were started before the server itself had its limit
+            for pid in self._cluster.servers.pids(DATABASE):
+                with contextlib.suppress(ProcessLookupError):
+                    resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
     # Ways.
 

@@ -153,3 +153,12 @@ def open_work(books: Books) -> int:
     """Compactions, turns and verifications that are not over, and the compactions that a sweeper will claim soon."""
     found: int = books.value(_OPEN)
     return found
+
+
+def busy_connections(books: Books) -> list[str]:
+    """What each busy connection does and waits for, and for whom, in words: for whoever asks why nothing goes on."""
+    statement = """
+        SELECT pid, state, wait_event_type, wait_event, pg_blocking_pids(pid) AS behind, left(query, 80) AS query
+        FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() ORDER BY query_start
+    """
+    return [" ".join(f"{name}={value}" for name, value in row.items()) for row in books.rows(statement)]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from sqlalchemy.exc import DBAPIError
+
 from bench.chaos import doors
 from bench.chaos.checker import STUCK_SECONDS, check
 from bench.chaos.checker import Campaign as Checked
@@ -17,8 +19,9 @@ from bench.chaos.faults import Conductor
 from bench.chaos.log import Followed, Log
 from bench.chaos.plan import Fault
 from bench.chaos.report import Outcome
-from bench.chaos.rows import open_work, read_conversation
+from bench.chaos.rows import busy_connections, open_work, read_conversation
 from tests.acceptance.chaos import Books, FaithfulFollower
+from tests.acceptance.service import NotReadyError
 from tests.acceptance.talk import WINDOW, Talk
 
 TALKS: Final = 3
@@ -52,7 +55,7 @@ def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str],
         log.spans += conductor.spans
         for name in conductor.ending:
             log.defect(f"{name} was asked to end and did not")
-        wait_ready(cluster)
+        _await_rest(cluster, conductor, books)
         _read_at_rest(cluster, talks, campaign)
         conversations = [read_conversation(books, talk.id) for talk in talks]
         _keep_logs(cluster, log, seed)
@@ -108,6 +111,22 @@ def _play(
     for client in clients:
         client.join(STUCK_SECONDS)
     return campaign.now() - healed
+
+
+def _await_rest(cluster: Cluster, conductor: Conductor, books: Books) -> None:
+    try:
+        wait_ready(cluster)
+    except NotReadyError as error:
+        error.add_note(f"ended by themselves: {', '.join(conductor.revived) or 'none'}")
+        error.add_note("\n".join(["the database is busy with:", *_busy(books)]))
+        raise
+
+
+def _busy(books: Books) -> list[str]:
+    try:
+        return busy_connections(books)
+    except (DBAPIError, OSError) as error:
+        return [f"nothing that it tells: {error!r}"]
 
 
 def _all_told(books: Books, talks: Sequence[Talk], followers: Sequence[FaithfulFollower]) -> bool:

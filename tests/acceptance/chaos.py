@@ -75,10 +75,10 @@ class OwnServers:
     def thaw(self, name: ServerName) -> None:
         os.kill(self._process(name).pid, signal.SIGCONT)
 
-    def pids(self, name: ServerName) -> list[int]:
+    def pids(self, name: ServerName) -> set[int]:
         """The server's process and its children."""
         own = self._process(name).pid
-        return [own, *children_of(own)]
+        return {own, *children_of(own)}
 
     def revive(self) -> None:
         """Start what was killed; it answers."""

@@ -106,6 +106,51 @@ async def test_a_database_that_is_away_is_one_line(monkeypatch: pytest.MonkeyPat
     assert answer == {"type": "lifespan.startup.failed", "message": "DATABASE_URL is not set"}
 
 
+class AwayAtFirst(Keys):
+    """The database answers from the given try on."""
+
+    def __init__(self, tries: int) -> None:
+        super().__init__()
+        self.left = tries
+
+    async def ready(self) -> None:
+        self.left -= 1
+        if self.left > 0:
+            raise DependencyUnavailableError("The database is away or overloaded; try again.")
+        await super().ready()
+
+
+async def test_a_start_waits_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.http.lifespan.DATABASE_PAUSE", 0.001)
+    keys = AwayAtFirst(3)
+    server, calls, _ = prepared(keys=keys)
+    assert (await server.start())["type"] == "lifespan.startup.complete"
+    assert keys.is_ready
+    assert ("sweeper.run",) in [call[:1] for call in calls.made]
+    await server.stop()
+
+
+async def test_a_start_gives_up_on_a_database_that_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.http.lifespan.DATABASE_PAUSE", 0.001)
+    monkeypatch.setattr("app.http.lifespan.DATABASE_PATIENCE", 0.02)
+    keys = AwayAtFirst(10**9)
+    server, calls, _ = prepared(keys=keys)
+    answer = await server.start()
+    assert answer["type"] == "lifespan.startup.failed"
+    assert answer["message"] == "The database is away or overloaded; try again."
+    assert keys.left < 10**9 - 1, "it tried once only"
+    assert calls.made == []
+
+
+async def test_a_start_that_waits_ends_when_it_is_asked_to() -> None:
+    server, calls, app = prepared(keys=AwayAtFirst(10**9))
+    asyncio.get_running_loop().call_later(0.05, app.state.stopping.begin)
+    answer = await server.start()
+    assert answer["type"] == "lifespan.startup.failed"
+    assert "asked to end" in answer["message"]
+    assert calls.made == []
+
+
 async def test_a_built_container_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls()
 
