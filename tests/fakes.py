@@ -25,6 +25,7 @@ from app.core.model.model_io import (
     DetailRequest,
     FinishReason,
     ModelProfile,
+    ProbeRequest,
     Proposal,
     StepEvent,
     StepFinish,
@@ -277,14 +278,20 @@ class ScriptedSummarizer:
         self._script = _Script(script)
         self._details: _Script[DetailEntry] = _Script(details or [away])
         self._verifications: _Script[VerificationEntry] = _Script(verifications or [away])
+        self._probes: _Script[Proposal | Exception | str] = _Script([away])
         self._profile = profile
         self.requests: list[SummaryRequest] = []
+        self.probe_requests: list[ProbeRequest] = []
         self.detail_requests: list[DetailRequest] = []
         self.verification_requests: list[VerificationRequest] = []
 
     def verifies(self, *script: VerificationEntry) -> None:
         """Play these verdicts from now on."""
         self._verifications = _Script(script)
+
+    def chooses(self, *script: Proposal | Exception | str) -> None:
+        """Choose these probes from now on."""
+        self._probes = _Script(script)
 
     @property
     def profile(self) -> ModelProfile:
@@ -316,6 +323,15 @@ class ScriptedSummarizer:
         if isinstance(entry, str):
             return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
         return entry if isinstance(entry, Proposal) else await entry(request)
+
+    async def choose_probes(self, request: ProbeRequest) -> Proposal:
+        self.probe_requests.append(request)
+        entry = self._probes.next()
+        if isinstance(entry, Exception):
+            raise entry
+        if isinstance(entry, Proposal):
+            return entry
+        return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
 
 
 class FakeModels:

@@ -3,8 +3,8 @@
 In a test: ``with running_gemini() as gemini: gemini.script("compaction", "error_500", "honest")``. As a process of its
 own, which API and worker processes can reach: ``python -m tests.gemini_server --port 8090`` (or ``gemini_process()``).
 Behaviours and their keys are those of ``tests/gemini_faults.py``; a request that is streamed is of kind ``chat``, one
-with a response schema of kind ``compaction``, or ``verification`` where it asks for verdicts, one that asks to retell a
-stretch of kind ``detail``, every other one of kind ``chat``.
+with a response schema of kind ``compaction``, or ``verification`` where it asks for verdicts, or ``probes`` where it
+asks for those, one that asks to retell a stretch of kind ``detail``, every other one of kind ``chat``.
 
 Control: ``POST /script {kind, behaviours?, default?, replace?}``, ``GET /requests``, ``POST /release``,
 ``POST /reset``, ``GET`` and ``POST /caches`` (``tests/gemini_caches.py``).
@@ -50,7 +50,7 @@ from tests.gemini_wire import (
 )
 from tests.servers import ROOT, unused_port
 
-Kind = Literal["compaction", "verification", "detail", "chat"]
+Kind = Literal["compaction", "verification", "probes", "detail", "chat"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 KEY: Final = "test-key"
@@ -242,6 +242,8 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
 
 def _kind(schema: Mapping[str, Any] | None, body: Mapping[str, Any]) -> Kind:
     if schema:
+        if "probes" in schema["properties"]:
+            return "probes"
         return "verification" if "verdicts" in schema["properties"] else "compaction"
     return "detail" if TASK in prompt_of(body, "detail") else "chat"
 

@@ -12,6 +12,7 @@ from app.core.model.model_io import (
     ChatRequest,
     DetailRequest,
     ModelProfile,
+    ProbeRequest,
     Proposal,
     StepEvent,
     SummaryRequest,
@@ -51,6 +52,11 @@ class GuardedSummarizer:
         """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
         with guarded(self.circuit):
             return await self.inner.verify(request)
+
+    async def choose_probes(self, request: ProbeRequest) -> Proposal:
+        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        with guarded(self.circuit):
+            return await self.inner.choose_probes(request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
 from app.core.context.files import with_files
+from app.core.continuity.model_probes import render_probes
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
@@ -21,6 +22,7 @@ from app.core.model.model_io import (
     ContextMessage,
     DetailRequest,
     ModelProfile,
+    ProbeRequest,
     Proposal,
     ReasoningDelta,
     StepEvent,
@@ -179,6 +181,10 @@ class LanguageSummarizer:
     async def verify(self, request: VerificationRequest) -> Proposal:
         """Ask for verdicts on claims, constrained like a candidate. Raises ``ModelUnavailableError``."""
         return await self._structured_answer(await off_loop(render_verification, request), request.max_output_tokens)
+
+    async def choose_probes(self, request: ProbeRequest) -> Proposal:
+        """Ask which sentences a summary has to keep, constrained like a candidate. Raises ``ModelUnavailableError``."""
+        return await self._structured_answer(await off_loop(render_probes, request), request.max_output_tokens)
 
     async def _structured_answer(self, prompt: SummaryPrompt, room: int) -> Proposal:
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])

@@ -22,6 +22,7 @@ from app.core.model.model_io import (
     DetailRequest,
     FinishReason,
     ModelProfile,
+    ProbeRequest,
     Proposal,
     StepEvent,
     StepFinish,
@@ -99,6 +100,10 @@ class OfflineSummarizer:
     async def verify(self, request: VerificationRequest) -> Proposal:  # noqa: ARG002 - it reads nothing
         """Never asked: what quotes needs no verifying. Raises ``ModelUnavailableError``."""
         raise ModelUnavailableError("cannot_verify", retryable=False)
+
+    async def choose_probes(self, request: ProbeRequest) -> Proposal:  # noqa: ARG002 - it reads nothing
+        """Never asked: it reads no prompts. Raises ``ModelUnavailableError``."""
+        raise ModelUnavailableError("cannot_choose", retryable=False)
 
 
 def ended(reply: str, settings: CallSettings) -> tuple[str, FinishReason]:

@@ -19,6 +19,7 @@ from app.core.model.model_io import (
     ContextMessage,
     DetailRequest,
     ModelProfile,
+    ProbeRequest,
     Proposal,
     StepEvent,
     SummaryRequest,
@@ -131,6 +132,9 @@ class Summarizer(Protocol):
 
     async def verify(self, request: VerificationRequest) -> Proposal:
         """Verdicts on claims, as JSON: one call, no retries of its own. Raises ``ModelUnavailableError``."""
+
+    async def choose_probes(self, request: ProbeRequest) -> Proposal:
+        """Sentences that a summary has to keep, as JSON: one call, as above. Raises ``ModelUnavailableError``."""
 
 
 class Embedder(Protocol):

@@ -20,7 +20,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Quiet
 from app.core.model.errors import DomainError, ModelUnavailableError
-from app.core.model.model_io import DetailRequest, FinishReason, Proposal, SummaryRequest, VerificationRequest
+from app.core.model.model_io import (
+    DetailRequest,
+    FinishReason,
+    ProbeRequest,
+    Proposal,
+    SummaryRequest,
+    VerificationRequest,
+)
 from app.core.model.records import Compaction
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import CandidateError, parse_candidate
@@ -196,6 +203,10 @@ def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
         async def verify(self, request: VerificationRequest) -> Proposal:
             found: Proposal = await self.summarizer.verify(request)
+            return found
+
+        async def choose_probes(self, request: ProbeRequest) -> Proposal:
+            found: Proposal = await self.summarizer.choose_probes(request)
             return found
 
     async def asked(summarizer: Any, request: SummaryRequest, apply: Any) -> Any:

@@ -70,6 +70,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
     "*.conversation.policy.continuity_floor": _CONTINUITY,
+    "*.conversation.policy.continuity_probes": _CONTINUITY,
     "*.conversation.policy.reasoning": _REASONING,
     "*.messages.*.reasoning": _REASONING,
     "*.conversation.policy.cache": _CACHES,

@@ -19,6 +19,7 @@ SHARED: Final[dict[str, Any]] = {
     "adaptive": "off",
     "adaptive_bounds": AdaptiveBounds(),
     "verify": "auto",
+    "continuity_probes": "code",
     "continuity_floor": None,
     "instructions": "",
     "reasoning": "shown",

@@ -81,9 +81,18 @@ def _all(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: 
         yield from _of_names(statement, statement.seq or 0, pool)
     for anchor in anchors:
         kind: ProbeKind = "open_point" if anchor.type == "unresolved_question" else "decision"
-        cues = _cues(anchor.content, "", pool)
-        if len(cues) >= _FEWEST_CUES:
-            yield Probe(kind=kind, seq=anchor.seq, sentence=anchor.content, cues=cues)
+        yield from _of_saying(anchor.content, anchor.seq, kind, pool)
+
+
+def probes_about(statement: Statement, kind: ProbeKind, pool: Pool) -> Iterator[Probe]:
+    """The probes of one kind that a sentence gives: one for each of its values, else at most one."""
+    seq = statement.seq or 0
+    if kind in {"value", "when"}:
+        yield from (probe for probe in _of_values(statement, seq, pool) if probe.kind == kind)
+    elif kind == "who":
+        yield from _of_names(statement, seq, pool)
+    else:
+        yield from _of_saying(statement.text, seq, kind, pool)
 
 
 def _of_values(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
@@ -100,6 +109,13 @@ def _of_names(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
     cues = _cues(statement.text, f"{name} {statement.speaker}", pool)
     if name and len(cues) > _FEWEST_CUES:
         yield Probe(kind="who", seq=seq, sentence=statement.text, cues=cues, name=name)
+
+
+def _of_saying(text: str, seq: int, kind: ProbeKind, pool: Pool) -> Iterator[Probe]:
+    """What is answered by saying the same."""
+    cues = _cues(text, "", pool)
+    if len(cues) >= _FEWEST_CUES:
+        yield Probe(kind=kind, seq=seq, sentence=text, cues=cues)
 
 
 def _cues(text: str, answer: str, pool: Pool) -> dict[str, float]:

@@ -103,7 +103,7 @@ def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
     if len(text) > _MOST_CHARACTERS:
         return ()
     read = [Verdict(n=n, verdict="supported") for n in _supported(text)]
-    read += filter(None, map(_verdict, _objects(text)[:_MOST_READ]))
+    read += filter(None, map(_verdict, objects_in(text)[:_MOST_READ]))
     for verdict in read:
         if verdict.n not in known:
             continue
@@ -421,7 +421,10 @@ def _supported(text: str) -> Iterator[int]:
             yield n
 
 
-def _objects(text: str) -> list[Any]:
+def objects_in(text: str) -> list[Any]:
+    """The first array of objects in an answer, as far as it goes; else its one object; nothing of an endless one."""
+    if len(text) > _MOST_CHARACTERS:
+        return []
     for piece in _pieces(text):
         try:
             value, _ = _READER.raw_decode(piece)

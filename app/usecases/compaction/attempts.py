@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from app.core.continuity.comparing import Exam
+from app.core.continuity.model_probes import PROBE_VERSION, Choice, choices_of
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
-from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
+from app.core.model.model_io import ModelProfile, ProbeRequest, Proposal, SummaryRequest
 from app.core.model.records import Attempt
 from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.withholding import Search
@@ -36,6 +37,8 @@ BLOCKED: Final = "blocked"
 TOO_LONG: Final = "context_too_long"
 WITHHELD: Final = "withheld"
 """The reason on an accepted attempt that did not see every message, and on its compaction."""
+PROBES: Final = "probes"
+"""The reason on an attempt that chose probes, and wrote no record."""
 NOT_ASKED: Final = "circuit_open"
 FINAL: Final = frozenset({"anchors_over_budget"})
 """Refusals that no model can do anything about."""
@@ -63,7 +66,8 @@ class AttemptsResult:
     @property
     def accepted(self) -> Attempt:
         """The last attempt that was accepted, else the last."""
-        return next((one for one in reversed(self.attempts) if one.outcome == "accepted"), self.attempts[-1])
+        records = (one for one in reversed(self.attempts) if one.outcome == "accepted" and one.reason != PROBES)
+        return next(records, self.attempts[-1])
 
     @property
     def got_no_answer(self) -> bool:
@@ -154,6 +158,21 @@ class Calls:
         self.attempts[-1] = replace(first.attempt, reason=first.reason or ASKED_AGAIN)
         second = await self._called(summarizer, lambda: _asked_again(summarizer, second_request, report, apply))
         return second if second.applied is not None else replace(first, retryable=second.retryable)
+
+    async def choose_probes(self, summarizer: Summarizer, request: ProbeRequest) -> tuple[Choice, ...]:
+        """One call that writes no record, recorded like any other; nothing where no answer came."""
+        chosen: list[Choice] = []
+
+        async def called() -> _Answer:
+            try:
+                proposal = await summarizer.choose_probes(request)
+            except ModelUnavailableError as error:
+                return _Answer(attempt=_attempt(summarizer, "error", error.reason, version=PROBE_VERSION))
+            chosen.extend(await off_loop(choices_of, proposal.text))
+            return _Answer(attempt=_attempt(summarizer, "accepted", PROBES, proposal, version=PROBE_VERSION))
+
+        await self._called(summarizer, called)
+        return tuple(chosen)
 
     async def _called(self, summarizer: Summarizer, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
         started = self.clock.monotonic()
@@ -300,7 +319,14 @@ def _with_feedback(request: SummaryRequest, attempt: Attempt, output_limit: int)
     return replace(request, feedback=_feedback(request, attempt), max_output_tokens=min(room, output_limit))
 
 
-def _attempt(summarizer: Summarizer, outcome: Outcome, reason: str | None, proposal: Proposal | None = None) -> Attempt:
+def _attempt(
+    summarizer: Summarizer,
+    outcome: Outcome,
+    reason: str | None,
+    proposal: Proposal | None = None,
+    *,
+    version: str = SUMMARY_VERSION,
+) -> Attempt:
     return Attempt(
         model=proposal.model if proposal else summarizer.profile.name,
         outcome=outcome,
@@ -308,5 +334,5 @@ def _attempt(summarizer: Summarizer, outcome: Outcome, reason: str | None, propo
         duration_ms=0,
         usage=proposal.usage if proposal else Usage(),
         metered=summarizer.profile.metered and reason != NOT_ASKED,
-        prompt_version=SUMMARY_VERSION if summarizer.profile.reads_prompts else None,
+        prompt_version=version if summarizer.profile.reads_prompts else None,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from app.core.continuity.comparing import Comparison, Exam
+from app.core.continuity.model_probes import Choice, probe_request
 from app.core.model.continuity import Continuity
 from app.core.model.records import Compaction, RanIn
 from app.core.state.apply import Applied
@@ -19,10 +21,26 @@ _UNATTENDED: Final[frozenset[RanIn]] = frozenset({"worker", "sweeper"})
 """Where nobody waits for a compaction."""
 
 
-async def exam_of(chunk: Chunk) -> Exam:
+async def exam_of(chunk: Chunk, choices: Sequence[Choice] = ()) -> Exam:
     """The probes of a chunk."""
     layout = chunk.resolved.conversation.layout
-    return await off_loop(lambda: Exam(chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors))
+    return await off_loop(
+        lambda: Exam(chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors, choices=choices)
+    )
+
+
+async def with_model_probes(chunk: Chunk, asking: Asking, calls: Calls, attempted: AttemptsResult) -> AttemptsResult:
+    """The result with the probes that a model chose beside those of code, where the policy wants them.
+
+    It is shown the stretch alone, never the new record, and asked once there is one: what fails costs no more than
+    before. Only where nobody waits, and while there are calls and time left; without an answer code's probes do.
+    """
+    wants = chunk.resolved.policy.continuity_probes == "model" and asking.summarizer.profile.reads_prompts
+    answered = attempted.applied is not None and not attempted.withheld
+    if not wants or not answered or not _is_unattended(chunk.row) or not calls.left or _is_late(calls):
+        return attempted
+    choices = await calls.choose_probes(asking.summarizer, probe_request(chunk.span))
+    return replace(attempted, attempts=tuple(calls.attempts), exam=await exam_of(chunk, choices))
 
 
 async def score(exam: Exam, applied: Applied) -> Comparison:
@@ -48,13 +66,14 @@ async def above_floor(chunk: Chunk, asking: Asking, calls: Calls, attempted: Att
     reads_prompts = asking.summarizer.profile.reads_prompts
     if floor is None or applied is None or attempted.withheld or not reads_prompts or not _is_unattended(chunk.row):
         return attempted
-    exam = await exam_of(chunk)
+    exam = attempted.exam or await exam_of(chunk)
     attempted = replace(attempted, exam=exam)
     first = await score(exam, applied)
     before = first.continuity.score
     if before is None or before >= floor or not first.lost or not calls.left or _is_late(calls):
         return attempted
-    calls.attempts[-1] = replace(calls.attempts[-1], reason=calls.attempts[-1].reason or BELOW_FLOOR)
+    at = calls.attempts.index(attempted.accepted)
+    calls.attempts[at] = replace(calls.attempts[at], reason=calls.attempts[at].reason or BELOW_FLOOR)
     request = replace(asking.request(asking.summarizer.profile, ()), missing=first.lost)
     answer = await calls.ask(asking.summarizer, request, asking.apply, asks_again=False)
     better = applied

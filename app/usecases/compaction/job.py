@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from app.core.model.model_io import DetailRequest, ModelProfile, Proposal, SummaryRequest, VerificationRequest
+from app.core.model.model_io import (
+    DetailRequest,
+    ModelProfile,
+    ProbeRequest,
+    Proposal,
+    SummaryRequest,
+    VerificationRequest,
+)
 from app.core.state.apply import apply_candidate
 from app.usecases.compaction.attempts import TOO_LONG, Asking, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
-from app.usecases.compaction.continuity import above_floor
+from app.usecases.compaction.continuity import above_floor, with_model_probes
 from app.usecases.ports import Summarizer
 from app.usecases.shared.lease import Lease
 from app.usecases.shared.shell import Shell
@@ -85,7 +92,8 @@ class Job:
         calls = self.calls = Calls(clock=self.shell.clock, most=most, deadline=self.deadline)
         while True:
             asking = await self._asking(chunk)
-            attempted = await above_floor(chunk, asking, calls, await run_attempts(asking, calls))
+            attempted = await with_model_probes(chunk, asking, calls, await run_attempts(asking, calls))
+            attempted = await above_floor(chunk, asking, calls, attempted)
             half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
             if attempted.applied is not None or half is None or not calls.left:
                 return chunk, attempted
@@ -134,3 +142,7 @@ class _WaitedFor:
     async def verify(self, request: VerificationRequest) -> Proposal:
         async with self.record.waiting():
             return await self.summarizer.verify(request)
+
+    async def choose_probes(self, request: ProbeRequest) -> Proposal:
+        async with self.record.waiting():
+            return await self.summarizer.choose_probes(request)
