@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from app.http.event_schemas import UNIONS
 from app.usecases.chat.reply import REASONING_BYTES
 from tests.acceptance.conftest import StartTalk
-from tests.acceptance.service import Service
+from tests.acceptance.service import Service, until
 from tests.acceptance.talk import MANUAL, Json, Talk, good
 from tests.acceptance.test_recall import FACT, folded
 from tests.acceptance.test_turns import SLOW, SLOWLY
@@ -195,11 +195,13 @@ def test_what_is_recalled_is_told_before_the_model_is_asked(
 ) -> None:
     talk = folded(gemini_service, start_talk)
     gemini.script("chat", {"name": "text", "text": "Ferreira did.", "hold": True})
+    asked = len(gemini.requests("chat"))
     with posting(talk, user("Who repaired the lantern of the museum?")) as chunks:
         first: list[Json] = []
         while not any(FACT[:40] in one["title"] for one in of(first, "source-document")):
             first.append(next(chunks))
         assert shape(first)[:3] == ["start", "data-gauge", "data-recalled"]
+        until(lambda: len(gemini.requests("chat")) > asked, what="the request, which comes after what is told of it")
         gemini.release()
         rest = list(chunks)
     assert said(rest) == "Ferreira did."

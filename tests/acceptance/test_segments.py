@@ -176,7 +176,8 @@ def test_what_cannot_be_is_refused_in_clear_words(talk: Talk) -> None:
     talk.compact(keep_tail_messages=2)
     first, *_ = talk.get("/segments")["data"]
     id_, http = first["segment_id"], talk.http
-    for tail in ("/segments/nobody", "/segments/%00", "/segments/%5Bx%20%E2%86%92L1:y%5D", f"/segments/{'x' * 300}"):
+    refused(http.get(talk.path("/segments/%00")), 422, "invalid_input")
+    for tail in ("/segments/nobody", "/segments/%5Bx%20%E2%86%92L1:y%5D", f"/segments/{'x' * 300}"):
         for level in LEVELS:
             refused(http.get(talk.path(tail), params={"level": level}), 404, "not_found")
     wrong: list[Json] = [

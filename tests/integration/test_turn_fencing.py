@@ -14,13 +14,14 @@ from sqlalchemy import text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Message
-from app.core.model.errors import DependencyUnavailableError, NotFoundError, TurnLostError
+from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Turn
 from app.storage.repositories.turns import TurnRepository, as_turn
 from app.storage.tables import TurnRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.turn import TurnRunner
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.chat.turn_watch import Watch
 from app.usecases.compaction.manual import CompactInput
@@ -239,10 +240,24 @@ async def test_a_failure_of_a_lost_turn_is_told_once(both: Stopped) -> None:
     await both.other.container.sweeper.sweep()
     both.machine.goes.set()
     both.answer.set()
-    with pytest.raises(Exception, match="unexpectedly"):
+    with pytest.raises(DomainError, match="unexpectedly"):
         await ended(handle)
 
     assert await both.endings(conversation_id) == ["reply.failed"]
+
+
+async def test_a_failure_that_cannot_be_recorded_is_told_all_the_same(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> int | None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(TurnRunner, "_record_failure", broken)
+    service = Service(begin, tenant, chat=ScriptedChatModel(Reply(error=RuntimeError("a defect"))))
+    conversation_id = await service.conversation()
+    handle = await service.container.chat.start(tenant, conversation_id, ChatInput(content="Hello"))
+    with pytest.raises(DomainError, match="unexpectedly"):
+        await ended(handle)
 
 
 async def test_a_conversation_that_was_deleted_meanwhile_is_not_found(both: Stopped) -> None:

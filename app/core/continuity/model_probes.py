@@ -82,11 +82,12 @@ def chosen_probes(
         pool: The context before, by which words are weighed.
     """
     texts = {one.seq: message_text(one) for one in span}
-    told = [one for one in choices if one.seq in texts and _stands_in(one.sentence, texts[one.seq])]
+    told = [one for one in choices if one.seq in texts and stands_in(one.sentence, texts[one.seq])]
     return tuple(probe for choice in told for probe in _of_choice(choice, statements, pool))
 
 
-def _stands_in(sentence: str, text: str) -> bool:
+def stands_in(sentence: str, text: str) -> bool:
+    """Whether a text holds a sentence, forms of Unicode, blanks and quotation marks folded."""
     return Quotes({0: (text,)}).include(sentence, 0)
 
 

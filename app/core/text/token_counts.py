@@ -124,8 +124,8 @@ class _Run:
 
     name: str
     pattern: re.Pattern[str]
-    needs: str
-    """The class of characters without which there is none."""
+    needs: frozenset[str]
+    """The classes of its characters: without one of them there is none."""
     lengths: tuple[int, ...] = ()
     has_tail: bool = False
 
@@ -148,32 +148,37 @@ class _Run:
                 into[f"{self.name}_beyond"] += count * over
 
 
-_ACCENTED: Final = "\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff"
+_ACCENTED: Final = "\u00c0-\u024f\u1e00-\u1eff"
 _LOWER: Final = f"a-z{_ACCENTED}"
 _PUNCTUATION: Final = r"!-/:-@\[-`{-~"
 
+_LATIN: Final = frozenset({"latin", "latin_1", "latin_extended", "latin_stacked"})
+_CYRILLIC: Final = frozenset({"cyrillic", "cyrillic_rare"})
+_EMOJI: Final = frozenset({"emoji", "flag", "skin"})
+_EAST_ASIAN: Final = frozenset({"cjk_sign", "hiragana", "katakana", "rare_ideograph", "ideograph"})
+
 _RUNS: Final = (
     # a hump of camelCase is a word of its own
-    _Run("word", compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), "latin", (2, 3, 5, 8), has_tail=True),
-    _Run("capitals", compiled("[A-Z\u00c0-\u00de]{2,}"), "latin", (2,), has_tail=True),
-    _Run("punctuation", compiled(f"[{_PUNCTUATION}]+"), "ascii", (1, 2, 3, 4), has_tail=True),
-    _Run("line_breaks", compiled(r"\n{1,31}"), "ascii"),
-    _Run("blanks", compiled(r" {2,31}|\t{1,31}"), "ascii"),
-    _Run("blank_digit", compiled(" (?=[0-9])"), "digit"),
-    _Run("blank_emoji", compiled(" (?=[\u2600-\u27bf\U0001f000-\U0001faff])"), "emoji"),
-    _Run("blank_ideograph", compiled(" (?=[\u3000-\u9fff])"), "ideograph"),
-    _Run("cyrillic", compiled("[\u0400-\u052f]+"), "cyrillic", (2, 4, 8, 16), has_tail=True),
-    _Run("cyrillic_capitals", compiled("[\u0400-\u042f]{2,}"), "cyrillic", (2,), has_tail=True),
-    _Run("boxes", compiled("[\u2500-\u257f]+"), "box"),
-    _Run("greek", compiled("[\u0370-\u03ff\u1f00-\u1fff]+"), "greek"),
-    _Run("armenian", compiled("[\u0530-\u058f]+"), "armenian"),
-    _Run("georgian", compiled("[\u10a0-\u10ff]+"), "georgian"),
-    _Run("hebrew", compiled("[\u0590-\u05ff]+"), "hebrew"),
-    _Run("devanagari", compiled("[\u0900-\u097f]+"), "devanagari"),
-    _Run("indic", compiled("[\u0980-\u0dff]+"), "indic"),
-    _Run("thai", compiled("[\u0e00-\u0e7f]+"), "thai"),
-    _Run("hiragana", compiled("[\u3041-\u309f]+"), "hiragana"),
-    _Run("hangul", compiled("[\uac00-\ud7af]+"), "hangul"),
+    _Run("word", compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), _LATIN, (2, 3, 5, 8), has_tail=True),
+    _Run("capitals", compiled("[A-Z\u00c0-\u00de]{2,}"), _LATIN, (2,), has_tail=True),
+    _Run("punctuation", compiled(f"[{_PUNCTUATION}]+"), frozenset({"ascii"}), (1, 2, 3, 4), has_tail=True),
+    _Run("line_breaks", compiled(r"\n{1,31}"), frozenset({"ascii"})),
+    _Run("blanks", compiled(r" {2,31}|\t{1,31}"), frozenset({"ascii"})),
+    _Run("blank_digit", compiled(" (?=[0-9])"), frozenset({"digit"})),
+    _Run("blank_emoji", compiled(" (?=[\u2600-\u27bf\U0001f000-\U0001faff])"), _EMOJI),
+    _Run("blank_ideograph", compiled(" (?=[\u3000-\u9fff])"), _EAST_ASIAN),
+    _Run("cyrillic", compiled("[\u0400-\u052f]+"), _CYRILLIC, (2, 4, 8, 16), has_tail=True),
+    _Run("cyrillic_capitals", compiled("[\u0400-\u042f]{2,}"), _CYRILLIC, (2,), has_tail=True),
+    _Run("boxes", compiled("[\u2500-\u257f]+"), frozenset({"box"})),
+    _Run("greek", compiled("[\u0370-\u03ff\u1f00-\u1fff]+"), frozenset({"greek"})),
+    _Run("armenian", compiled("[\u0530-\u058f]+"), frozenset({"armenian"})),
+    _Run("georgian", compiled("[\u10a0-\u10ff]+"), frozenset({"georgian"})),
+    _Run("hebrew", compiled("[\u0590-\u05ff]+"), frozenset({"hebrew"})),
+    _Run("devanagari", compiled("[\u0900-\u097f]+"), frozenset({"devanagari"})),
+    _Run("indic", compiled("[\u0980-\u0dff]+"), frozenset({"indic"})),
+    _Run("thai", compiled("[\u0e00-\u0e7f]+"), frozenset({"thai"})),
+    _Run("hiragana", compiled("[\u3041-\u309f]+"), frozenset({"hiragana"})),
+    _Run("hangul", compiled("[\uac00-\ud7af]+"), frozenset({"hangul"})),
 )
 
 NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
@@ -230,7 +235,7 @@ def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> Counter[str]:
         classes.add(name)
         found[character if character in apart else name] += count
     for run in _RUNS:
-        if run.needs in classes:
+        if not run.needs.isdisjoint(classes):
             run.count(text, found)
     return found
 

@@ -81,11 +81,12 @@ def entries_of(events: Iterable[ChatEvent]) -> Iterator[bytes]:
     size = 0
     for event in events:
         for piece in _pieces(event):
-            batch.append(piece)
-            size += len(piece.data.get("text", ""))
-            if size >= LONGEST:
+            length = len(piece.data.get("text", ""))
+            if batch and size + length > LONGEST:
                 yield _encoded(batch)
                 batch, size = [], 0
+            batch.append(piece)
+            size += length
     if batch:
         yield _encoded(batch)
 

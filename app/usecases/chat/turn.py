@@ -318,6 +318,8 @@ class TurnRunner:
             log.warning("turn.failure_not_recorded", code=error.stable_code)
             if isinstance(error, TurnLostError) and isinstance(away, NotFoundError):
                 error = away  # the conversation was deleted
+        except Exception:
+            log.exception("turn.failure_crashed")  # whoever waits is told all the same; a sweeper ends the row
         error.extra.setdefault("message_id", str(started.message.id))
         log.warning("turn.failed", code=error.stable_code, reason=error.extra.get("reason"))
         handle.emit(ChatEvent(type="reply.failed", id=number, error=error))
