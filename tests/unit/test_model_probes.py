@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from app.core.continuity.comparing import Exam
 from app.core.continuity.model_probes import (
     MOST_CHOSEN,
+    PROBE_VERSION,
     Choice,
     choices_of,
     probe_request,
@@ -19,7 +21,11 @@ from app.core.continuity.model_probes import (
 )
 from app.core.continuity.statements import MOST_CHARACTERS
 from app.core.model.conversation import Layout
+from app.core.model.model_io import ProbeRequest, Proposal
 from app.core.text.token_counts import estimate_text
+from app.infrastructure.clock import SystemClock
+from app.usecases.compaction.attempts import Calls
+from tests.fakes import ScriptedSummarizer
 from tests.unit.test_core_continuity import said
 
 NOTHING: Final = Layout(text="{}", tokens=0)
@@ -108,3 +114,27 @@ def test_a_model_is_shown_the_stretch_as_data_and_not_more_than_code_looks_at() 
     long = said(*[f"{number}: {'word ' * 200}" for number in range(200)])
     shown = probe_request(long).messages
     assert 0 < sum(len(one.content) for one in shown) <= MOST_CHARACTERS
+
+
+class Hanging(ScriptedSummarizer):
+    """A model that never answers when it is asked for probes."""
+
+    async def choose_probes(self, request: ProbeRequest) -> Proposal:
+        await asyncio.Event().wait()
+        return await super().choose_probes(request)
+
+
+async def test_a_model_that_hangs_is_left_while_there_is_time_to_keep_the_record() -> None:
+    clock = SystemClock()
+    calls = Calls(clock=clock, most=3, deadline=clock.monotonic() + 0.4)
+    async with asyncio.timeout(5):
+        assert await calls.choose_probes(Hanging(), probe_request(said(*SAID))) == ()
+    assert clock.monotonic() < calls.deadline
+    (attempt,) = calls.attempts
+    assert (attempt.outcome, attempt.reason, attempt.prompt_version) == ("error", "timeout", PROBE_VERSION)
+
+
+async def test_without_time_nobody_is_waited_for() -> None:
+    clock = SystemClock()
+    calls = Calls(clock=clock, most=3, deadline=clock.monotonic() - 1)
+    assert await calls.choose_probes(Hanging(), probe_request(said(*SAID))) == ()

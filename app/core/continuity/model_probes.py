@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from app.core.anchors.topics import stems_of
 from app.core.continuity.probes import Probe, probes_about
-from app.core.continuity.statements import Pool, Statement, sample
+from app.core.continuity.statements import MOST_CHARACTERS, Pool, Statement, sample
 from app.core.model.continuity import PROBE_KINDS, ProbeKind
 from app.core.model.conversation import Message
 from app.core.model.model_io import ProbeRequest
@@ -81,7 +81,8 @@ def chosen_probes(
         statements: What its messages say.
         pool: The context before, by which words are weighed.
     """
-    texts = {one.seq: message_text(one) for one in span}
+    named = {choice.seq for choice in choices}
+    texts = {one.seq: message_text(one)[:MOST_CHARACTERS] for one in span if one.seq in named}
     told = [one for one in choices if one.seq in texts and stands_in(one.sentence, texts[one.seq])]
     return tuple(probe for choice in told for probe in _of_choice(choice, statements, pool))
 

@@ -160,14 +160,21 @@ class Calls:
         return second if second.applied is not None else replace(first, retryable=second.retryable)
 
     async def choose_probes(self, summarizer: Summarizer, request: ProbeRequest) -> tuple[Choice, ...]:
-        """One call that writes no record, recorded like any other; nothing where no answer came."""
+        """One call that writes no record, recorded like any other; nothing where no answer came in half of the time left.
+
+        The record that is there already must not be lost to a model that hangs.
+        """
         chosen: list[Choice] = []
+        patience = (self.deadline - self.clock.monotonic()) * WAIT_SHARE
 
         async def called() -> _Answer:
             try:
-                proposal = await summarizer.choose_probes(request)
+                async with asyncio.timeout(patience):
+                    proposal = await summarizer.choose_probes(request)
             except ModelUnavailableError as error:
                 return _Answer(attempt=_attempt(summarizer, "error", error.reason, version=PROBE_VERSION))
+            except TimeoutError:
+                return _Answer(attempt=_attempt(summarizer, "error", "timeout", version=PROBE_VERSION))
             chosen.extend(await off_loop(choices_of, proposal.text))
             return _Answer(attempt=_attempt(summarizer, "accepted", PROBES, proposal, version=PROBE_VERSION))
 
