@@ -160,7 +160,7 @@ class Calls:
         return second if second.applied is not None else replace(first, retryable=second.retryable)
 
     async def choose_probes(self, summarizer: Summarizer, request: ProbeRequest) -> tuple[Choice, ...]:
-        """One call that writes no record, recorded like any other; nothing where no answer came in half of the time left.
+        """One call that writes no record, recorded like any other; nothing without an answer in half of the time left.
 
         The record that is there already must not be lost to a model that hangs.
         """
