@@ -6,7 +6,8 @@ parent then knows from a file which text it was, and starts a child for the rest
 
 What is compared are times of one run: on a text of ``n``, ``2n``, ``4n`` and ``8n`` the least CPU time of five
 repetitions each. The slope of the line through their logarithms is 1 where the work is linear and 2 where it is
-quadratic; it counts only where the largest text takes more than ``NOTICED``.
+quadratic; it counts only where the largest text takes more than ``NOTICED``, and where the line is as steep between the
+two largest texts: work that begins with the second text, and is linear from there, is steep only before.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -141,25 +143,29 @@ def _made(make: str, argument: object) -> Sequence[Work]:
     return made(argument)
 
 
-def findings_of(works: Sequence[Work], begun: Callable[[int, int], None], start: int = 0) -> Iterator[Finding]:
-    """What grows too fast among these, from a number on; ``begun`` hears what is tried before it is."""
+def findings_of(works: Sequence[Work], begun: Callable[[int, int, int], None], start: int = 0) -> Iterator[Finding]:
+    """What grows too fast among these, from a number on.
+
+    ``begun`` hears what is tried before it is, and how many times larger the text may be than the largest.
+    """
     for number, work in enumerate(works):
         if number < start:
             continue
         for place, pump in enumerate(work.pumps()):
-            begun(number, place)
-            finding = _finding(work, pump)
+            begun(number, place, 1)
+            finding = _finding(work, pump, partial(begun, number, place, STEPS[-1]))
             if finding is not None:
                 yield finding
                 break
 
 
-def _finding(work: Work, pump: Pump) -> Finding | None:
+def _finding(work: Work, pump: Pump, confirming: Callable[[], None]) -> Finding | None:
     if not _suspicious(work, pump, work.largest):
         return None
     found = _steep(work, pump, work.largest)
     if found is None or found.seconds > _LONG:
         return found
+    confirming()
     return _steep(work, pump, work.most) if _suspicious(work, pump, work.most) else None
 
 
@@ -182,7 +188,8 @@ def _steep(work: Work, pump: Pump, largest: int) -> Finding | None:
         min(_seconds(work, text) for _ in range(REPETITIONS)) for text in (pump.text(length) for length in lengths)
     ]
     slope = _slope(lengths, times)
-    if times[-1] <= NOTICED or slope <= STEEPEST:
+    last = _slope(lengths[-2:], times[-2:])
+    if times[-1] <= NOTICED or min(slope, last) <= STEEPEST:
         return None
     return Finding(work.name, repr(pump), round(slope, 2), round(times[-1], 4))
 
@@ -207,9 +214,9 @@ def _child(given: Path, place: Path, start: int) -> None:
     gc.disable()
     written = os.open(place, os.O_WRONLY)
 
-    def begun(number: int, pump: int) -> None:
+    def begun(number: int, pump: int, larger: int) -> None:
         os.pwrite(written, _PLACE.pack(number, pump), 0)
-        signal.setitimer(signal.ITIMER_PROF, told["limit"])
+        signal.setitimer(signal.ITIMER_PROF, told["limit"] * larger)
 
     for finding in findings_of(works, begun, start):
         print(json.dumps({"finding": asdict(finding)}), flush=True)
