@@ -113,7 +113,7 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
     "text/served_text.py": (2, "an apostrophe, a colon that is a letter"),
     "text/shapes.py": (26, "Chinese numbers, days and hours: how they are built is code"),
     "text/tables.py": (10, "how Russian halves an hour and begins one word with a number; German letters that are two"),
-    "text/token_counts.py": (2, "scripts"),
+    "text/token_counts.py": (1, "scripts"),
     "text/token_prices.py": (56, "what single letters cost in tokens"),
     "text/values.py": (1, "where Chinese ends"),
     "text/vocabulary.py": (1, "Chinese numbers, days and hours: how they are built is code"),
