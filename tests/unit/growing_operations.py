@@ -238,7 +238,7 @@ def _segments(messages: Sequence[Message]) -> None:
 
 def _replay(text: str) -> None:
     """Appended one by one and folded, as the service does it, in memory."""
-    talk = Replay.in_window(8_000)
+    talk = Replay.in_window(4_000)  # so small that also the smaller texts are folded
     for one in _many(text):
         talk.say(one.role, one.content)
     talk.fold()
