@@ -114,6 +114,8 @@ def test_a_model_is_shown_the_stretch_as_data_and_not_more_than_code_looks_at() 
     long = said(*[f"{number}: {'word ' * 200}" for number in range(200)])
     shown = probe_request(long).messages
     assert 0 < sum(len(one.content) for one in shown) <= MOST_CHARACTERS
+    giant = render_probes(probe_request(said("word " * 400_000, *SAID)))
+    assert 10_000 < estimate_text(giant.user) < 20_000
 
 
 class Hanging(ScriptedSummarizer):

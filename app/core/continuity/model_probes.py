@@ -26,6 +26,7 @@ PROBE_VERSION: Final = "probes-1"
 MOST_CHOSEN: Final = 16
 """Sentences that a model may name; what comes after them is passed over."""
 
+_MOST_TOKENS: Final = 16_000  # of the messages; beyond that the largest are elided
 _OUTPUT_EACH: Final = 120  # tokens of one sentence with its answer
 _OUTPUT_THOUGHT: Final = 2_048
 
@@ -61,7 +62,8 @@ def probe_request(span: Sequence[Message]) -> ProbeRequest:
 
 def render_probes(request: ProbeRequest) -> SummaryPrompt:
     """Render a request: rules in ``system``, data in ``user``, the answer's shape in ``json_schema``."""
-    user = f"<messages>\n{frame_briefly(request.messages)}\n</messages>\n\nNow write the JSON object."
+    messages = frame_briefly(request.messages, max_tokens=_MOST_TOKENS)
+    user = f"<messages>\n{messages}\n</messages>\n\nNow write the JSON object."
     return SummaryPrompt(system=_SYSTEM, user=user, json_schema=_json_schema())
 
 
