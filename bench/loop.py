@@ -131,20 +131,21 @@ def main() -> int:
         running_openai() as openai,
     ):
         run_migrations(servers.database_url)
-        rows = measured(servers, openai.url, SMALL if given.small else FULL)
-    table = _table(rows)
+        rows, longest_look = measured(servers, openai.url, SMALL if given.small else FULL)
+    table = _table(rows, longest_look)
     print(table)
     if given.write:
         write("loop", table, PAGE)
     return int(any(row.over for row in rows))
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _table(rows: Sequence[Row], longest_look: float) -> str:
     """The slowest requests, and how many there were."""
     slow = sorted(rows, key=lambda row: -row.milliseconds)[:SHOWN]
     over = sum(row.milliseconds > LIMIT_SECONDS * 1_000 for row in rows)
     lines = [
-        f"{len(rows)} kinds of requests, {over} of them with more than {LIMIT_SECONDS * 1_000:g} ms. The slowest:",
+        f"{len(rows)} kinds of requests, {over} of them with more than {LIMIT_SECONDS * 1_000:g} ms. The interpreter's looks"
+        f" for garbage are left out; the longest took {longest_look * 1_000:.0f} ms. The slowest:",
         "",
         "| request | longest stretch on the loop, ms of CPU | where, above the limit |",
         "|---|---|---|",
@@ -166,8 +167,8 @@ def _where(row: Row) -> str:
     return f"`{row.where.partition(' < ')[0]}`" if row.where and row.over else ""
 
 
-def measured(servers: Endpoints, openai_url: str, sizes: Sizes) -> list[Row]:
-    """One visit."""
+def measured(servers: Endpoints, openai_url: str, sizes: Sizes) -> tuple[list[Row], float]:
+    """One visit, and the seconds of the longest look for garbage."""
     settings = Settings(
         database_url=servers.database_url,
         redis_url=servers.redis_url,
@@ -183,7 +184,7 @@ def measured(servers: Endpoints, openai_url: str, sizes: Sizes) -> list[Row]:
     return asyncio.run(_serving(settings, sizes))
 
 
-async def _serving(settings: Settings, sizes: Sizes) -> list[Row]:
+async def _serving(settings: Settings, sizes: Sizes) -> tuple[list[Row], float]:
     port = unused_port()
     server = uvicorn.Server(uvicorn.Config(create_app(settings), port=port, log_level="error", loop="asyncio"))
     probe, locks = LoopProbe(), LockProbe()
@@ -211,7 +212,7 @@ async def _serving(settings: Settings, sizes: Sizes) -> list[Row]:
     await serving
     if failed:
         raise failed[0]
-    return list(visit.rows.values())
+    return list(visit.rows.values()), probe.longest_look
 
 
 def _wait_for(url: str) -> None:

@@ -1,12 +1,14 @@
 """What an event loop's thread computes at a stretch: CPU time of each callback, and where it was when that was long.
 
-CPU time of the thread is not lengthened by whatever else runs on the machine, nor by other threads of the process.
+CPU time of the thread is not lengthened by whatever else runs on the machine, nor by other threads of the process. The
+interpreter's looks for garbage are counted apart: they stop every thread, whichever of them they happen in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import sys
 import threading
 import time
@@ -48,6 +50,10 @@ class LoopProbe:
         self._seen: Counter[str] = Counter()
         self._longest = Stretch(0.0, "")
         self._over = 0
+        self._looked: float = 0.0
+        self._look_began: float = 0.0
+        self.longest_look: float = 0.0
+        """Seconds of CPU of one look for garbage."""
 
     def taken(self) -> tuple[Stretch, int]:
         """The longest stretch since the last call, and how many were over the limit."""
@@ -66,19 +72,32 @@ class LoopProbe:
             if threading.get_ident() != self._thread:
                 run(handle)
                 return
+            self._looked = 0.0
             began = self._began = time.thread_time()
             run(handle)
             self._began = None
-            self._note(time.thread_time() - began, handle)
+            self._note(time.thread_time() - began - self._looked, handle)
 
         asyncio.Handle._run = measured  # type: ignore[method-assign,assignment]  # noqa: SLF001 - put back below
         sampler.start()
+        gc.callbacks.append(self._look)
         try:
             yield self
         finally:
             asyncio.Handle._run = run  # type: ignore[method-assign]  # noqa: SLF001 - as it was
+            gc.callbacks.remove(self._look)
             ended.set()
             sampler.join()
+
+    def _look(self, phase: str, _: object) -> None:
+        """Called when the interpreter begins to look for garbage and when it has; no other look begins meanwhile."""
+        if phase == "start":
+            self._look_began = time.thread_time()
+            return
+        took = time.thread_time() - self._look_began
+        self.longest_look = max(self.longest_look, took)
+        if threading.get_ident() == self._thread:
+            self._looked += took
 
     def _note(self, seconds: float, handle: asyncio.Handle) -> None:
         self._over += seconds > self._limit

@@ -288,6 +288,8 @@ class Visitor:
         patch = {"system_prompt": prose(self.sizes.prompt, 77), "scratchpad": {"n": ["v" * 100] * 200}}
         self.send("patch a large system prompt", "PATCH", f"/conversations/{made[0]}", json=patch)
         self.send("append beside a large system prompt", "POST", f"/conversations/{made[0]}/messages", json=user("Hi"))
+        self.send(None, "POST", f"/conversations/{made[0]}/messages/batch", json=batch(talk(20, 1_000, seed=9)))
+        self.send("compact beside a large system prompt", "POST", f"/conversations/{made[0]}/compact", json={})
         self.send("GET /stats", "GET", "/stats")
         self.send("GET /metrics", "GET", "/metrics")
         self.send("GET /presets", "GET", "/presets")

@@ -33,7 +33,7 @@ async def list_anchors(
 ) -> schemas.Listing[schemas.Anchor]:
     """The anchors by their position, those of a type and a status if asked for."""
     found = await services.anchors.page(tenant, conversation_id, page, type_=type, status=status)
-    return present_list(found, present_anchor)
+    return await present_list(found, present_anchor)
 
 
 @router.patch("/{anchor_id}")

@@ -49,7 +49,7 @@ async def list_compactions(
 ) -> schemas.Listing[schemas.Compaction]:
     """The compactions of a conversation."""
     found = await services.manual.page(tenant, page, conversation_id=conversation_id)
-    return present_list(found, present_compaction)
+    return await present_list(found, present_compaction)
 
 
 @router.get("/conversations/{conversation_id}/continuity")
@@ -58,7 +58,7 @@ async def list_continuity(
 ) -> schemas.Listing[schemas.CompactionContinuity]:
     """What the conversation could still answer after each compaction that was scored."""
     found = await services.manual.page(tenant, page, conversation_id=conversation_id, scored=True)
-    return present_list(found, present_compaction_continuity)
+    return await present_list(found, present_compaction_continuity)
 
 
 @router.get("/compactions/{compaction_id}")
@@ -72,7 +72,7 @@ async def list_all_compactions(
     services: Services, tenant: Tenant, page: Paging, status: Annotated[CompactionStatus | None, Query()] = None
 ) -> schemas.Listing[schemas.Compaction]:
     """The compactions of all conversations."""
-    return present_list(await services.manual.page(tenant, page, status=status), present_compaction)
+    return await present_list(await services.manual.page(tenant, page, status=status), present_compaction)
 
 
 @operations.post("/{compaction_id}/retry", status_code=202)

@@ -46,7 +46,7 @@ async def list_conversations(
     services: Services, tenant: Tenant, page: Paging, user_id: UserFilter = None
 ) -> schemas.Listing[schemas.ConversationSummary]:
     """Conversations by their last message, without state, policy and scratchpad."""
-    return present_list(await services.conversations.page(tenant, page, user_id), present_conversation_summary)
+    return await present_list(await services.conversations.page(tenant, page, user_id), present_conversation_summary)
 
 
 @router.get("/{conversation_id}")
@@ -97,7 +97,7 @@ async def list_states(
         return present_difference(await services.states.difference(tenant, conversation_id, a, b))
     if a is not None or b is not None:
         raise invalid_input([FieldError(field="b" if b is None else "a", message="a and b are given together")])
-    return present_list(await services.states.page(tenant, conversation_id, page), present_state)
+    return await present_list(await services.states.page(tenant, conversation_id, page), present_state)
 
 
 @router.post("/{conversation_id}/restore")

@@ -6,7 +6,7 @@ Below ``/v1`` they have the form of OpenAI's API instead (``openai/errors.py``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -199,7 +199,7 @@ def validation_refusal(error: Exception) -> DomainError:
     found = error.errors() if isinstance(error, RequestValidationError) else []
     if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
         return UnreadableError("A JSON object is expected as the body.")
-    return invalid_input(_field_errors(found))
+    return invalid_input([*map(_field_error, found[:MAX_ERRORS])], count=len(found))
 
 
 def _on_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
@@ -229,8 +229,8 @@ def _refusal(status: int) -> DomainError:
             return unexpected()
 
 
-def _field_errors(found: Iterable[Mapping[str, Any]]) -> list[FieldError]:
-    return [FieldError(field=_path(item["loc"]), message=_message(item)) for item in found]
+def _field_error(item: Mapping[str, Any]) -> FieldError:
+    return FieldError(field=_path(item["loc"]), message=_message(item))
 
 
 def _path(location: Sequence[str | int]) -> str:
@@ -240,7 +240,9 @@ def _path(location: Sequence[str | int]) -> str:
         is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
         if not is_tag:
             kept.append(step)
-    return ".".join(redact(str(step))[:MAX_TEXT] for step in kept) or str(location[0])
+    return ".".join(redact(step)[:MAX_TEXT] if isinstance(step, str) else str(step) for step in kept) or str(
+        location[0]
+    )
 
 
 def _message(item: Mapping[str, Any]) -> str:

@@ -88,7 +88,7 @@ async def list_files(
     conversation_id: UUID, services: Services, tenant: Tenant, page: PagingFromStart
 ) -> schemas.Listing[schemas.File]:
     """The files of a conversation in the order of every context: as they were attached."""
-    return present_list(await services.files.page(tenant, conversation_id, page), present_file)
+    return await present_list(await services.files.page(tenant, conversation_id, page), present_file)
 
 
 @router.get("/{file_id}")

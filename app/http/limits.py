@@ -25,4 +25,4 @@ async def get_limits(request: Request, services: Services) -> schemas.KeyLimits:
 @operations.get("/audit")
 async def list_audit(services: Services, tenant: Tenant, page: PagingFromStart) -> schemas.Listing[schemas.AuditEntry]:
     """Who did what, in the order in which it happened."""
-    return present_list(await services.audit.page(tenant, page), present_audit_entry)
+    return await present_list(await services.audit.page(tenant, page), present_audit_entry)

@@ -73,4 +73,4 @@ async def list_messages(
         teller = Teller(services, tenant, conversation_id, wish_of(request))
         told = await present_thread(thread, teller)
         return Response(await off_loop(to_json, told), media_type="application/json")
-    return present_list(await services.messages.page(tenant, conversation_id, page), present_message)
+    return await present_list(await services.messages.page(tenant, conversation_id, page), present_message)

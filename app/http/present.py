@@ -18,6 +18,7 @@ from app.core.model.state_difference import StateDifference
 from app.core.retrieval.choose import Recalled
 from app.core.segments.markers import render
 from app.http import schemas
+from app.off_loop import in_slices
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.context.recalling import segment_of
 from app.usecases.context.requests import ContextView
@@ -34,10 +35,13 @@ Value = TypeVar("Value")
 Item = TypeVar("Item")
 
 
-def present_list(found: tuple[Sequence[Value], str | None], present: Callable[[Value], Item]) -> schemas.Listing[Item]:
+async def present_list(
+    found: tuple[Sequence[Value], str | None], present: Callable[[Value], Item]
+) -> schemas.Listing[Item]:
     """One page of a list."""
     values, cursor = found
-    return schemas.Listing(data=[present(value) for value in values], next_cursor=cursor, has_more=cursor is not None)
+    data = await in_slices(present, values)
+    return schemas.Listing(data=data, next_cursor=cursor, has_more=cursor is not None)
 
 
 def present_gauge(value: gauge.Gauge) -> schemas.Gauge:

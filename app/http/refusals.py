@@ -50,11 +50,17 @@ class MethodNotAllowedError(DomainError):
     title = "Method not allowed"
 
 
-def invalid_input(errors: Sequence[FieldError]) -> InvalidInputError:
-    """One error for all fields; its detail is the first one's, so that a log line or a toast says enough."""
+def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> InvalidInputError:
+    """One error for all fields; its detail is the first one's, so that a log line or a toast says enough.
+
+    Args:
+        errors: One at least.
+        count: How many there are, where not all are named.
+    """
     first = errors[0]
     detail = first.message if first.field and first.field in first.message else f"{first.field}: {first.message}"
-    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    others = (count or len(errors)) - 1
+    more = f" ({others} more)" if others else ""
     return InvalidInputError(f"{detail}{more}", errors=errors)
 
 

@@ -33,7 +33,7 @@ async def list_segments(
 ) -> schemas.Listing[schemas.Segment]:
     """The segments that the present state covers, by position; each at this level, or at the nearest that it has."""
     found = await services.expansion.page(tenant, conversation_id, page)
-    return present_list(found, lambda listed: present_listed(listed, LEVEL_OF[level]))
+    return await present_list(found, lambda listed: present_listed(listed, LEVEL_OF[level]))
 
 
 @router.get("/{segment_id}")

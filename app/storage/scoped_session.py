@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from time import thread_time
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,13 +14,15 @@ from sqlalchemy import Connection, Executable, Result, ScalarResult, event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 
-from app.off_loop import SLICE
+from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections
 from app.storage.database_errors import DATABASE_ERRORS, translated
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, ScopedSession, end_user
 
+_PART: Final = 10
+"""Rows that are made before it is looked at how long that took."""
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
 """The session that took the last share in this task: a second one within it must not wait for the first."""
 
@@ -34,11 +37,15 @@ def _act_for_tenant(session: Session, _transaction: object, connection: Connecti
 async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
     """Every row; they are made of what was read, and between slices the loop does what else there is to do."""
     rows: list[Any] = []
-    while part := found.fetchmany(SLICE):
+    began = thread_time()
+    found = found.yield_per(_PART)  # else the first part makes all rows, and gives some of them
+    while part := found.fetchmany(_PART):
         rows.extend(part)
-        if len(part) < SLICE:
+        if len(part) < _PART:
             break
-        await asyncio.sleep(0)
+        if thread_time() - began > SLICE_SECONDS:
+            await asyncio.sleep(0)
+            began = thread_time()
     return rows
 
 

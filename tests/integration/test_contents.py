@@ -19,7 +19,7 @@ from app.core.model.conversation import Message
 from app.core.model.records import Page
 from app.core.text.parts import Part
 from app.settings import Settings
-from app.storage.repositories import messages as message_rows
+from app.storage.repositories import sizes
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.moving import move_step
@@ -175,7 +175,7 @@ async def test_a_page_and_an_export_end_by_bytes(service: Service, monkeypatch: 
         await add(service, conversation, media(large), content=f"{number}")
     await add(service, conversation, content="y" * 100_000)
     whole = await parts_of(service, conversation)
-    monkeypatch.setattr(message_rows, "PAGE_BYTES", 170_000)
+    monkeypatch.setattr(sizes, "PAGE_BYTES", 170_000)
     seqs, page = [], ALL
     while True:
         found, cursor = await service.container.messages.page(service.tenant, conversation, page)
@@ -189,7 +189,7 @@ async def test_a_page_and_an_export_end_by_bytes(service: Service, monkeypatch: 
         async for message in service.container.export.messages(service.tenant, conversation, through_seq=9)
     ]
     assert exported == whole
-    monkeypatch.setattr(message_rows, "PAGE_BYTES", 10)
+    monkeypatch.setattr(sizes, "PAGE_BYTES", 10)
     found, cursor = await service.container.messages.page(service.tenant, conversation, ALL)
     assert ([message.seq for message in found], cursor is not None) == ([1], True), "one at least"
 
@@ -198,7 +198,7 @@ async def test_a_page_and_an_export_end_by_bytes(service: Service, monkeypatch: 
 async def test_many_media_without_tokens_end_pages_early_and_leave_the_chat_alive(
     begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_rows, "PAGE_BYTES", 1_000_000)
+    monkeypatch.setattr(sizes, "PAGE_BYTES", 1_000_000)
     chat = ScriptedChatModel("Twenty pictures.")
     images = [base64.b64encode(bytes([number]) * 150_000).decode() for number in range(20)]
     async with keyed(begin, chat=chat, max_media_bytes=1_000_000) as process:

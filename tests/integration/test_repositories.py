@@ -23,6 +23,7 @@ from app.core.model.records import Page
 from app.core.model.state import StateEntry, StateVersion
 from app.infrastructure.ids import new_id
 from app.off_loop import SLICE
+from app.storage.repositories import sizes
 from app.storage.repositories.cursor import encode
 from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import (
@@ -117,8 +118,8 @@ def assert_no_default(record: Any, plain: Any) -> None:
     assert unset <= {"id", "tenant_id", "conversation_id", "seq", "created_at", *apart}, unset
 
 
-async def pages(read: PageOf[Item], *, limit: int, order: Any = "asc") -> list[Item]:
-    """Everything, page by page; every page but the last is full."""
+async def pages(read: PageOf[Item], *, limit: int, order: Any = "asc", full: bool = True) -> list[Item]:
+    """Everything, page by page; every page but the last is full, or has something at least."""
     found: list[Item] = []
     after: str | None = None
     while True:
@@ -127,7 +128,7 @@ async def pages(read: PageOf[Item], *, limit: int, order: Any = "asc") -> list[I
         if after is None:
             assert len(items) <= limit
             return found
-        assert len(items) == limit
+        assert len(items) == limit if full else items
 
 
 @contextmanager
@@ -188,6 +189,21 @@ class TestConversations:
             assert newest == expected[::-1]
             mine = await pages(lambda page: unit.conversations.page(page, user_id="u"), limit=3)
             assert mine == [item for item in expected if item.user_id == "u"]
+
+    async def test_a_page_ends_where_its_bytes_do_and_leaves_out_what_no_list_shows(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sizes, "PAGE_BYTES", 25_000)
+        large = {"system_prompt": "x" * 10_000, "scratchpad": {"n": 1}, "compressed_state": {"facts": []}}
+        made = [await stored(begin, tenant, created_at=moment(number), **large) for number in range(5)]
+        async with begin(tenant) as unit:
+            first, cursor = await unit.conversations.page(Page(limit=100, order="asc"), user_id=None)
+            rest = await pages(lambda page: unit.conversations.page(page, user_id=None), limit=100, full=False)
+            monkeypatch.setattr(sizes, "PAGE_BYTES", 10)
+            one, _ = await unit.conversations.page(Page(limit=100), user_id=None)
+        assert ([row.id for row in first], cursor is not None) == ([row.id for row in made[:2]], True)
+        assert rest == [replace(row, scratchpad={}, compressed_state=None) for row in made]
+        assert len(one) == 1
 
     async def test_delete_takes_everything_along(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
@@ -474,6 +490,19 @@ class TestStates:
                 await unit.states.get(row.id, 4)
             with pytest.raises(ConflictError):
                 await unit.states.add(row.id, versions[3])
+
+    async def test_a_page_ends_where_its_bytes_do(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        row = await stored(begin, tenant)
+        versions = [state_version(number, state={"facts": ["x" * 10_000]}) for number in range(1, 6)]
+        monkeypatch.setattr(sizes, "PAGE_BYTES", 25_000)
+        async with begin(tenant) as unit:
+            for version in versions:
+                await unit.states.add(row.id, version)
+            first, cursor = await unit.states.page(row.id, Page(limit=100, order="asc"))
+            assert await pages(lambda page: unit.states.page(row.id, page), limit=100, full=False) == versions
+        assert (first, cursor is not None) == (versions[:2], True)
 
     async def test_the_last_version_of_each_compaction(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, one, two = await stored(begin, tenant), uuid4(), uuid4()

@@ -7,16 +7,17 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import ARRAY, Uuid, and_, any_, bindparam, delete, exists, func, insert, or_, select, text, update
 from sqlmodel import col
 
 from app.core.model.conversation import Conversation, LiveContext, Quiet
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_TIME_AND_ID, cut, paged
+from app.storage.repositories.cursor import BY_TIME_AND_ID, paged
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import LAYOUT, PACE, columns, plain, sums_columns, sums_value, value, without
+from app.storage.repositories.sizes import cut_to_fit
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,
@@ -30,15 +31,22 @@ from app.storage.tables import (
 )
 from app.storage.tenancy import built_once
 
+_NOT_LISTED = ("compressed_state", "scratchpad")
 _JSON = ("policy", "compressed_state", "scratchpad")
 _IS_THERE = col(ConversationRow.deleted_at).is_(None)
 _THIS = and_(col(ConversationRow.id) == bindparam("conversation_id"), _IS_THERE)
 _GET = select(ConversationRow).where(_THIS)
 _EPOCH = select(col(ConversationRow.content_epoch)).where(_THIS)
 _LOCK = _GET.with_for_update(key_share=True)
-built_once(_GET, _EPOCH, _LOCK)
 _UPDATE = update(ConversationRow).where(_THIS).returning(ConversationRow)
 _LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(ConversationRow.created_at))
+_LISTED_BYTES = (
+    func.octet_length(col(ConversationRow.system_prompt)) + func.pg_column_size(col(ConversationRow.meta))
+).label("bytes")
+_LISTED = select(
+    *(getattr(ConversationRow, name) for name in ConversationRow.model_fields if name not in _NOT_LISTED)
+).where(col(ConversationRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))), _IS_THERE)
+built_once(_GET, _EPOCH, _LOCK, _LISTED)
 
 
 class ConversationRepository(Repository):
@@ -48,7 +56,9 @@ class ConversationRepository(Repository):
     """Awaited with what was read, before anybody works with it: large system prompts are weighed off the event loop."""
 
     async def _read(self, row: ConversationRow | None) -> Conversation:
-        conversation = _conversation(row)
+        return await self._told(_conversation(row))
+
+    async def _told(self, conversation: Conversation) -> Conversation:
         if self.weighed is not None:
             await self.weighed(conversation)
         return conversation
@@ -77,13 +87,18 @@ class ConversationRepository(Repository):
         return await self._read(await self._session.first(statement, conversation_id=conversation_id))
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
-        """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor."""
-        statement = select(ConversationRow).where(_IS_THERE)
+        """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor.
+
+        Without state and scratchpad, and fewer than asked for where together they are large.
+        """
+        heads = select(col(ConversationRow.id), _LISTED_AT.label("at"), _LISTED_BYTES).where(_IS_THERE)
         if user_id is not None:
-            statement = statement.where(col(ConversationRow.user_id) == user_id)
-        statement = paged(statement, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID)
-        found = [await self._read(row) for row in await self._session.all(statement)]
-        return cut(found, page.limit, lambda item: (item.last_message_at or item.created_at, item.id))
+            heads = heads.where(col(ConversationRow.user_id) == user_id)
+        listed = await self._session.rows(paged(heads, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID))
+        shown, cursor = cut_to_fit(listed, page, lambda head: (head.at, head.id))
+        found = {row.id: row for row in await self._session.rows(_LISTED, ids=[head.id for head in shown])}
+        rows = (found[head.id] for head in shown if head.id in found)
+        return [await self._told(_conversation(row, compressed_state=None, scratchpad={})) for row in rows], cursor
 
     async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:
         """The language of each of them that there is."""
@@ -199,7 +214,7 @@ def _live(row: ConversationRow) -> LiveContext | None:
     return LiveContext(model=row.live_model, response_id=row.live_response_id, through_seq=row.live_through_seq)
 
 
-def _conversation(row: ConversationRow | None) -> Conversation:
+def _conversation(row: ConversationRow | None, **left_out: Any) -> Conversation:
     if row is None:
         raise _not_found()
     quiet = Quiet(
@@ -218,4 +233,5 @@ def _conversation(row: ConversationRow | None) -> Conversation:
         pace=PACE.validate_python(row.pace),
         live=_live(row),
         metadata=row.meta,
+        **left_out,
     )

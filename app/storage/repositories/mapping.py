@@ -20,7 +20,7 @@ PACE = TypeAdapter(Pace | None)
 
 def columns(record: Any, **replaced: Any) -> dict[str, Any]:
     """A record's fields by name, ``replaced`` put in their place."""
-    return {item.name: getattr(record, item.name) for item in fields(record)} | replaced
+    return {name: getattr(record, name) for name in _names(cast("Any", type(record)))} | replaced
 
 
 def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
@@ -30,7 +30,7 @@ def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Asked for every row that is read."""
+    """Asked for every row that is read or written."""
     return tuple(item.name for item in fields(kind))
 
 

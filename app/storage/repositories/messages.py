@@ -44,12 +44,12 @@ from app.core.text.token_counts import Estimator, tokens_of
 from app.off_loop import AN_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.contents import ContentRepository
-from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.cursor import BY_NUMBER, paged
 from app.storage.repositories.living import living
 from app.storage.repositories.mapping import columns, plain, value, without
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
-from app.storage.repositories.sizes import PAGE_BYTES, fitting, shown_bytes, told_bytes
+from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, told_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
 from app.storage.tenancy import built_once
@@ -115,8 +115,8 @@ _OUTLINE = (
         col(MessageRow.is_protected),
         not_(and_(_SPOKEN, _WHOLE)).label("is_command"),
         _ANCHOR_TOKENS.label("anchor_tokens"),
-        col(MessageRow.call_ids),
-        col(MessageRow.result_ids),
+        col(MessageRow.call_ids).label("calls"),
+        col(MessageRow.result_ids).label("results"),
     )
     .where(_HERE, bindparam("after_seq") < _seq)
     .order_by(_seq)
@@ -206,8 +206,7 @@ class MessageRepository(Repository):
         row = MessageRow
         heads = select(_seq, shown_bytes().label("bytes")).where(col(row.conversation_id) == conversation_id)
         listed = await self._session.rows(paged(heads, page, (_seq,), BY_NUMBER))
-        count = max(fitting([head.bytes for head in listed[: page.limit]], PAGE_BYTES), 1)
-        shown, cursor = cut(listed, count, lambda head: (head.seq,))
+        shown, cursor = cut_to_fit(listed, page, lambda head: (head.seq,))
         if not shown:
             return [], None
         seqs = _seq == any_(literal([head.seq for head in shown], ARRAY(BigInteger)))
@@ -217,20 +216,7 @@ class MessageRepository(Repository):
     async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
         """The oldest ``limit`` messages after ``after_seq``, without text."""
         rows = await self._session.rows(_OUTLINE, conversation_id=conversation_id, after_seq=after_seq, limit=limit)
-        return [
-            Outline(
-                seq=seq,
-                role=role,
-                token_count=tokens,
-                byte_length=bytes_,
-                is_protected=is_protected,
-                is_command=is_command,
-                anchor_tokens=anchor_tokens,
-                calls=frozenset(calls),
-                results=frozenset(results),
-            )
-            for seq, role, tokens, bytes_, is_protected, is_command, anchor_tokens, calls, results in rows
-        ]
+        return await in_slices(_outline, rows)
 
     async def steps(self, conversation_id: UUID, estimator: Estimator, *, limit: int) -> list[Step]:
         """The newest messages as far as a conversation's pace depends on them, oldest first."""
@@ -712,6 +698,10 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
         "token_sum": through.tokens,
         "byte_sum": through.bytes,
     }
+
+
+def _outline(row: Any) -> Outline:
+    return value(Outline, row, calls=frozenset(row.calls), results=frozenset(row.results))
 
 
 def _message(row: MessageRow | None) -> Message:

@@ -32,6 +32,7 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentLevel
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.leases import now
@@ -276,7 +277,8 @@ class SegmentRepository(Repository):
         return await self._read(_with_levels(picked, levels))
 
     async def _read(self, statement: Any, /, **given: Any) -> list[Segment]:
-        return _gathered(await self._session.rows(statement, **given))
+        lines = await self._session.rows(statement, **given)
+        return await off_loop(_gathered, lines, size=AN_ITEM * len(lines))
 
 
 def _gathered(lines: Iterable[Any]) -> list[Segment]:

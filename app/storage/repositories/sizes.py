@@ -1,18 +1,20 @@
-"""How many bytes messages are, before any of them is read."""
+"""How many bytes rows are, before any of them is read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, any_, case, cast, func, literal_column, select
 from sqlmodel import col
 
+from app.core.model.records import Page
+from app.storage.repositories.cursor import cut
 from app.storage.tables import ContentRow, MessageRow
 
 PAGE_BYTES: Final = 8_000_000
-"""Of one page of messages, as far as more than one message is concerned."""
+"""Of one page of messages, conversations or states, as far as more than one of them is concerned."""
 READ_BYTES: Final = 16_000_000
 """Of the messages that are looked through at once: for recall, a search, an erasure."""
 _ENCODED: Final = 4 / 3
@@ -21,6 +23,11 @@ _ENCODED: Final = 4 / 3
 def fitting(sizes: Sequence[int], limit: int) -> int:
     """How many of the first ones fit together."""
     return sum(through <= limit for through in accumulate(sizes))
+
+
+def cut_to_fit(heads: Sequence[Any], page: Page, key: Callable[[Any], tuple[Any, ...]]) -> tuple[list[Any], str | None]:
+    """As ``cut``, and not beyond ``PAGE_BYTES``, but one at least; each head says its ``bytes``."""
+    return cut(heads, max(fitting([head.bytes for head in heads[: page.limit]], PAGE_BYTES), 1), key)
 
 
 def within(sizes: Sequence[tuple[int, int]], limit: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import ARRAY, Uuid, and_, any_, func, insert, literal, select, update
+from sqlalchemy import ARRAY, BigInteger, Text, Uuid, and_, any_, cast, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -18,15 +18,19 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts, Verified
+from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.cursor import BY_NUMBER, paged
 from app.storage.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
+from app.storage.repositories.sizes import cut_to_fit
 from app.storage.tables import StateVersionRow
 
 _ENTRIES = TypeAdapter(tuple[StateEntry, ...])
 _REPAIRS = TypeAdapter(tuple[Repair, ...])
 _COUNTS = TypeAdapter(VerificationCounts | None)
 _number = col(StateVersionRow.version)
+_LARGE = ("state", "entries", "layout", "repairs")
+_BYTES = func.octet_length(func.concat(*(cast(col(getattr(StateVersionRow, name)), Text) for name in _LARGE)))
 _KEPT = ~col(StateVersionRow.is_forgotten)
 _WAITS = col(StateVersionRow.verified) == "pending"
 FORGOTTEN_AT_ONCE = 100
@@ -64,11 +68,14 @@ class StateRepository(Repository):
         return _version(row)
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
-        """By version."""
-        statement = select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id, _KEPT)
-        statement = paged(statement, page, (_number,), BY_NUMBER)
-        found = [_version(row) for row in await self._session.all(statement)]
-        return cut(found, page.limit, lambda version: (version.version,))
+        """By version; fewer than asked for where together they are large."""
+        of_this = and_(col(StateVersionRow.conversation_id) == conversation_id, _KEPT)
+        heads = paged(select(_number, _BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
+        shown, cursor = cut_to_fit(await self._session.rows(heads), page, lambda head: (head.version,))
+        these = _number == any_(literal([head.version for head in shown], ARRAY(BigInteger)))
+        order = _number.asc() if page.order == "asc" else _number.desc()
+        found = await self._session.all(select(StateVersionRow).where(of_this, these).order_by(order))
+        return await in_slices(_version, found), cursor
 
     async def since_boundary(self, conversation_id: UUID, seq: int) -> list[StateVersion]:
         """Every version whose boundary is at or after that ``seq``, oldest first."""
@@ -78,7 +85,7 @@ class StateRepository(Repository):
             .where(_KEPT)
             .order_by(_number)
         )
-        return [_version(row) for row in await self._session.all(statement)]
+        return await in_slices(_version, await self._session.all(statement))
 
     async def segments_since_boundary(self, conversation_id: UUID, seq: int) -> list[str]:
         """The segments that these versions made, and those among them that are forgotten."""

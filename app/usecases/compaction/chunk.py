@@ -51,6 +51,15 @@ SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class SystemShown:
+    """A conversation's system prompt as a summarizer may see it: without secrets."""
+
+    prompt: str
+    excerpt: str
+    """Its terms and steps, where the policy wants the summarizer to be shown them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """What one model call is about."""
@@ -60,6 +69,7 @@ class Chunk:
     plan: CompactionPlan
     span: tuple[Message, ...]
     """The messages, without their secrets: as the summarizer and every check of its answer see them."""
+    system: SystemShown
     version: StateVersion | None
     """The present state; ``None`` while there is none."""
     anchors: tuple[Anchor, ...]
@@ -135,7 +145,7 @@ class Chunk:
 
     def request(self, profile: ModelProfile, withheld: Collection[int] = ()) -> SummaryRequest:
         """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
-        focus, system_prompt = self.row.request.focus, self.resolved.conversation.system_prompt
+        focus = self.row.request.focus
         state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.carries)
         described = self._described()
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
@@ -145,8 +155,8 @@ class Chunk:
             previous=self.previous,
             anchors=tuple(anchor for anchor in self.anchors if anchor.seq not in withheld),
             anchor_room=self.resolved.budgets.anchor_tokens,
-            system_prompt=redact(system_prompt),
-            system_context=self._system_context(),
+            system_prompt=self.system.prompt,
+            system_context=self.system.excerpt,
             focus=None if focus is None else redact(focus),
             instructions=self.resolved.policy.instructions,
             target_tokens=state_tokens,
@@ -159,12 +169,6 @@ class Chunk:
     def _described(self) -> tuple[CutSegment, ...]:
         """The stretches that a summarizer is to describe, where the policy wants a level that it writes."""
         return self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
-
-    def _system_context(self) -> str:
-        """What of the system prompt the summarizer is shown, where the policy wants it to be."""
-        if not self.resolved.policy.inject_system_context:
-            return ""
-        return system_context(redact(self.resolved.conversation.system_prompt), room=SYSTEM_CONTEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +214,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         resolved=resolved,
         plan=planned,
         span=shown,
+        system=await off_loop(system_shown, resolved, size=len(conversation.system_prompt)),
         later=later,
         segments=await off_loop(
             lambda: cut_span(shown, resolved.policy.segment_by, from_seq=planned.from_seq, to_seq=planned.to_seq)
@@ -247,6 +252,13 @@ async def _anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) 
     held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=through_seq)}
     active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MOST_ANCHORS)
     return tuple(anchor for anchor in active if anchor.seq not in held)
+
+
+def system_shown(resolved: Resolved) -> SystemShown:
+    """The system prompt of a conversation that is to be summarized; a large one takes a while."""
+    prompt = redact(resolved.conversation.system_prompt)
+    wants_excerpt = resolved.policy.inject_system_context
+    return SystemShown(prompt, system_context(prompt, room=SYSTEM_CONTEXT) if wants_excerpt else "")
 
 
 async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:

@@ -21,7 +21,7 @@ from app.core.validation.gate import GateReport
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls, run_attempts
-from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of
+from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of, system_shown
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count, end_row, finish
 from app.usecases.compaction.job import JOB_DEADLINE
@@ -87,6 +87,7 @@ async def _read(shell: Shell, lease: Lease) -> Chunk | None:
         resolved=replace(resolved, schema=schema),
         plan=_plan(resolved, messages),
         span=await off_loop(redact_messages, messages),
+        system=await off_loop(system_shown, resolved, size=len(conversation.system_prompt)),
         version=replace(version, entries=tuple(entry for entry in version.entries if entry.role != "narrative")),
         anchors=tuple(anchors),
         most_tokens=most,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.eliding import LARGE
 from app.core.context.fitting import DIGEST_SHARE
 from app.core.context.opening import places_to_read
-from app.core.model.conversation import Message
+from app.core.model.conversation import Layout, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.policies.policy import Budgets
 from app.core.model.redaction import redact_messages
@@ -213,6 +213,11 @@ def _size(material: Material) -> int:
     return messages + AN_ITEM * (len(material.segments) + len(material.anchors))
 
 
+def _block_size(layout: Layout | None) -> int:
+    """Bytes, about, of the state block."""
+    return len(layout.text) + len(layout.anchors) + len(layout.digests) if layout else 0
+
+
 def _with_question_held(material: Material) -> Material:
     """Between the calls of an answer the message that is answered is held: tools' results go before it does."""
     tail = list(material.tail)
@@ -259,7 +264,7 @@ async def load(
         schema_tokens=resolved.schema_tokens,
         files=tuple(await uow.files.of(conversation.id)) if conversation.file_bytes else (),
     )
-    is_cut = exceeds(material, budget=budget)
+    is_cut = await off_loop(partial(exceeds, material, budget=budget), size=_block_size(conversation.layout))
     if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:
         detail = await detail_of(uow, resolved)
         material = replace(material, detail=replace(detail, room=None if budget is not None else detail_room))

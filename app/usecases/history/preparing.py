@@ -14,7 +14,7 @@ from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.core.text.token_counts import Weight
-from app.off_loop import AN_ITEM, ON_LOOP, off_loop
+from app.off_loop import AN_ITEM, ON_LOOP, in_slices, off_loop
 from app.usecases.history.anchoring import MOST_ACTIVE, Read, heard, settled
 from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.ports import NewId
@@ -182,8 +182,7 @@ async def prepared_groups(
             return [Prepared(tuple(group)) for group in groups]
         conversation = await uow.conversations.get(conversation_id)
         before = await uow.anchors.active(conversation_id, limit=MOST_ACTIVE) if conversation.last_seq else []
-    for draft in drafts:
-        refuse_long(draft)
+    await in_slices(refuse_long, drafts)
     return await _reckoned(shell, conversation, before, groups, after=after, size=size)
 
 

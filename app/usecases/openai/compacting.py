@@ -23,7 +23,7 @@ from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import Asking, Calls, run_attempts
-from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of
+from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of, system_shown
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.sealed import Compacted
@@ -232,6 +232,7 @@ def _chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: 
         resolved=resolved,
         plan=planned,
         span=redact_messages(span),
+        system=system_shown(resolved),
         version=progress.version,
         anchors=(),
         most_tokens=most,
