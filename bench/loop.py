@@ -143,9 +143,10 @@ def _table(rows: Sequence[Row], longest_look: float) -> str:
     """The slowest requests, and how many there were."""
     slow = sorted(rows, key=lambda row: -row.milliseconds)[:SHOWN]
     over = sum(row.milliseconds > LIMIT_SECONDS * 1_000 for row in rows)
+    look = f"The interpreter's looks for garbage are left out; the longest took {longest_look * 1_000:.0f} ms."
+    count = f"{len(rows)} kinds of requests, {over} of them with more than {LIMIT_SECONDS * 1_000:g} ms."
     lines = [
-        f"{len(rows)} kinds of requests, {over} of them with more than {LIMIT_SECONDS * 1_000:g} ms. The interpreter's looks"
-        f" for garbage are left out; the longest took {longest_look * 1_000:.0f} ms. The slowest:",
+        f"{count} {look} The slowest:",
         "",
         "| request | longest stretch on the loop, ms of CPU | where, above the limit |",
         "|---|---|---|",
