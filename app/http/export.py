@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from time import thread_time
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
@@ -22,13 +23,15 @@ from app.http.present import (
     present_state,
 )
 from app.http.routing import TenantRoute
-from app.off_loop import off_loop
+from app.off_loop import SLICE_SECONDS, off_loop
 from app.usecases.history.conversations import ConversationView
 from app.usecases.history.export import ExportService
 
 Format = Literal["json", "markdown"]
 FORMAT_NAME: Final = "throughline.conversation"
 FORMAT_VERSION: Final = 1
+PIECE: Final = 64_000
+"""Characters that are sent at once, about."""
 FORMATS: Final = "`json`: everything, with states and anchors; `markdown`: what was said."
 
 router = APIRouter(
@@ -69,8 +72,25 @@ async def export_conversation(
 def _file(body: AsyncIterator[str], view: ConversationView, suffix: str, media_type: str) -> StreamingResponse:
     name = f"conversation-{view.conversation.id}.{suffix}"
     return StreamingResponse(
-        body, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+        _gathered(body), media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
     )
+
+
+async def _gathered(lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The same text in larger pieces, since each of them passes through the whole server.
+
+    A client that takes them at once does not keep the loop from everybody else.
+    """
+    waiting: list[str] = []
+    size, began = 0, thread_time()
+    async for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size > PIECE or thread_time() - began > SLICE_SECONDS:
+            yield "".join(waiting)
+            await asyncio.sleep(0)
+            waiting, size, began = [], 0, thread_time()
+    yield "".join(waiting)
 
 
 async def _markdown(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
@@ -79,7 +99,6 @@ async def _markdown(export: ExportService, tenant: UUID, view: ConversationView)
     async for message in export.messages(tenant, row.id, through_seq=row.last_seq, with_data=False):
         if text := markdown_message(message, row.locale):
             yield text
-            await asyncio.sleep(0)
 
 
 async def _rendered(present: Callable[[Any], BaseModel], item: Any, *, is_large: bool) -> str:
@@ -111,7 +130,6 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
         between = "\n"
         async for item in rows:
             yield between + await _rendered(present, item, is_large=name == "files")
-            await asyncio.sleep(0)  # a client that takes it at once would keep the loop from everybody else
             between = ",\n"
         yield "]"
     yield "}\n"

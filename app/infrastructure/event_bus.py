@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -16,8 +16,12 @@ from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.redis_client import CALL_SECONDS, redis_client
 from app.infrastructure.wake_ups import WakeUpHub
+from app.off_loop import in_slices
 from app.providers.circuit import Circuit
 from app.usecases.ports import WakeUp
+
+AT_ONCE: Final = 200
+"""Events that are published in one round trip."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -44,6 +48,10 @@ def event_json(event: Event) -> dict[str, Any]:
     }
 
 
+def _published(event: Event) -> tuple[str, str]:
+    return event_channel(event.conversation_id), json.dumps(event_json(event), ensure_ascii=False, default=str)
+
+
 class RedisEventBus:
     """``EventBus`` of one process and one event loop.
 
@@ -59,12 +67,12 @@ class RedisEventBus:
         self._hub = WakeUpHub(redis_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))
 
     async def publish(self, events: Sequence[Event]) -> None:
-        """Publish in order, in one round trip of at most a second; errors are logged and swallowed."""
-        await self._send([(event_channel(event.conversation_id), event_json(event)) for event in events])
+        """Publish in order, within a second; errors are logged and swallowed."""
+        await self._send(await in_slices(_published, events))
 
     async def hint(self, conversation_id: UUID, word: str) -> None:
         """Wake whoever waits for this conversation, in any process; clients never see the word."""
-        await self._send([(hint_channel(conversation_id), {"word": word})])
+        await self._send([(hint_channel(conversation_id), json.dumps({"word": word}))])
 
     def subscribe(self, conversation_id: UUID) -> AbstractAsyncContextManager[WakeUp]:
         """Wake-ups by events and hints; also one when the subscription takes effect, so that none is missed."""
@@ -85,14 +93,15 @@ class RedisEventBus:
         await self._hub.close()
         await self._redis.aclose()
 
-    async def _send(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    async def _send(self, messages: Sequence[tuple[str, str]]) -> None:
         if not messages or not self._circuit.allows():
             return
         try:
             async with asyncio.timeout(CALL_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
-                for channel, message in messages:
-                    pipeline.publish(channel, json.dumps(message, ensure_ascii=False, default=str))
-                await pipeline.execute()
+                for first in range(0, len(messages), AT_ONCE):
+                    for channel, message in messages[first : first + AT_ONCE]:
+                        pipeline.publish(channel, message)
+                    await pipeline.execute()
         except Exception as error:  # noqa: BLE001 - a wake-up must never fail its caller
             self._circuit.failed()
             _log.warning("event_bus.publish_failed", messages=len(messages), error=type(error).__name__)
