@@ -30,7 +30,7 @@ from app.settings import Settings
 from app.storage.migrations import run_migrations
 from bench.loop_locks import LockProbe
 from bench.loop_probe import LIMIT_SECONDS, LoopProbe
-from bench.loop_requests import FULL, SMALL, Sizes, Visitor
+from bench.loop_requests import FULL, SCRIPTED, SMALL, Sizes, Visitor
 from bench.measurements import write
 from tests.openai_server import running_openai
 from tests.servers import unused_port
@@ -175,7 +175,7 @@ def measured(servers: Endpoints, openai_url: str, sizes: Sizes) -> tuple[list[Ro
         redis_url=servers.redis_url,
         openai_api_key="key",
         openai_base_url=openai_url,
-        models=("openai:scripted", "offline"),
+        models=(SCRIPTED, "offline"),
         chat_model="offline",
         compaction_model="offline",
         auth_required=False,

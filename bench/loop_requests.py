@@ -12,6 +12,8 @@ import httpx
 
 Json = dict[str, Any]
 
+SCRIPTED: Final = "openai-responses:gpt-5"
+"""The model of the scripted server."""
 FORMATS: Final = ("plain", "openai", "anthropic", "gemini")
 LONG: Final = 3_000_000
 _WORDS: Final = [
@@ -259,7 +261,6 @@ class Visitor:
             for route in ("", "/states?limit=100", "/anchors?limit=100", "/stats", "/usage", "/compactions?limit=100"):
                 self.send(f"GET {route.split('?')[0] or 'conversation'}, {preset}", "GET", f"{path}{route}")
             self.send(f"examination, {preset}", "POST", f"{path}/examination", json={})
-            self.send(f"restore, {preset}", "POST", f"{path}/restore", json={"state_version": 0})
         path = f"/conversations/{self.ids[f'{count} × {size / 1e3:g} kB of prose']}"
         for form in FORMATS:
             self.send("context of 1 000 × 7.6 kB", "GET", f"{path}/context?format={form}")
@@ -297,7 +298,7 @@ class Visitor:
 
     def turns(self) -> None:
         """Replies, offline and of a scripted model."""
-        for model in ("offline", "openai:scripted"):
+        for model in ("offline", SCRIPTED):
             id_ = self.made(policy={"context_window": 100_000})
             path = f"/conversations/{id_}"
             self.send(None, "POST", f"{path}/messages/batch", json=batch(talk(60, 6_000, seed=8)))
@@ -308,18 +309,17 @@ class Visitor:
             body = {"content": prose(60_000, 12), "model": model}
             self.send(f"chat as a stream, {model}", "POST", f"{path}/chat", json=body, headers=streaming)
             self.send(f"history for the AI SDK, {model}", "GET", f"{path}/messages?limit=100&format=ui")
-            self.send(f"events, {model}", "GET", f"{path}/events?follow=false")
 
     def openai(self) -> None:
         """What clients of OpenAI's API ask for."""
         brought = talk(400, 1_500, seed=21)
-        for model in ("offline", "openai:scripted"):
+        for model in ("offline", SCRIPTED):
             for number in range(2):
                 body = {"model": model, "messages": [*brought, user(f"And now, number {number}?")]}
                 self.send(f"chat completion with 400 messages, {model}", "POST", "/v1/chat/completions", json=body)
             body = {"model": model, "messages": [user(prose(200_000, 3))]}
             self.send(f"chat completion with 200 kB, {model}", "POST", "/v1/chat/completions", json=body)
-            items = [{"role": one["role"], "content": one["content"]} for one in brought]
+            items = [{"role": one["role"], "content": one["content"]} for one in [*brought, user("And then?")]]
             answer = self.send(
                 f"response with 400 items, {model}", "POST", "/v1/responses", json={"model": model, "input": items}
             )
@@ -343,6 +343,7 @@ class Visitor:
             for one in self.send(None, "GET", f"{path}/messages?limit=2&order={order}").json()["data"]:
                 self.send("pin", "PUT", f"{path}/messages/{one['id']}/pin")
                 self.send("erase a message", "DELETE", f"{path}/messages/{one['id']}")
+        self.send("restore, hierarchical", "POST", f"{path}/restore", json={"state_version": 0})
         self.send("delete a conversation", "DELETE", path)
 
 

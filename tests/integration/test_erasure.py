@@ -89,9 +89,10 @@ async def history(service: Service, conversation_id: UUID) -> list[Message]:
 async def forget_provenance(service: Service, conversation_id: UUID) -> None:
     """What a bug could do: every entry claims to come from the first message alone."""
     async with service.begin(service.tenant) as uow:
-        for version in await uow.states.since_boundary(conversation_id, 1):
+        found, _ = await uow.states.page(conversation_id, Page(limit=100))
+        for version in found:
             entries = tuple(replace(entry, from_seqs=(1,)) for entry in version.entries)
-            await uow.states.rewrite(conversation_id, replace(version, entries=entries))
+            await uow.states.rewrite(conversation_id, [replace(version, entries=entries)])
         await uow.commit()
 
 

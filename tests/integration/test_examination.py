@@ -12,6 +12,7 @@ import pytest
 
 from app.core.model.errors import CompactionInProgressError, NotFoundError, StateVersionMismatchError
 from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Page
 from app.core.model.state import StateVersion
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
@@ -67,7 +68,8 @@ async def examine(service: Service, conversation_id: UUID, *, mend: bool = False
 
 async def newest(service: Service, conversation_id: UUID) -> StateVersion:
     async with service.begin(service.tenant) as uow:
-        return (await uow.states.since_boundary(conversation_id, 0))[-1]
+        found, _ = await uow.states.page(conversation_id, Page(limit=1))
+    return found[0]
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Page
 from app.off_loop import SLICE
 from app.storage.repositories.cursor import encode
+from app.storage.repositories.states import KnownVersions
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import anchor, append, message, moment, resummed, running, stored, talk
 from tests.integration.test_repositories import assert_no_default, pages, state_version, statements
@@ -311,9 +312,11 @@ class TestErasure:
             for version in versions:
                 await unit.states.add(row.id, version)
                 await unit.states.add(other.id, version)
-            assert await unit.states.since_boundary(row.id, 9) == [versions[1], versions[3]]
-            assert await unit.states.since_boundary(row.id, 1) == versions
-            assert await unit.states.since_boundary(row.id, 13) == []
+            known = KnownVersions()
+            read = [replace(version, state={}, layout=None) for version in versions]
+            assert await unit.states.since_boundary(row.id, 9, known) == [read[1], read[3]]
+            assert await unit.states.since_boundary(row.id, 1, known) == read
+            assert await unit.states.since_boundary(row.id, 13, known) == []
             blank = replace(
                 versions[1],
                 state={"logos": []},
@@ -322,7 +325,8 @@ class TestErasure:
                 layout=None,
             )
             moved = replace(blank, next_entry=99, boundary_seq=1, created_at=moment(99))
-            await unit.states.rewrite(row.id, moved)
+            await unit.states.rewrite(row.id, [moved])
+            assert await unit.states.since_boundary(row.id, 1, known) == [read[0], replace(blank, state={}), *read[2:]]
             assert await unit.states.get(row.id, 2) == blank
             assert await unit.states.get(row.id, 4) == versions[3]
             assert await unit.states.get(other.id, 2) == versions[1]

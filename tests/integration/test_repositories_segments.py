@@ -131,6 +131,12 @@ async def test_what_holds_a_message(begin: UnitOfWorkFactory, tenant: UUID) -> N
         assert ids(await segments.within(row.id, 4, 9)) == ["segment_1", "segment_5", "segment_9"]
         assert ids(await segments.within(row.id, 6, 8)) == []
         assert ids(await segments.named(row.id, ["old", "segment_5", "nobody"])) == ["old", "segment_5"]
+        by_model = await segments.described_by_model(row.id, ["old", "segment_5", "nobody"])
+        assert ids(by_model) == []
+        await segments.put_levels(row.id, "old", [replace(level("L1"), made_by="gemini")])
+        assert [sorted(one.levels) for one in await segments.described_by_model(row.id, ["old", "segment_5"])] == [
+            ["L1", "L3"]
+        ]
 
 
 async def test_random_places_agree_with_a_list(begin: UnitOfWorkFactory, tenant: UUID) -> None:

@@ -48,6 +48,7 @@ from app.storage.database import make_engine
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.narrowing import Narrowed
+from app.storage.repositories.states import KnownVersions
 from app.storage.repositories.statistics import Ended
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, MessageRow, TenantScoped
@@ -207,6 +208,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), []),
     "segments.touching": (lambda unit: unit.segments.touching(CONVERSATION, [1]), []),
     "segments.within": (lambda unit: unit.segments.within(CONVERSATION, 1, 9), []),
+    "segments.described_by_model": (lambda unit: unit.segments.described_by_model(CONVERSATION, ["auth"]), []),
     "segments.named": (lambda unit: unit.segments.named(CONVERSATION, ["auth"]), []),
     "segments.put_levels": (
         lambda unit: unit.segments.put_levels(CONVERSATION, "auth", [level("L2", "stolen")]),
@@ -266,12 +268,12 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.page": (lambda unit: unit.states.page(CONVERSATION, ALL), ([], None)),
     "states.segments_since_boundary": (lambda unit: unit.states.segments_since_boundary(CONVERSATION, 1), []),
     "states.forget": (lambda unit: unit.states.forget(CONVERSATION, through=9), 0),
-    "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1), []),
+    "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1, KnownVersions()), []),
     "states.repairs_of": (lambda unit: unit.states.repairs_of([COMPACTION]), {}),
     "states.mark": (lambda unit: unit.states.mark(CONVERSATION, 1, "model"), None),
     "states.unmark": (lambda unit: unit.states.unmark(CONVERSATION, before=9), None),
     "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
-    "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
+    "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, [version(1, "stolen")]), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
     "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
     "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),

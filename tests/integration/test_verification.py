@@ -17,7 +17,7 @@ from app.core.model.claims import Claim
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import FinishReason, Proposal, SummaryRequest, VerificationRequest
-from app.core.model.records import Compaction
+from app.core.model.records import Compaction, Page
 from app.core.model.state import StateVersion
 from app.core.model.timings import Timings
 from app.core.validation.verifier_prompts import VERIFY_VERSION
@@ -130,7 +130,8 @@ def models_of(service: Service, script: Sequence[VerificationEntry]) -> Scripted
 
 async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
     async with service.begin(service.tenant) as uow:
-        return await uow.states.since_boundary(conversation_id, 0)
+        found, _ = await uow.states.page(conversation_id, Page(limit=100, order="asc"))
+    return found
 
 
 async def newest(service: Service, conversation_id: UUID) -> StateVersion:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from app.core.model.records import Page
 from app.core.model.state import StateVersion
 from app.core.validation.claims import claims_of
 from app.providers.registry import ModelRegistry
@@ -44,7 +45,8 @@ async def service(begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini) -> Asy
 
 async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
     async with service.begin(service.tenant) as uow:
-        return await uow.states.since_boundary(conversation_id, 0)
+        found, _ = await uow.states.page(conversation_id, Page(limit=100, order="asc"))
+    return found
 
 
 def against(*numbers: int, quote: str = QUOTE) -> dict[str, Any]:

@@ -180,6 +180,16 @@ class SegmentRepository(Repository):
         these = _id == any_(literal(list(segment_ids), _TEXTS))
         return await self._whole(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
 
+    async def described_by_model(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
+        """Those of these of which a model wrote a level, current or not, with levels, by ``from_seq``."""
+        level = SegmentLevelRow
+        told = select(col(level.segment_id)).where(
+            col(level.conversation_id) == conversation_id, col(level.made_by) != EXTRACTIVE
+        )
+        these = _id == any_(literal(list(segment_ids), _TEXTS))
+        picked = select(SegmentRow).where(_of(conversation_id), these, _id.in_(told))
+        return await self._whole(picked) if segment_ids else []
+
     async def within(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Segment]:
         """The current ones that lie wholly or in part in this range, with levels, by ``from_seq``."""
         first = (

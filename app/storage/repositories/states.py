@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import ARRAY, BigInteger, Text, Uuid, and_, any_, cast, func, insert, literal, select, update
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Text,
+    Uuid,
+    and_,
+    any_,
+    bindparam,
+    cast,
+    func,
+    insert,
+    literal,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import aliased
+from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError
@@ -29,12 +45,32 @@ _ENTRIES = TypeAdapter(tuple[StateEntry, ...])
 _REPAIRS = TypeAdapter(tuple[Repair, ...])
 _COUNTS = TypeAdapter(VerificationCounts | None)
 _number = col(StateVersionRow.version)
+_WRITTEN_BY: Final[ColumnElement[str]] = literal_column("state_versions.xmin::text || state_versions.ctid::text")
+"""Who wrote a row, and where it lies: both are others when it was changed meanwhile."""
+_WITHOUT_STATE = select(
+    *(getattr(StateVersionRow, name) for name in StateVersionRow.model_fields if name not in {"state", "layout"})
+)
+READ_AT_ONCE: Final = 50
+"""Versions."""
 _LARGE = ("state", "entries", "layout", "repairs")
 _BYTES = func.octet_length(func.concat(*(cast(col(getattr(StateVersionRow, name)), Text) for name in _LARGE)))
 _KEPT = ~col(StateVersionRow.is_forgotten)
 _WAITS = col(StateVersionRow.verified) == "pending"
 FORGOTTEN_AT_ONCE = 100
 _REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification")
+
+
+class KnownVersions:
+    """Versions that were read, by number and by who wrote the row; equal entries are one object."""
+
+    def __init__(self) -> None:
+        self.versions: Final[dict[tuple[int, str], StateVersion]] = {}
+        self._entries: Final[dict[StateEntry, StateEntry]] = {}
+
+    def shared(self, row: Any) -> StateVersion:
+        """The version of a row that was read without state and layout."""
+        version = _version(row, state={}, layout=None)
+        return replace(version, entries=tuple(self._entries.setdefault(entry, entry) for entry in version.entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +113,27 @@ class StateRepository(Repository):
         found = await self._session.all(select(StateVersionRow).where(of_this, these).order_by(order))
         return await in_slices(_version, found), cursor
 
-    async def since_boundary(self, conversation_id: UUID, seq: int) -> list[StateVersion]:
-        """Every version whose boundary is at or after that ``seq``, oldest first."""
-        statement = (
-            select(StateVersionRow)
-            .where(col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq)
-            .where(_KEPT)
-            .order_by(_number)
-        )
-        return await in_slices(_version, await self._session.all(statement))
+    async def since_boundary(self, conversation_id: UUID, seq: int, known: KnownVersions) -> list[StateVersion]:
+        """Every version whose boundary is at or after that ``seq``, oldest first, without state and layout.
+
+        There may be thousands, and most of their entries are those of the version before: each is kept once.
+
+        Args:
+            conversation_id: Locked.
+            seq: Of a message.
+            known: Those that were read before; rows that were not written since are not read again.
+        """
+        since = and_(col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq)
+        heads = select(_number, _WRITTEN_BY.label("written_by")).where(since, _KEPT).order_by(_number)
+        keys = [(head.version, head.written_by) for head in await self._session.rows(heads)]
+        unknown = [key for key in keys if key not in known.versions]
+        for first in range(0, len(unknown), READ_AT_ONCE):
+            some = dict(unknown[first : first + READ_AT_ONCE])
+            these = _number == any_(literal(list(some), ARRAY(BigInteger)))
+            rows = await self._session.rows(_WITHOUT_STATE.where(since, these))
+            for version in await in_slices(known.shared, rows):
+                known.versions[version.version, some[version.version]] = version
+        return [known.versions[key] for key in keys]
 
     async def segments_since_boundary(self, conversation_id: UUID, seq: int) -> list[str]:
         """The segments that these versions made, and those among them that are forgotten."""
@@ -106,19 +154,18 @@ class StateRepository(Repository):
         )
         return len(await self._session.all(statement))
 
-    async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
-        """Store a version's ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` again.
+    async def rewrite(self, conversation_id: UUID, versions: Sequence[StateVersion]) -> None:
+        """Store the ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` of versions again.
 
         For erasures, and for verdicts that change only the order in which entries are served from the next version on.
         """
-        values = _columns(version)
-        await self._session.execute(
-            update(StateVersionRow)
-            .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version.version)
-            .values(
-                **{name: item for name, item in values.items() if name.startswith("covered_") or name in _REWRITTEN}
-            )
+        statement = update(StateVersionRow).where(
+            col(StateVersionRow.conversation_id) == conversation_id, _number == bindparam("number")
         )
+        for version in versions:
+            values = _columns(version)
+            kept = {name: item for name, item in values.items() if name.startswith("covered_") or name in _REWRITTEN}
+            await self._session.execute(statement.values(**kept), number=version.version)
 
     async def mark(
         self, conversation_id: UUID, version: int, verified: Verified, counts: VerificationCounts | None = None
@@ -201,14 +248,15 @@ def _columns(version: StateVersion) -> dict[str, Any]:
     }
 
 
-def _version(row: StateVersionRow) -> StateVersion:
+def _version(row: Any, **left_out: Any) -> StateVersion:
+    given = left_out or {"layout": LAYOUT.validate_python(row.layout)}
     return value(
         StateVersion,
         row,
         covered=sums_value("covered", row),
         entries=_ENTRIES.validate_python(row.entries),
-        layout=LAYOUT.validate_python(row.layout),
         segment_ids=tuple(row.segment_ids),
         repairs=_REPAIRS.validate_python(row.repairs),
         verification=_COUNTS.validate_python(row.verification),
+        **given,
     )

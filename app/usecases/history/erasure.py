@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial, reduce
@@ -34,6 +34,7 @@ from app.core.text.contents import references
 from app.core.text.token_counts import estimate_text, weigh
 from app.off_loop import AN_ITEM
 from app.storage.repositories.sizes import READ_BYTES
+from app.storage.repositories.states import KnownVersions
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
 from app.usecases.compaction.commands import compact_command
@@ -75,6 +76,7 @@ class _Erasure:
     message: Message
     now: datetime
     work: Work
+    known: KnownVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,7 @@ class ErasureService:
             NotFoundError: There is no such message.
         """
         shell = self._shell
-        once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now())
+        once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now(), KnownVersions())
         async with shell.work.on_record(tenant_id, conversation_id, "erasure"):
             done = await retaken(once)
         if done is not None:
@@ -107,7 +109,13 @@ class ErasureService:
             await shell.outbox.deliver(done.events, [done.job] if done.job else [])
 
     async def _once(
-        self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, now: datetime, results: Results
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        message_id: UUID,
+        now: datetime,
+        known: KnownVersions,
+        results: Results,
     ) -> _Done | None:
         """The transaction; ``None`` where the message was erased before."""
         async with self._shell.uow(tenant_id) as uow:
@@ -115,7 +123,7 @@ class ErasureService:
             message = await uow.messages.get(conversation_id, message_id)
             if message.status == "erased":
                 return None
-            job = await self._erase(_Erasure(uow, conversation, message, now, results))
+            job = await self._erase(_Erasure(uow, conversation, message, now, results, known))
             turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
             data = {"conversation_id": str(conversation_id)}
             await audit(uow, self._shell, tenant_id, "message.erased", message_id, **data)
@@ -132,7 +140,7 @@ class ErasureService:
         covered = await _lighter(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
         await uow.conversations.update(conversation.id, total=total, covered=covered)
         await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
-        versions = await uow.states.since_boundary(conversation.id, first_seq)
+        versions = await uow.states.since_boundary(conversation.id, first_seq, one.known)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)
         found = await concerned(uow, resolved, gone.changed, gone.erased, work=work)
@@ -179,7 +187,7 @@ class ErasureService:
             resolved, boundary = self._shell.resolver(one.conversation), version.boundary_seq
             layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=boundary, work=one.work)
         written = replace(version, state=state, layout=layout)
-        await uow.states.rewrite(one.conversation.id, written)
+        await uow.states.rewrite(one.conversation.id, [written])
         return written
 
     async def _with_digest(
@@ -275,7 +283,7 @@ async def _remaining(
 ) -> Remaining:
     """What the conversation still says, as far as it matters to the entries of these versions and to these others."""
     uow, conversation = one.uow, one.conversation
-    entries = [entry for version in versions for entry in version.entries]
+    entries = list(_each_once(version.entries for version in versions).values())
     doubtful = await one.work(suspicious, entries, erased, size=_size(entries))
     if not doubtful and not others:
         return NOTHING_LEFT
@@ -302,7 +310,13 @@ def _left(
     versions: Sequence[Sequence[StateEntry]], erased: Erased, remaining: Remaining
 ) -> list[tuple[StateEntry, ...]]:
     """What is left of the entries of each version."""
-    return [entries_without(entries, erased, remaining) for entries in versions]
+    left = {id_: entries_without([entry], erased, remaining) for id_, entry in _each_once(versions).items()}
+    return [tuple(kept for entry in entries for kept in left[id(entry)]) for entries in versions]
+
+
+def _each_once(versions: Iterable[Sequence[StateEntry]]) -> dict[int, StateEntry]:
+    """The entries of versions: most are the same object in many of them."""
+    return {id(entry): entry for entries in versions for entry in entries}
 
 
 def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:

@@ -48,8 +48,7 @@ async def concerned(
     ids = [id_ for id_ in made if id_ not in known]
     doubtful: list[Segment] = []
     for place in range(0, len(ids), READ_AT_ONCE):
-        others = await uow.segments.named(conversation_id, ids[place : place + READ_AT_ONCE])
-        told = [segment for segment in others if _texts(segment)]
+        told = await uow.segments.described_by_model(conversation_id, ids[place : place + READ_AT_ONCE])
         doubtful += await work(_in_doubt, told, erased) if told else []
     return Concerned(touched=tuple(touched), doubtful=tuple(doubtful))
 
