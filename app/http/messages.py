@@ -58,7 +58,7 @@ async def append_messages(
     return schemas.MessageBatchResult(data=await in_slices(present_message, appended))
 
 
-@router.get("", response_model=schemas.Listing[schemas.Message])
+@router.get("", response_model=schemas.Listing[schemas.Message] | schemas.Listing[schemas.UIMessage])
 async def list_messages(
     conversation_id: UUID,
     request: Request,

@@ -136,6 +136,15 @@ class Conversation(ConversationSummary):
     live_context: LiveContext | None
 
 
+class UIMessage(Output):
+    """One entry of the session history as a message of the AI SDK: ``?format=ui``."""
+
+    id: str
+    role: Literal["system", "user", "assistant"]
+    metadata: dict[str, Any]
+    parts: list[dict[str, Any]]
+
+
 class Message(Output):
     """One entry of the session history; ``turn`` is its 0-based position."""
 

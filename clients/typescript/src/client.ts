@@ -153,7 +153,12 @@ export class Throughline {
   /** The full history, never affected by compaction. */
   messages(id: string, options: Listed = {}): Each<Schemas["Message"]> {
     return each(
-      (page) => this.api.GET(`${ONE}/messages`, { params: { ...at(id), query: page }, ...sent(options) }),
+      (page) =>
+        // Without `format` they are always messages, never the AI SDK's.
+        this.api.GET(`${ONE}/messages`, {
+          params: { ...at(id), query: page },
+          ...sent(options),
+        }) as Answer<Page<Schemas["Message"]>>,
       options,
     );
   }

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 481aad43c3984639674d40c508a70d4c36e5f5026ef26b4a221f1afd00703cde
+// sha256 of openapi.json: 7243c768d8ce856257836bcd36388d4de1f449e655b13f8b8bcd531e511a7bc2
 
 export interface paths {
     "/conversations": {
@@ -3623,6 +3623,18 @@ export interface components {
              */
             has_more?: boolean;
         };
+        /** UIMessageList */
+        Listing_UIMessage_: {
+            /** Data */
+            data: components["schemas"]["UIMessage"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+            /**
+             * Has More
+             * @default false
+             */
+            has_more?: boolean;
+        };
         /**
          * LiveContext
          * @description What a stateful chat model's provider keeps of a conversation: everything up to ``through_seq``.
@@ -5245,6 +5257,27 @@ export interface components {
             [key: string]: unknown;
         };
         /**
+         * UIMessage
+         * @description One entry of the session history as a message of the AI SDK: ``?format=ui``.
+         */
+        UIMessage: {
+            /** Id */
+            id: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant";
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** Parts */
+            parts: {
+                [key: string]: unknown;
+            }[];
+        };
+        /**
          * UiMessage
          * @description The last message of a chat.
          */
@@ -5832,7 +5865,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listing_Message_"];
+                    "application/json": components["schemas"]["Listing_Message_"] | components["schemas"]["Listing_UIMessage_"];
                 };
             };
             /** @description An RFC 9457 problem; `code` is stable. */
