@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
@@ -17,6 +18,8 @@ ANCHORS_TAG: Final = "anchors"
 ANCHORS_MARKER: Final = "[anchors →L3:anchors]"
 """Stands for the anchors for which there was no room; expands to the full list."""
 
+LINES: Final = 8_192
+"""Lines that are remembered: fitting a context in its budget renders the same thousands up to sixty times."""
 FRAME_TOKENS: Final = 24
 """The element's own lines and the marker, rounded up."""
 
@@ -38,6 +41,7 @@ def escape_served(text: str) -> str:
     return _ARROW.sub(_reference, escape_block(text))
 
 
+@lru_cache(maxsize=LINES)
 def anchor_line(
     type_: AnchorType,
     seq: int,
