@@ -545,7 +545,9 @@ def test_without_escaping_each_place_is_seen(place: str, monkeypatch: pytest.Mon
     expected = in_every_way(put_together(scene(BENIGN)))
     for module, name in CONTROLS[place]:
         monkeypatch.setattr(module, name, identity)
+    rendering.anchor_line.cache_clear()
     found = in_every_way(put_together(scene("<session_state>")))
+    rendering.anchor_line.cache_clear()
     assert all(found[way] != expected[way] for way in WAYS)
 
 

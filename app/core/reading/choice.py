@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from itertools import chain
 from typing import Final
 
 from app.core.reading.scoring import Worth
@@ -75,14 +76,11 @@ class Told:
 
     def repeats(self, stems: Collection[str]) -> bool:
         """Whether one kept text already says these words, or nearly; another number is another fact."""
-        shared = Counter(number for stem in stems for number in self._postings.get(stem, ()))
-        exact = {stem for stem in stems if any(character.isdigit() for character in stem)}
-        return any(
-            count >= _SAME * min(len(stems), len(self._texts[number]))
-            and count >= _SAME * len(stems)
-            and exact <= self._texts[number]
-            for number, count in shared.items()
-        )
+        shared = Counter(chain.from_iterable(self._postings[stem] for stem in stems if stem in self._postings))
+        least = _SAME * len(stems)
+        alike = [number for number, count in shared.items() if count >= least]
+        exact = {stem for stem in stems if any(character.isdigit() for character in stem)} if alike else ()
+        return any(self._texts[number].issuperset(exact) for number in alike)
 
     def share(self, stems: Collection[str]) -> float:
         """The share of these words that stand in any kept text."""

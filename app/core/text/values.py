@@ -12,7 +12,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import unquote
 
@@ -21,13 +22,15 @@ from app.core.text.folding import folded
 from app.core.text.numerals import plain, resolution
 from app.core.text.reader import day_of, read
 from app.core.text.shapes import squashed
-from app.core.text.tokens import Found
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
+SENTENCE: Final = 600
+"""Characters: what texts at most this long mean is remembered."""
+REMEMBERED: Final = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,22 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     return tuple(found)
 
 
+def _shown(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
+    """All that a text of that day may mean: forms, amounts with their bases; and the text as it is searched."""
+    plain_text = folded(text)
+    found = read(plain_text, day, generous=True)
+    small = plain_text.text
+    return (
+        frozenset(form for one in found for form in one.forms),
+        frozenset(amount for one in found for amount in one.amounts),
+        unquote(small) if "%" in small and "/" in small else small,
+    )
+
+
+_shown_again: Final = lru_cache(maxsize=REMEMBERED)(_shown)
+"""A compaction shows each sentence to half a dozen checks, and each entry of its state again at the next chunk."""
+
+
 class Given:
     """What was shown, by numbered sources: whether and where a value stands in it."""
 
@@ -98,16 +117,19 @@ class Given:
             at: The moment of its message: its day and the days around it are given, and relative days follow from it.
         """
         self._known.clear()
-        plain_text = folded(text)
         day = day_of(at)
-        for found in read(plain_text, day, generous=True):
-            self._note(source, found)
+        forms, amounts, searched = (_shown_again if len(text) <= SENTENCE else _shown)(text, day)
+        for form in forms:
+            self._forms[form].add(source)
+        for amount, base in amounts:
+            if amount not in self._amounts[base]:
+                insort(self._sizes[base], amount)
+            self._amounts[base].setdefault(amount, set()).add(source)
         if at is not None and day is not None:
             around = [day + timedelta(days=days) for days in (-1, 0, 1)]
             for form in (*moments.of_dates(around), f"t:{at:%H:%M}"):
                 self._forms[form].add(source)
-        small = plain_text.text
-        self._texts.append(_Searched(source, unquote(small) if "%" in small and "/" in small else small, _is_word))
+        self._texts.append(_Searched(source, searched, _is_word))
 
     def sources(self, value: Value) -> frozenset[int]:
         """The sources that hold a value in any form; empty: it was not shown."""
@@ -126,14 +148,6 @@ class Given:
             return True
         joined = (form.split("&") for form in value.forms if "&" in form and not form.startswith("d:"))
         return any(all(self._sources_of(part) for part in parts) for parts in joined)
-
-    def _note(self, source: int, found: Found) -> None:
-        for form in found.forms:
-            self._forms[form].add(source)
-        for amount, base in found.amounts:
-            if amount not in self._amounts[base]:
-                insort(self._sizes[base], amount)
-            self._amounts[base].setdefault(amount, set()).add(source)
 
     def _sources_of(self, form: str) -> frozenset[int]:
         if form not in self._known:
