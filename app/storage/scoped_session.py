@@ -34,6 +34,10 @@ def _act_for_tenant(session: Session, _transaction: object, connection: Connecti
     connections.act_for(connection, SYSTEM if tenant_id is None else tenant_id)
 
 
+def _execute(session: Session, statement: Executable, given: Any) -> Result[Any]:
+    return session.execute(statement, given)
+
+
 async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
     """Every row; they are made of what was read, and between slices the loop does what else there is to do."""
     rows: list[Any] = []
@@ -76,9 +80,10 @@ class TenantSession:
         """
         await self._take_share()
         with translated():
-            found = await self._session.execute(statement, (given or None) if rows is None else rows[:SLICE])
+            # Not by its own ``execute``, which makes all rows at once.
+            found = await self._session.run_sync(_execute, statement, (given or None) if rows is None else rows[:SLICE])
             for first in range(SLICE, len(rows or ()), SLICE):
-                found = await self._session.execute(statement, (rows or ())[first : first + SLICE])
+                found = await self._session.run_sync(_execute, statement, (rows or ())[first : first + SLICE])
         if self._each_commits:
             await self.commit()
         return found

@@ -7,21 +7,28 @@ import gc
 import json
 import time
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
+from sqlalchemy import event
 
 from app.devserver import Endpoints
+from app.storage import scoped_session
+from app.storage.tables import MessageRow
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.messages import MessageService
 from app.usecases.shared.warming import warm_up
 from bench.loop import Row, measured
 from bench.loop_probe import LIMIT_SECONDS, LoopProbe
 from bench.loop_requests import TINY, prose, talk
+from tests.integration.rows import message, stored
+from tests.integration.rows import talk as talk_of
 from tests.integration.test_request_limits import serving
 from tests.openai_server import running_openai
 
 PLANTED = 0.05
+MANY = 500
 
 
 async def _visit(http: httpx.AsyncClient, bodies: dict[str, bytes]) -> None:
@@ -94,3 +101,36 @@ async def test_a_look_for_garbage_is_no_part_of_a_stretch() -> None:
     assert probe.longest_look > longest.seconds
     assert probe.longest_look > LIMIT_SECONDS / 20
     assert len(kept) == 300_000
+
+
+async def looks_between_rows(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID) -> int:
+    """How often the loop did something else while rows were made of what was read."""
+    made, seen = 0, set[int]()
+
+    def count(*_: object) -> None:
+        nonlocal made
+        made += 1
+
+    async def look() -> None:
+        while True:
+            seen.add(made)
+            await asyncio.sleep(0)
+
+    event.listen(MessageRow, "load", count)
+    looking = asyncio.create_task(look())
+    try:
+        async with begin(tenant) as unit:
+            await unit.messages.span(conversation_id, 1, MANY)
+    finally:
+        looking.cancel()
+        event.remove(MessageRow, "load", count)
+    return len(seen - {0, MANY})
+
+
+async def test_rows_are_made_in_parts(begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = await stored(begin, tenant)
+    await talk_of(begin, tenant, [message(row.id, seq) for seq in range(1, MANY + 1)])
+    monkeypatch.setattr(scoped_session, "SLICE_SECONDS", 0.0)
+    assert await looks_between_rows(begin, tenant, row.id) > MANY / 20
+    monkeypatch.setattr(scoped_session, "_PART", MANY)
+    assert await looks_between_rows(begin, tenant, row.id) == 0
