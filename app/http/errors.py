@@ -240,9 +240,8 @@ def _path(location: Sequence[str | int]) -> str:
         is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
         if not is_tag:
             kept.append(step)
-    return ".".join(redact(step)[:MAX_TEXT] if isinstance(step, str) else str(step) for step in kept) or str(
-        location[0]
-    )
+    told = [redact(step)[:MAX_TEXT] if isinstance(step, str) else str(step) for step in kept]
+    return ".".join(told) or str(location[0])
 
 
 def _message(item: Mapping[str, Any]) -> str:

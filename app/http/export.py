@@ -90,7 +90,8 @@ async def _gathered(lines: AsyncIterator[str]) -> AsyncIterator[str]:
             yield "".join(waiting)
             await asyncio.sleep(0)
             waiting, size, began = [], 0, thread_time()
-    yield "".join(waiting)
+    if waiting:
+        yield "".join(waiting)
 
 
 async def _markdown(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:

@@ -48,8 +48,8 @@ def event_json(event: Event) -> dict[str, Any]:
     }
 
 
-def _published(event: Event) -> tuple[str, str]:
-    return event_channel(event.conversation_id), json.dumps(event_json(event), ensure_ascii=False, default=str)
+def _text_of(message: tuple[str, dict[str, Any]]) -> tuple[str, str]:
+    return message[0], json.dumps(message[1], ensure_ascii=False, default=str)
 
 
 class RedisEventBus:
@@ -68,11 +68,11 @@ class RedisEventBus:
 
     async def publish(self, events: Sequence[Event]) -> None:
         """Publish in order, within a second; errors are logged and swallowed."""
-        await self._send(await in_slices(_published, events))
+        await self._send([(event_channel(event.conversation_id), event_json(event)) for event in events])
 
     async def hint(self, conversation_id: UUID, word: str) -> None:
         """Wake whoever waits for this conversation, in any process; clients never see the word."""
-        await self._send([(hint_channel(conversation_id), json.dumps({"word": word}))])
+        await self._send([(hint_channel(conversation_id), {"word": word})])
 
     def subscribe(self, conversation_id: UUID) -> AbstractAsyncContextManager[WakeUp]:
         """Wake-ups by events and hints; also one when the subscription takes effect, so that none is missed."""
@@ -93,14 +93,15 @@ class RedisEventBus:
         await self._hub.close()
         await self._redis.aclose()
 
-    async def _send(self, messages: Sequence[tuple[str, str]]) -> None:
+    async def _send(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> None:
         if not messages or not self._circuit.allows():
             return
         try:
             async with asyncio.timeout(CALL_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
-                for first in range(0, len(messages), AT_ONCE):
-                    for channel, message in messages[first : first + AT_ONCE]:
-                        pipeline.publish(channel, message)
+                texts = await in_slices(_text_of, messages)
+                for first in range(0, len(texts), AT_ONCE):
+                    for channel, text in texts[first : first + AT_ONCE]:
+                        pipeline.publish(channel, text)
                     await pipeline.execute()
         except Exception as error:  # noqa: BLE001 - a wake-up must never fail its caller
             self._circuit.failed()

@@ -92,7 +92,7 @@ async def forget_provenance(service: Service, conversation_id: UUID) -> None:
         found, _ = await uow.states.page(conversation_id, Page(limit=100))
         for version in found:
             entries = tuple(replace(entry, from_seqs=(1,)) for entry in version.entries)
-            await uow.states.rewrite(conversation_id, [replace(version, entries=entries)])
+            await uow.states.rewrite(conversation_id, replace(version, entries=entries))
         await uow.commit()
 
 

@@ -325,7 +325,7 @@ class TestErasure:
                 layout=None,
             )
             moved = replace(blank, next_entry=99, boundary_seq=1, created_at=moment(99))
-            await unit.states.rewrite(row.id, [moved])
+            await unit.states.rewrite(row.id, moved)
             assert await unit.states.since_boundary(row.id, 1, known) == [read[0], replace(blank, state={}), *read[2:]]
             assert await unit.states.get(row.id, 2) == blank
             assert await unit.states.get(row.id, 4) == versions[3]

@@ -273,7 +273,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.mark": (lambda unit: unit.states.mark(CONVERSATION, 1, "model"), None),
     "states.unmark": (lambda unit: unit.states.unmark(CONVERSATION, before=9), None),
     "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
-    "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, [version(1, "stolen")]), None),
+    "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
     "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
     "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),

@@ -56,9 +56,9 @@ class ConversationRepository(Repository):
     """Awaited with what was read, before anybody works with it: large system prompts are weighed off the event loop."""
 
     async def _read(self, row: ConversationRow | None) -> Conversation:
-        return await self._told(_conversation(row))
+        return await self._weigh(_conversation(row))
 
-    async def _told(self, conversation: Conversation) -> Conversation:
+    async def _weigh(self, conversation: Conversation) -> Conversation:
         if self.weighed is not None:
             await self.weighed(conversation)
         return conversation
@@ -98,7 +98,7 @@ class ConversationRepository(Repository):
         shown, cursor = cut_to_fit(listed, page, lambda head: (head.at, head.id))
         found = {row.id: row for row in await self._session.rows(_LISTED, ids=[head.id for head in shown])}
         rows = (found[head.id] for head in shown if head.id in found)
-        return [await self._told(_conversation(row, compressed_state=None, scratchpad={})) for row in rows], cursor
+        return [await self._weigh(_conversation(row, compressed_state=None, scratchpad={})) for row in rows], cursor
 
     async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:
         """The language of each of them that there is."""

@@ -16,7 +16,6 @@ from sqlalchemy import (
     Uuid,
     and_,
     any_,
-    bindparam,
     cast,
     func,
     insert,
@@ -154,18 +153,19 @@ class StateRepository(Repository):
         )
         return len(await self._session.all(statement))
 
-    async def rewrite(self, conversation_id: UUID, versions: Sequence[StateVersion]) -> None:
-        """Store the ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` of versions again.
+    async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
+        """Store a version's ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` again.
 
         For erasures, and for verdicts that change only the order in which entries are served from the next version on.
         """
-        statement = update(StateVersionRow).where(
-            col(StateVersionRow.conversation_id) == conversation_id, _number == bindparam("number")
+        values = _columns(version)
+        await self._session.execute(
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version.version)
+            .values(
+                **{name: item for name, item in values.items() if name.startswith("covered_") or name in _REWRITTEN}
+            )
         )
-        for version in versions:
-            values = _columns(version)
-            kept = {name: item for name, item in values.items() if name.startswith("covered_") or name in _REWRITTEN}
-            await self._session.execute(statement.values(**kept), number=version.version)
 
     async def mark(
         self, conversation_id: UUID, version: int, verified: Verified, counts: VerificationCounts | None = None

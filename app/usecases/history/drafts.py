@@ -45,7 +45,12 @@ class MessageDraft:
 
 
 def refuse_long(draft: MessageDraft) -> None:
-    """Refuse too much text whatever the window: every look at it takes memory and time. Raises ``TooLargeError``."""
+    """Refuse too much text whatever the window: every look at it takes memory and time. Raises ``TooLargeError``.
+
+    One that was weighed need not be read again for that.
+    """
+    if draft.weight is not None and draft.weight.bytes <= MESSAGE_BYTES:
+        return
     texts = (part["text"] for part in draft.parts if part.get("type") == "text")
     size = byte_length(draft.content) + sum(map(byte_length, texts))
     if size > MESSAGE_BYTES:

@@ -187,7 +187,7 @@ class ErasureService:
             resolved, boundary = self._shell.resolver(one.conversation), version.boundary_seq
             layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=boundary, work=one.work)
         written = replace(version, state=state, layout=layout)
-        await uow.states.rewrite(one.conversation.id, [written])
+        await uow.states.rewrite(one.conversation.id, written)
         return written
 
     async def _with_digest(

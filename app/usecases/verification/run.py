@@ -426,7 +426,7 @@ class VerificationService:
         if verified.is_order_only:
             # What is served stays as it is until the next compaction: a new version costs the cached prefix.
             repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
-            await uow.states.rewrite(present.id, [replace(current, entries=verified.entries, repairs=repairs)])
+            await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
         return False
 
     async def _lay_out_again(self, uow: UnitOfWork, present: Conversation, work: Work) -> None:
