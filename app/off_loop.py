@@ -70,6 +70,11 @@ def act_for(shares: WorkShares, tenant_id: UUID) -> None:
     _acting.set((shares, tenant_id))
 
 
+def act_for_nobody() -> None:
+    """From now on what this task sends off the loop counts for no tenant."""
+    _acting.set(None)
+
+
 async def off_loop(work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:
     """Do it in a thread, or, where it is small, here.
 

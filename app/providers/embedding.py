@@ -22,6 +22,7 @@ from app.off_loop import off_loop
 from app.providers.circuit import Circuit
 from app.providers.failures import unavailable
 from app.providers.guarded import guarded
+from app.providers.loop import ProviderLoop
 
 BAD_VECTORS: Final = "bad_vectors"
 
@@ -49,6 +50,8 @@ class LanguageEmbedder:
     """
 
     model: EmbeddingModel
+    loop: ProviderLoop
+    """Where its client runs."""
     model_name: str
     timeouts: Mapping[InputKind, float]
     circuits: Mapping[InputKind, Circuit]
@@ -69,7 +72,9 @@ class LanguageEmbedder:
         with guarded(self.circuits[kind]):
             with _translated():
                 async with asyncio.timeout(self.timeouts[kind]):
-                    result = await self.model.embed(list(texts), input_type=kind, settings=self._settings())
+                    result = await self.loop.run(
+                        lambda: self.model.embed(list(texts), input_type=kind, settings=self._settings())
+                    )
             vectors = await off_loop(self._vectors, result, len(texts))
             return Embedded(vectors=vectors, usage=await off_loop(_usage, result, texts))
 

@@ -38,6 +38,7 @@ from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import AN_ITEM, off_loop
 from app.providers import gemini_caches, responses
 from app.providers.failures import is_block, unavailable
+from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
 from app.providers.replies import answer_of, calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
 from app.providers.settings import answers_by_call, chosen, parameters_of
@@ -53,6 +54,8 @@ class Language:
     model: Model
     profile: ModelProfile
     takes_media: TakesMedia
+    loop: ProviderLoop
+    """Where its client runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,13 @@ class LanguageChat:
         return self.language.profile
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
-        """Stream one reply, its calls at the end. Raises ``ModelUnavailableError``.
+        """Stream one reply, its calls at the end. Raises ``ModelUnavailableError``."""
+        async with aclosing(self.language.loop.stream(lambda: self._steps(request))) as events:
+            async for event in events:
+                yield event
+
+    async def _steps(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
+        """On the loop of the client.
 
         A connection that breaks before anything came is tried once more: providers close connections that rest, and a
         request that is sent at that moment is lost.
@@ -197,8 +206,10 @@ class LanguageSummarizer:
         if self.profile.stateful:
             settings = responses.not_kept(settings)
         try:
-            response = await model_request(
-                self.language.model, [asked], model_settings=settings, model_request_parameters=parameters
+            response = await self.language.loop.run(
+                lambda: model_request(
+                    self.language.model, [asked], model_settings=settings, model_request_parameters=parameters
+                )
             )
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word
             if not is_block(error):

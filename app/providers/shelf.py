@@ -29,6 +29,7 @@ from app.providers.circuit import Circuit
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
 from app.providers.language import Language, LanguageChat, LanguageSummarizer
+from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia
 from app.providers.prices import input_cost
 from app.providers.profiles import profile_of
@@ -66,7 +67,7 @@ class _Refusal:
 
 @dataclass(slots=True, kw_only=True)
 class Shelf:
-    """What is built; its clients belong to the event loop that first uses them.
+    """What is built; its clients run on an event loop of their own.
 
     ``build`` may be called from any thread: each model is built once, and a name that could not be built is refused
     for a while without another try.
@@ -78,6 +79,7 @@ class Shelf:
     keys: Keys
     breaking: Breaking
     input_limit: int | None = None
+    loop: ProviderLoop = field(default_factory=ProviderLoop)
     _providers: dict[str, Provider[Any]] = field(default_factory=dict)
     _languages: dict[str, Language] = field(default_factory=dict)
     _circuits: dict[tuple[str, str], Circuit] = field(default_factory=dict)
@@ -124,6 +126,7 @@ class Shelf:
         self.build_embedder(name)
         return embedding.LanguageEmbedder(
             model=self._embedders[name],
+            loop=self.loop,
             model_name=name,
             timeouts=timeouts,
             circuits={kind: self._circuit(f"embedding {kind}", name, timeouts[kind]) for kind in timeouts},
@@ -139,7 +142,8 @@ class Shelf:
         timeout: float,  # noqa: ASYNC109 - the client's own
     ) -> MadeCache:
         """Have a model's provider cache a prefix. Raises as ``ModelRegistry.make_cache``."""
-        return await gemini_caches.make(self._caching(name), prefix, attached, ttl, timeout)
+        model = self._caching(name)
+        return await self.loop.run(lambda: gemini_caches.make(model, prefix, attached, ttl, timeout))
 
     async def renew_cache(
         self,
@@ -149,30 +153,35 @@ class Shelf:
         timeout: float,  # noqa: ASYNC109 - the client's own
     ) -> datetime:
         """Have a cache kept for longer. Raises as ``ModelRegistry.renew_cache``."""
-        return await gemini_caches.renew(self._caching(name), cache, ttl, timeout)
+        model = self._caching(name)
+        return await self.loop.run(lambda: gemini_caches.renew(model, cache, ttl, timeout))
 
     async def forget(self, name: str, response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
         """Have a model's provider delete a response or a cache. Raises as ``ModelRegistry.forget``."""
         kind = name.partition(":")[0]
         if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAMES):
-            await gemini_caches.delete(await asyncio.to_thread(self._provider, kind), response_id, timeout)
+            provider = await asyncio.to_thread(self._provider, kind)
+            await self.loop.run(lambda: gemini_caches.delete(provider, response_id, timeout))
             return
         if kind != responses.KIND:
             raise InvalidInputError(f"The provider of {name} keeps no responses.")
         provider = await asyncio.to_thread(self._provider, others.OPENAI)
-        await responses.forget(provider, response_id, timeout)
+        await self.loop.run(lambda: responses.forget(provider, response_id, timeout))
 
     async def keep_file(self, name: str, data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109
         """Have a model's provider keep a file. Raises as ``ModelRegistry.keep_file``."""
-        return await gemini.keep_file(await self._keeper(name), data, media_type, timeout)
+        keeper = await self._keeper(name)
+        return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, timeout))
 
     async def await_file(self, name: str, file_name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
         """Return once a kept file can be used. Raises as ``ModelRegistry.await_file``."""
-        await gemini.await_file(await self._keeper(name), file_name, timeout)
+        keeper = await self._keeper(name)
+        await self.loop.run(lambda: gemini.await_file(keeper, file_name, timeout))
 
     async def forget_file(self, name: str, file_name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
         """Have a model's provider delete a kept file. Raises as ``ModelRegistry.forget_file``."""
-        await gemini.forget_file(await self._keeper(name), file_name, timeout)
+        keeper = await self._keeper(name)
+        await self.loop.run(lambda: gemini.forget_file(keeper, file_name, timeout))
 
     async def _keeper(self, name: str) -> Provider[Any]:
         kind = name.partition(":")[0]
@@ -186,9 +195,7 @@ class Shelf:
         self._providers.clear()
         self._languages.clear()
         self._embedders.clear()
-        for provider in providers:
-            async with provider:
-                pass  # a provider closes the client it made when it is left
+        await self.loop.close(*(partial(_left, provider) for provider in providers))
 
     def _caching(self, name: str) -> Model:
         language = self._language(name)
@@ -267,7 +274,7 @@ class Shelf:
             reads_media=takes_media,
             file_account=self._file_account(kind),
         )
-        return Language(model=model, profile=profile, takes_media=takes_media)
+        return Language(model=model, profile=profile, takes_media=takes_media, loop=self.loop)
 
     def _file_account(self, kind: str) -> str | None:
         if kind != gemini.PROVIDER:
@@ -292,3 +299,9 @@ class Shelf:
         if kind == others.OPENAI:
             return others.openai_provider(self.keys.openai_api_key, self.keys.openai_base_url)
         return others.provider(kind, ambient=self.keys.ambient)
+
+
+async def _left(provider: Provider[Any]) -> None:
+    """A provider closes the client that it made when it is left."""
+    async with provider:
+        pass

@@ -40,6 +40,7 @@ from app.providers.any import takes_media as others_take
 from app.providers.failures import unavailable
 from app.providers.gemini import takes_media as gemini_takes
 from app.providers.language import Language, LanguageSummarizer
+from app.providers.loop import ProviderLoop
 from app.providers.messages import to_provider
 from app.providers.offline import OfflineChat, OfflineSummarizer
 from app.providers.profiles import GEMINI_INPUT_LIMIT
@@ -289,10 +290,11 @@ class TestOpenAICompatible:
             model=model,
             profile=ModelProfile(name="local:old-llama", input_limit=8_000, output_limit=1_000),
             takes_media=others_take,
+            loop=ProviderLoop(),
         )
-        async with model:
-            request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
-            proposal = await LanguageSummarizer(language=language, timeout=10).propose(request)
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        proposal = await LanguageSummarizer(language=language, timeout=10).propose(request)
+        await language.loop.close()
 
         assert proposal.text == '{"logos": []}'
         (body,) = openai.requests

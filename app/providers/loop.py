@@ -1,0 +1,129 @@
+"""The event loop of providers' clients, in a thread of its own.
+
+What these clients compute for one request, and what they build at the first one, takes tenths of a second where a
+context has hundreds of messages. On the loop that serves requests nothing may take that long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, suppress
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from app.off_loop import act_for_nobody
+
+Result = TypeVar("Result")
+Event = TypeVar("Event")
+
+
+class ProviderLoop:
+    """Runs coroutines of providers' clients; its thread begins with the first of them and ends with ``close``.
+
+    Clients belong to the loop that first uses them, so everything that uses one goes this way.
+    """
+
+    def __init__(self) -> None:
+        self._opening = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Await it there. Whoever is cancelled here waits until it has ended there."""
+        here, there = asyncio.get_running_loop(), self._running()
+        ended: asyncio.Future[Result] = here.create_future()
+        started: list[asyncio.Task[Result]] = []
+        context = copy_context()
+        context.run(act_for_nobody)  # the shares of tenants are those of the other loop
+
+        def tell(task: asyncio.Task[Result]) -> None:
+            with suppress(RuntimeError):  # nobody is left to be told: that loop is closed
+                here.call_soon_threadsafe(_settle, ended, task)
+
+        def start() -> None:
+            started.append(there.create_task(work(), context=context))
+            started[0].add_done_callback(tell)
+
+        def cancel() -> None:
+            started[0].cancel()
+
+        there.call_soon_threadsafe(start)
+        try:
+            return await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            if not ended.done():
+                there.call_soon_threadsafe(cancel)
+                await asyncio.wait([ended])
+            if not ended.cancelled():
+                ended.exception()  # it is of no interest any more, and asyncio would complain
+            raise
+
+    async def stream(self, events: Callable[[], AsyncGenerator[Event, None]]) -> AsyncGenerator[Event, None]:
+        """Iterate there, as fast as it goes; closed here, it is closed there first."""
+        here = asyncio.get_running_loop()
+        came: asyncio.Queue[tuple[Event] | None] = asyncio.Queue()
+
+        async def pump() -> None:
+            async with aclosing(events()) as found:
+                async for event in found:
+                    here.call_soon_threadsafe(came.put_nowait, (event,))
+
+        pumping = asyncio.create_task(self.run(pump))
+        pumping.add_done_callback(lambda _: came.put_nowait(None))
+        try:
+            while (one := await came.get()) is not None:
+                yield one[0]
+            await pumping
+        finally:
+            if not pumping.done():
+                pumping.cancel()
+                await asyncio.wait([pumping])
+
+    async def close(self, *before: Callable[[], Awaitable[Any]]) -> None:
+        """End the thread, after these were awaited on it; a further use begins another."""
+        with self._opening:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        try:
+            for one in before:
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(one), loop))
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            await asyncio.to_thread(thread.join)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._opening:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="providers", daemon=True)
+                self._thread.start()
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def _settle(ended: asyncio.Future[Result], task: asyncio.Task[Result]) -> None:
+    if ended.done():
+        return
+    if task.cancelled():
+        ended.cancel()
+    elif (error := task.exception()) is not None:
+        ended.set_exception(error)
+    else:
+        ended.set_result(task.result())
+
+
+async def _awaited(work: Callable[[], Awaitable[Any]]) -> None:
+    await work()
