@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,8 +30,9 @@ from app.settings import Settings
 from app.storage.migrations import run_migrations
 from bench.loop_locks import LockProbe
 from bench.loop_probe import LIMIT_SECONDS, LoopProbe
-from bench.loop_requests import FULL, SCRIPTED, SMALL, Sizes, Visitor
+from bench.loop_requests import FULL, GEMINI, SCRIPTED, SMALL, Sizes, Visitor
 from bench.measurements import write
+from tests.gemini_server import running_gemini
 from tests.openai_server import running_openai
 from tests.servers import unused_port
 
@@ -129,9 +130,11 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="tl-") as folder,
         EmbeddedServers(Path(folder), durable=False) as servers,
         running_openai() as openai,
+        running_gemini() as gemini,
     ):
         run_migrations(servers.database_url)
-        rows, longest_look = measured(servers, openai.url, SMALL if given.small else FULL)
+        providers = {"openai_base_url": openai.url, "google_base_url": gemini.url}
+        rows, longest_look = measured(servers, providers, SMALL if given.small else FULL)
     table = _table(rows, longest_look)
     print(table)
     if given.write:
@@ -168,14 +171,15 @@ def _where(row: Row) -> str:
     return f"`{row.where.partition(' < ')[0]}`" if row.where and row.over else ""
 
 
-def measured(servers: Endpoints, openai_url: str, sizes: Sizes) -> tuple[list[Row], float]:
+def measured(servers: Endpoints, providers: Mapping[str, Any], sizes: Sizes) -> tuple[list[Row], float]:
     """One visit, and the seconds of the longest look for garbage."""
     settings = Settings(
         database_url=servers.database_url,
         redis_url=servers.redis_url,
         openai_api_key="key",
-        openai_base_url=openai_url,
-        models=(SCRIPTED, "offline"),
+        google_api_key="key",
+        **providers,
+        models=(SCRIPTED, GEMINI, "offline"),
         chat_model="offline",
         compaction_model="offline",
         auth_required=False,

@@ -13,7 +13,8 @@ import httpx
 Json = dict[str, Any]
 
 SCRIPTED: Final = "openai-responses:gpt-5"
-"""The model of the scripted server."""
+GEMINI: Final = "google:gemini-2.5-flash"
+"""Models of the scripted servers."""
 FORMATS: Final = ("plain", "openai", "anthropic", "gemini")
 LONG: Final = 3_000_000
 _WORDS: Final = [
@@ -297,8 +298,8 @@ class Visitor:
         self.send("GET /openapi.json", "GET", "/openapi.json")
 
     def turns(self) -> None:
-        """Replies, offline and of a scripted model."""
-        for model in ("offline", SCRIPTED):
+        """Replies, offline and of scripted models."""
+        for model in ("offline", SCRIPTED, GEMINI):
             id_ = self.made(policy={"context_window": 100_000})
             path = f"/conversations/{id_}"
             self.send(None, "POST", f"{path}/messages/batch", json=batch(talk(60, 6_000, seed=8)))

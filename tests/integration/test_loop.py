@@ -22,6 +22,7 @@ from app.usecases.shared.warming import warm_up
 from bench.loop import Row, measured
 from bench.loop_probe import LIMIT_SECONDS, LoopProbe
 from bench.loop_requests import TINY, prose, talk
+from tests.gemini_server import running_gemini
 from tests.integration.rows import message, stored
 from tests.integration.rows import talk as talk_of
 from tests.integration.test_request_limits import serving
@@ -80,8 +81,9 @@ async def test_no_request_keeps_the_loop_for_longer_than_its_limit(
 
 @pytest.mark.long
 def test_the_bench_finds_nothing(database_url: str, redis_url: str) -> None:
-    with running_openai() as openai:
-        rows, _ = measured(Endpoints(database_url=database_url, redis_url=redis_url), openai.url, TINY)
+    with running_openai() as openai, running_gemini() as gemini:
+        providers = {"openai_base_url": openai.url, "google_base_url": gemini.url}
+        rows, _ = measured(Endpoints(database_url=database_url, redis_url=redis_url), providers, TINY)
     assert len(rows) > 60
     assert {row.label: row.where for row in rows if row.over and not is_compiled_once(row)} == {}
 
