@@ -11,9 +11,12 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from app.off_loop import act_for_nobody
+
+LEAVING_SECONDS: Final = 10.0
+"""So long at most somebody who was cancelled waits for the end of what was asked."""
 
 Result = TypeVar("Result")
 Event = TypeVar("Event")
@@ -31,9 +34,10 @@ class ProviderLoop:
         self._thread: threading.Thread | None = None
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Await it there. Whoever is cancelled here waits until it has ended there."""
+        """Await it there. Whoever is cancelled here waits until it has ended there, but not for ever."""
         here, there = asyncio.get_running_loop(), self._running()
         ended: asyncio.Future[Result] = here.create_future()
+        ended.add_done_callback(_looked_at)
         started: list[asyncio.Task[Result]] = []
         context = copy_context()
         context.run(act_for_nobody)  # the shares of tenants are those of the other loop
@@ -55,9 +59,7 @@ class ProviderLoop:
         except asyncio.CancelledError:
             if not ended.done():
                 there.call_soon_threadsafe(cancel)
-                await asyncio.wait([ended])
-            if not ended.cancelled():
-                ended.exception()  # it is of no interest any more, and asyncio would complain
+                await asyncio.wait([ended], timeout=LEAVING_SECONDS)
             raise
 
     async def stream(self, events: Callable[[], AsyncGenerator[Event, None]]) -> AsyncGenerator[Event, None]:
@@ -112,6 +114,12 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+def _looked_at(ended: asyncio.Future[Any]) -> None:
+    """An error that nobody waits for any more is none to complain of."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 def _settle(ended: asyncio.Future[Result], task: asyncio.Task[Result]) -> None:

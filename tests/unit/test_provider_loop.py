@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from app.infrastructure.ids import new_id
 from app.off_loop import WorkShares, act_for, off_loop
+from app.providers import loop
 from app.providers.loop import ProviderLoop
 from bench.loop_probe import LoopProbe
 
@@ -70,6 +71,24 @@ async def test_who_is_cancelled_waits_until_it_has_ended_there(there: ProviderLo
     with pytest.raises(asyncio.CancelledError):
         await asked
     assert ended.is_set()
+
+
+async def test_nobody_waits_for_ever_for_what_does_not_end(
+    there: ProviderLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "LEAVING_SECONDS", 0.05)
+    begun, free = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        begun.set()
+        free.wait()  # as a client does that never comes back
+
+    asked = asyncio.create_task(there.run(work))
+    await asyncio.to_thread(begun.wait)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(asked, 5)
+    free.set()
 
 
 async def test_one_that_is_cancelled_at_once_ends_too(there: ProviderLoop) -> None:
