@@ -23,7 +23,7 @@ from app.usecases.history import preparing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared import layouts, retaking
 from app.usecases.shared.layouts import laid_out
-from app.usecases.shared.retaking import MissingResultError, Results
+from app.usecases.shared.retaking import Results
 from bench.loop_locks import LockProbe
 from bench.loop_requests import prose, talk
 from tests.fakes import Reply, ScriptedChatModel
@@ -238,11 +238,11 @@ def doing(
     """Do something once, when something is computed between two tries; what is computed from then on, by name."""
     add, computed = Results.add, list[str]()
 
-    async def adding(results: Results, missing: MissingResultError) -> None:
-        computed.append(missing.work.__name__)
+    async def adding(results: Results, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
+        computed.append(work.__name__)
         if len(computed) == 1:
             await asyncio.wait_for(act(service, conversation_id, messages), PATIENCE)
-        await add(results, missing)
+        await add(results, work, given)
 
     monkeypatch.setattr(Results, "add", adding)
     return computed

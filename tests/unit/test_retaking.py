@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -118,3 +120,25 @@ def test_a_value_is_measured_by_what_its_texts_take(value: object, size: int) ->
 
 def test_a_large_value_is_not_looked_at_any_further_than_tells_that_it_is_large() -> None:
     assert ON_LOOP < json_size([{"k": "v"}] * 10**6) < 2 * ON_LOOP
+
+
+async def test_what_a_try_had_read_is_let_go_without_a_look_for_garbage() -> None:
+    class Read:
+        """Something large."""
+
+    kept: list[weakref.ref[Read]] = []
+    left: list[int] = []
+
+    async def transaction(results: Results) -> int:
+        left.append(sum(one() is not None for one in kept))
+        read = Read()
+        kept.append(weakref.ref(read))
+        return await results(abs, -len(kept[:1]), size=ON_LOOP + 1)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert await retaken(transaction) == 1
+    finally:
+        gc.enable()
+    assert left == [0, 0]

@@ -65,9 +65,9 @@ class Results:
         self._known.append((work, given, found))
         return found
 
-    async def add(self, missing: MissingResultError) -> None:
+    async def add(self, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
         """Compute what was missing, in a thread, for the next try."""
-        self._known.append((missing.work, missing.given, await off_loop(missing.work, *missing.given)))
+        self._known.append((work, given, await off_loop(work, *given)))
         self._tries += 1
 
 
@@ -83,5 +83,7 @@ async def retaken(transaction: Callable[[Results], Awaitable[Result]]) -> Result
         try:
             return await transaction(results)
         except MissingResultError as missing:
-            needed = missing
-        await results.add(needed)
+            # Not the error itself: with its traceback it would hold all that the transaction read until the next look
+            # for garbage, and there is much of it.
+            work, given = missing.work, missing.given
+        await results.add(work, given)
