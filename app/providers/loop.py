@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from app.off_loop import act_for_nobody
 
 LEAVING_SECONDS: Final = 10.0
-"""So long at most somebody who was cancelled waits for the end of what was asked."""
+"""So long at most somebody who was cancelled, or who closes the loop, waits for the end of what was asked."""
 
 Result = TypeVar("Result")
 Event = TypeVar("Event")
@@ -95,7 +95,7 @@ class ProviderLoop:
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(one), loop))
         finally:
             loop.call_soon_threadsafe(loop.stop)
-            await asyncio.to_thread(thread.join)
+            await asyncio.to_thread(thread.join, LEAVING_SECONDS)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._opening:
@@ -111,6 +111,10 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

@@ -163,6 +163,20 @@ async def test_shares_of_tenants_stay_here(there: ProviderLoop) -> None:
         assert await asyncio.wait_for(there.run(work), 5) == 3
 
 
+async def test_what_runs_at_its_end_is_cancelled(there: ProviderLoop) -> None:
+    begun = threading.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    asked = asyncio.create_task(there.run(work))
+    await asyncio.to_thread(begun.wait)
+    await asyncio.wait_for(there.close(), 5)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(asked, 5)
+
+
 async def test_after_its_end_it_begins_anew(there: ProviderLoop) -> None:
     async def thread() -> threading.Thread:
         return threading.current_thread()
