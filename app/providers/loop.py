@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from contextvars import copy_context
 from typing import Any, Final, TypeVar
@@ -16,16 +16,16 @@ from typing import Any, Final, TypeVar
 from app.off_loop import act_for_nobody
 
 LEAVING_SECONDS: Final = 10.0
-"""So long at most somebody who was cancelled, or who closes the loop, waits for the end of what was asked."""
+"""How long a cancelled caller, or ``close``, waits for work on the loop to end."""
 
 Result = TypeVar("Result")
 Event = TypeVar("Event")
 
 
 class ProviderLoop:
-    """Runs coroutines of providers' clients; its thread begins with the first of them and ends with ``close``.
+    """Runs coroutines of providers' clients in a thread that starts with the first of them and ends with ``close``.
 
-    Clients belong to the loop that first uses them, so everything that uses one goes this way.
+    A client belongs to the event loop that first uses it, so every use of a client goes through ``run`` or ``stream``.
     """
 
     def __init__(self) -> None:
@@ -34,16 +34,19 @@ class ProviderLoop:
         self._thread: threading.Thread | None = None
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Await it there. Whoever is cancelled here waits until it has ended there, but not for ever."""
+        """Run a coroutine on this loop and return its result.
+
+        A caller that is cancelled cancels the coroutine, and waits ``LEAVING_SECONDS`` at most until it has ended.
+        """
         here, there = asyncio.get_running_loop(), self._running()
         ended: asyncio.Future[Result] = here.create_future()
-        ended.add_done_callback(_looked_at)
+        ended.add_done_callback(_mark_error_seen)
         started: list[asyncio.Task[Result]] = []
         context = copy_context()
-        context.run(act_for_nobody)  # the shares of tenants are those of the other loop
+        context.run(act_for_nobody)  # tenants' shares use semaphores of the caller's loop
 
         def tell(task: asyncio.Task[Result]) -> None:
-            with suppress(RuntimeError):  # nobody is left to be told: that loop is closed
+            with suppress(RuntimeError):  # the caller's loop is closed
                 here.call_soon_threadsafe(_settle, ended, task)
 
         def start() -> None:
@@ -63,7 +66,7 @@ class ProviderLoop:
             raise
 
     async def stream(self, events: Callable[[], AsyncGenerator[Event, None]]) -> AsyncGenerator[Event, None]:
-        """Iterate there, as fast as it goes; closed here, it is closed there first."""
+        """Iterate over a generator on this loop; closing this iteration waits until that generator is closed."""
         here = asyncio.get_running_loop()
         came: asyncio.Queue[tuple[Event] | None] = asyncio.Queue()
 
@@ -83,16 +86,18 @@ class ProviderLoop:
                 pumping.cancel()
                 await asyncio.wait([pumping])
 
-    async def close(self, *before: Callable[[], Awaitable[Any]]) -> None:
-        """End the thread, after these were awaited on it; a further use begins another."""
+    async def close(self, *before: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run these on the loop, then end its thread; a later use starts another."""
         with self._opening:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
-        if loop is None or thread is None:
+        if loop is None or thread is None:  # nothing was used, and belongs to no loop
+            for one in before:
+                await one()
             return
         try:
             for one in before:
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(one), loop))
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(one(), loop))
         finally:
             loop.call_soon_threadsafe(loop.stop)
             await asyncio.to_thread(thread.join, LEAVING_SECONDS)
@@ -120,8 +125,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _looked_at(ended: asyncio.Future[Any]) -> None:
-    """An error that nobody waits for any more is none to complain of."""
+def _mark_error_seen(ended: asyncio.Future[Any]) -> None:
+    """So that asyncio does not log the error of work that nobody waits for any more."""
     if not ended.cancelled():
         ended.exception()
 
@@ -135,7 +140,3 @@ def _settle(ended: asyncio.Future[Result], task: asyncio.Task[Result]) -> None:
         ended.set_exception(error)
     else:
         ended.set_result(task.result())
-
-
-async def _awaited(work: Callable[[], Awaitable[Any]]) -> None:
-    await work()

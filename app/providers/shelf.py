@@ -195,7 +195,7 @@ class Shelf:
         self._providers.clear()
         self._languages.clear()
         self._embedders.clear()
-        await self.loop.close(*(partial(_left, provider) for provider in providers))
+        await self.loop.close(*(partial(_close, provider) for provider in providers))
 
     def _caching(self, name: str) -> Model:
         language = self._language(name)
@@ -301,7 +301,7 @@ class Shelf:
         return others.provider(kind, ambient=self.keys.ambient)
 
 
-async def _left(provider: Provider[Any]) -> None:
-    """A provider closes the client that it made when it is left."""
+async def _close(provider: Provider[Any]) -> None:
+    """A provider closes the client that it made when its context ends."""
     async with provider:
         pass

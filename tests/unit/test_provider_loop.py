@@ -192,4 +192,4 @@ async def test_after_its_end_it_begins_anew(there: ProviderLoop) -> None:
     assert not first.is_alive()
     assert await there.run(thread) is not first
     await ProviderLoop().close(before)
-    assert len(closed) == 1
+    assert closed == [first, threading.current_thread()]

@@ -79,8 +79,8 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     return tuple(found)
 
 
-def _shown(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
-    """All that a text of that day may mean: forms, amounts with their bases; and the text as it is searched."""
+def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
+    """All forms and amounts (with their bases) that a text of that day may mean, and the text to be searched."""
     plain_text = folded(text)
     found = read(plain_text, day, generous=True)
     small = plain_text.text
@@ -91,7 +91,7 @@ def _shown(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple
     )
 
 
-_shown_again: Final = lru_cache(maxsize=REMEMBERED)(_shown)
+_cached_meaning: Final = lru_cache(maxsize=REMEMBERED)(_meaning)
 """A compaction shows each sentence to half a dozen checks, and each entry of its state again at the next chunk."""
 
 
@@ -118,7 +118,7 @@ class Given:
         """
         self._known.clear()
         day = day_of(at)
-        forms, amounts, searched = (_shown_again if len(text) <= SENTENCE else _shown)(text, day)
+        forms, amounts, searched = (_cached_meaning if len(text) <= SENTENCE else _meaning)(text, day)
         for form in forms:
             self._forms[form].add(source)
         for amount, base in amounts:

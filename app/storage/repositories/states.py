@@ -45,7 +45,7 @@ _REPAIRS = TypeAdapter(tuple[Repair, ...])
 _COUNTS = TypeAdapter(VerificationCounts | None)
 _number = col(StateVersionRow.version)
 _WRITTEN_BY: Final[ColumnElement[str]] = literal_column("state_versions.xmin::text || state_versions.ctid::text")
-"""Who wrote a row, and where it lies: both are others when it was changed meanwhile."""
+"""Changes whenever a row is written: its transaction and its place in the table."""
 _WITHOUT_STATE = select(
     *(getattr(StateVersionRow, name) for name in StateVersionRow.model_fields if name not in {"state", "layout"})
 )
@@ -60,14 +60,14 @@ _REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification
 
 
 class KnownVersions:
-    """Versions that were read, by number and by who wrote the row; equal entries are one object."""
+    """State versions that were read before, by number and row; equal entries are kept once."""
 
     def __init__(self) -> None:
         self.versions: Final[dict[tuple[int, str], StateVersion]] = {}
         self._entries: Final[dict[StateEntry, StateEntry]] = {}
 
-    def shared(self, row: Any) -> StateVersion:
-        """The version of a row that was read without state and layout."""
+    def version_of(self, row: Any) -> StateVersion:
+        """The version in a row, without state and layout; an entry that is known already is not kept twice."""
         version = _version(row, state={}, layout=None)
         return replace(version, entries=tuple(self._entries.setdefault(entry, entry) for entry in version.entries))
 
@@ -130,7 +130,7 @@ class StateRepository(Repository):
             some = dict(unknown[first : first + READ_AT_ONCE])
             these = _number == any_(literal(list(some), ARRAY(BigInteger)))
             rows = await self._session.rows(_WITHOUT_STATE.where(since, these))
-            for version in await in_slices(known.shared, rows):
+            for version in await in_slices(known.version_of, rows):
                 known.versions[version.version, some[version.version]] = version
         return [known.versions[key] for key in keys]
 
