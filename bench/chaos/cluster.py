@@ -22,6 +22,7 @@ from bench.chaos.plan import BROKER_LINKS, CLIENT_LINKS, DATABASE_LINKS, MODEL_L
 from tests.acceptance.chaos import OwnServers
 from tests.acceptance.service import NotReadyError, Process, Service
 from tests.gemini_server import Gemini, gemini_process
+from tests.servers import execute_sql
 
 REQUEST_SECONDS: Final = 10.0
 """What a client waits for an answer before it asks again."""
@@ -105,6 +106,7 @@ class Cluster:
 def running_cluster(folder: Path) -> Iterator[Cluster]:
     """All of it, ready; stopped whatever happens."""
     with OwnServers(folder / "servers") as servers, gemini_process() as gemini, Links() as links:
+        _keep_memory_apart(servers)
         run_migrations(servers.endpoints.database_url)
         model = links.open(MODEL_LINK, gemini.url.replace("http", "tcp"))
         nodes = tuple(
@@ -124,6 +126,17 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         finally:
             for node in nodes:
                 node.stop()
+
+
+def _keep_memory_apart(servers: OwnServers) -> None:
+    """Let PostgreSQL hold its shared memory in segments of System V, which a limit of files does not reach.
+
+    Otherwise what stands for a full disk also takes its memory away, which no full disk does: its recovery then fails
+    in the first moment, and its version 18 may wait for ever for a recovery that has ended.
+    """
+    execute_sql(servers.endpoints.database_url, "ALTER SYSTEM SET dynamic_shared_memory_type = 'sysv'")
+    servers.kill("PostgreSQL")
+    servers.revive()
 
 
 def wait_ready(cluster: Cluster) -> None:
