@@ -1,12 +1,11 @@
-"""Fitting what the offline summarizer takes a sentence to be worth, on conversations with questions. Needs numpy.
+"""Fitting how likely a later question rests on a sentence, on conversations with questions. Needs numpy.
 
-``python -m bench.summarizer_fit [--data FILE …]`` cuts each conversation into spans of ``SPAN`` messages and marks, of
-each message that a later question rests on, the sentence that shares most words with question and answer. A logistic
-regression over plain features is fitted with every conversation weighing the same, and measured with each conversation
-left out: of the questions, how many have a marked sentence among those chosen by worth per token within a share of the
-span's tokens. Beside it: the worth that the offline summarizer gives sentences now, and a random choice. The features
-know no topic and no cue: how much a sentence says, how rare its words are within the span, who says it and how, whether
-it answers a question, and whether it tells a time.
+``python -m bench.summarizer_fit [--data FILE …] [--state]`` cuts each conversation into spans of ``SPAN`` messages and
+marks, of each message that a later question rests on, the sentence that shares most words with question and answer. A
+logistic regression over ``app.core.reading.later_use.features`` is fitted with every conversation weighing the same,
+and measured with each conversation left out: of the questions, how many have a marked sentence among those chosen by
+worth per token within a share of the span's tokens. Beside it the worth without these odds, and a random choice.
+``--state`` plays each conversation as ``bench.state_evidence`` does, with the weights fitted on the others.
 """
 
 from __future__ import annotations
@@ -16,23 +15,25 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import numpy as np
 
 from app.core.model.conversation import Message
+from app.core.reading import later_use
 from app.core.reading.passages import Passage, passages_of
 from app.core.reading.scoring import score_all
 from app.core.text.language import detect
-from app.core.text.relative import is_relative
 from app.core.text.token_counts import estimate_text
-from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
+from app.core.text.words import stems
 from bench.fidelity_made import FOLDER
 from bench.recall_talks import Talk, said, talks
 from bench.report import print_table
+from bench.state_evidence import answered
 from bench.survival import DATA
 
 SPAN: Final = 60
@@ -45,24 +46,23 @@ _POWER: Final = 0.7
 """Of the cost, by which worth is divided."""
 _PENALTY: Final = 1e-3
 _STEPS: Final = 60
-_CHARACTERS: Final = 6
-"""Of a word, about: some languages write without blanks."""
-_MOST_CAPITALS: Final = 4
 _LEAST: Final = 0.01
+_WINDOWS: Final = (8_000, 32_000)
+_WITHOUT: Final = {"constant": math.log(later_use.NEUTRAL_ODDS)}
+"""Weights with which every sentence keeps its worth."""
 
 Array = Any
 """``numpy.ndarray``; numpy is installed for benches only."""
-Scorer = Callable[["Span"], Array]
-"""The worth of each sentence of a span."""
+Weights = Mapping[str, float]
+"""By the name of a feature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """Some messages as sentences."""
 
+    passages: Sequence[Passage]
     features: Array
-    worth: Array
-    """As the offline summarizer sees it now."""
     costs: Array
     asked: Array
     """How many questions rest on each sentence."""
@@ -94,64 +94,16 @@ def _span(messages: Sequence[Message], wanted: dict[int, list[frozenset[str]]]) 
         for words in wanted.get(seq, ()):
             asked[max(found, key=lambda one: (len(one.stems & words), -one.index)).index] += 1
     return Span(
-        features=np.array([list(one.values()) for one in features(passages)]),
-        worth=np.array([max(worth.total, _LEAST) for worth in score_all(passages)]),
+        passages=passages,
+        features=np.array([list(one.values()) for one in later_use.features(passages)]),
         costs=np.array([float(estimate_text(passage.spoken) + _LINE) for passage in passages]),
         asked=np.array([float(asked[passage.index]) for passage in passages]),
         tokens=sum(estimate_text(message.content) + _LINE for message in messages),
     )
 
 
-def features(passages: Sequence[Passage]) -> Iterator[Mapping[str, float]]:
-    """By name, for each passage of a span in order. Linear in the number of passages."""
-    frequency = Counter(stem for passage in passages for stem in passage.stems)
-    sentences = Counter(passage.seq for passage in passages)
-    total = math.log(max(len(passages), 2))
-    said: set[str] = set()
-    before: Passage | None = None
-    for passage in passages:
-        content = passage.stems - GENERIC_STEMS - FRAME_STEMS
-        words = passage.text.split()
-        length = max(len(words), len(passage.text) // _CHARACTERS, 1)
-        people = float(passage.is_named)
-        yield {
-            "constant": 1.0,
-            "content": math.sqrt(len(content)),
-            "rare": _mean(1 - math.log(frequency[stem]) / total for stem in content),
-            "new": _mean(float(stem not in said) for stem in content),
-            "generic": 1 - len(content) / max(len(passage.stems), 1),
-            "filler": (len(passage.stems) - len(content)) / length,
-            "name": float(any(one.text.lower() not in passage.values for one in passage.identifiers)),
-            "capitals": float(min(sum(map(_is_capital, words[1:])), _MOST_CAPITALS)),
-            "digits": float(any(character.isdigit() for character in passage.text)),
-            "relative time": float(is_relative(passage.text)),
-            "question": float(passage.is_question),
-            "exclamation": float("!" in passage.text or "！" in passage.text),
-            "reply": float(before is not None and before.seq == passage.seq - 1 and before.is_question),
-            "alone": float(sentences[passage.seq] == 1),
-            "sentences": math.log(sentences[passage.seq]),
-            "pasted": float(passage.is_pasted),
-            "assistant": float(passage.role == "assistant"),
-            "people, length": people * math.log(length),
-            "people, content": people * math.sqrt(len(content)),
-            "people, user": people * (passage.role == "user"),
-        }
-        said |= content
-        before = passage
-
-
-def _mean(values: Iterator[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else 0.0
-
-
-def _is_capital(word: str) -> bool:
-    """A capital that no pronoun explains: "I", "I'm" and "I’d" are written so in English."""
-    return word[:1].isupper() and word.partition("'")[0].partition("’")[0] != "I"
-
-
-def fitted(conversations: Sequence[Sequence[Span]]) -> Array:
-    """Weights of the features as they are, the constant first, by Newton's method."""
+def fitted(conversations: Sequence[Sequence[Span]]) -> Weights:
+    """Weights of the features as they are, by Newton's method."""
     x = np.vstack([span.features for spans in conversations for span in spans])
     y = np.concatenate([np.minimum(span.asked, 1) for spans in conversations for span in spans])
     each = [np.full(sum(len(span.asked) for span in spans), 1.0) for spans in conversations]
@@ -172,20 +124,26 @@ def fitted(conversations: Sequence[Sequence[Span]]) -> Array:
             break
     raw = b / deviation
     raw[0] -= (raw[1:] * mean[1:]).sum()
-    return raw
+    names = next(later_use.features(conversations[0][0].passages))
+    return dict(zip(names, map(float, raw), strict=True))
 
 
-def found_share(spans: Sequence[Span], share: float, score: Scorer) -> float:
+def worth(span: Span, weights: Weights) -> Array:
+    """What the offline summarizer takes each sentence to be worth with these weights."""
+    with patch.object(later_use, "WEIGHTS", weights):
+        return np.array([max(one.total, _LEAST) for one in score_all(span.passages)])
+
+
+def found_share(spans: Sequence[Span], share: float, worths: Sequence[Array]) -> float:
     """Of the questions, how many have a marked sentence among those chosen."""
-    hit = sum(span.asked[_chosen(span, share, score)].sum() for span in spans)
+    hit = sum(span.asked[_chosen(span, share, of_span)].sum() for span, of_span in zip(spans, worths, strict=True))
     return float(hit / sum(span.asked.sum() for span in spans))
 
 
-def _chosen(span: Span, share: float, score: Scorer) -> list[int]:
-    worth = score(span) / span.costs**_POWER
+def _chosen(span: Span, share: float, worths: Array) -> list[int]:
     left = share * span.tokens
     chosen: list[int] = []
-    for place in np.argsort(-worth):
+    for place in np.argsort(-worths / span.costs**_POWER):
         if span.costs[place] <= left:
             chosen.append(int(place))
             left -= span.costs[place]
@@ -197,32 +155,47 @@ def main(argv: Sequence[str] | None = None) -> int:
     description = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m bench.summarizer_fit", description=description)
     parser.add_argument("--data", type=Path, nargs="+", default=[*sorted(FOLDER.glob("*.jsonl")), DATA])
+    parser.add_argument("--state", action="store_true", help="whole states instead of sentences")
     given = parser.parse_args(argv)
-    names, conversations = [], []
-    for path in given.data:
-        for talk in talks(path):
-            names.append(talk.id)
-            conversations.append(list(spans_of(talk)))
-    chance = np.random.default_rng(1)
-    rows: list[list[str]] = []
-    for number, (name, spans) in enumerate(zip(names, conversations, strict=True)):
-        others = fitted([*conversations[:number], *conversations[number + 1 :]])
-        scorers: list[Scorer] = [
-            lambda span, others=others: np.exp(span.features @ others),  # type: ignore[misc]  # bound where it is made
-            lambda span: span.worth,
-            lambda span: chance.random(len(span.costs)),
-        ]
-        rows.append([name, *(f"{100 * found_share(spans, s, score):.1f}" for s in SHARES for score in scorers)])
-    means = [f"{np.mean([float(row[column]) for row in rows]):.1f}" for column in range(1, len(rows[0]))]
-    heads = [f"{kind}, {share:.0%}" for share in SHARES for kind in ("fitted", "now", "random")]
-    print_table(["conversation", *heads], [*rows, ["mean", *means]])
-    weights = fitted(conversations)
-    named = dict(zip(next(features(passages_of(said([_ONE]).messages, "en"))), map(float, weights), strict=True))
-    print(json.dumps({name: round(weight, 3) for name, weight in named.items()}, indent=4))
+    read = [talk for path in given.data for talk in talks(path)]
+    conversations = [list(spans_of(talk)) for talk in read]
+    left_out = [fitted([*conversations[:place], *conversations[place + 1 :]]) for place in range(len(read))]
+    if given.state:
+        _print_rows(_OF_STATES, [(talk.id, _of_state(talk, ours)) for talk, ours in zip(read, left_out, strict=True)])
+        return 0
+    rows = zip(read, conversations, left_out, strict=True)
+    _print_rows(_OF_SENTENCES, [(talk.id, _of_sentences(spans, ours)) for talk, spans, ours in rows])
+    print(json.dumps({name: round(weight, 3) for name, weight in fitted(conversations).items()}, indent=4))
     return 0
 
 
-_ONE: Final = {"role": "user", "content": "We meet on Monday."}
+_OF_SENTENCES: Final = [f"{kind}, {share:.0%}" for share in SHARES for kind in ("with", "without", "random")]
+_OF_STATES: Final = [f"{what}, {kind}" for what in ("named", "told") for kind in ("with", "without")]
+
+
+def _of_sentences(spans: Sequence[Span], weights: Weights) -> list[float]:
+    chance = np.random.default_rng(1)
+    kinds = [
+        [worth(span, weights) for span in spans],
+        [worth(span, _WITHOUT) for span in spans],
+        [chance.random(len(span.costs)) for span in spans],
+    ]
+    return [found_share(spans, share, worths) for share in SHARES for worths in kinds]
+
+
+def _of_state(talk: Talk, weights: Weights) -> list[float]:
+    kinds = []
+    for one in (weights, _WITHOUT):
+        with patch.object(later_use, "WEIGHTS", one):
+            kinds.append([asked for window in _WINDOWS for asked in answered(talk, window)])
+    shares = [[np.mean([asked.named for asked in kind]), np.mean([asked.told for asked in kind])] for kind in kinds]
+    return [float(shares[kind][what]) for what in (0, 1) for kind in (0, 1)]
+
+
+def _print_rows(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> None:
+    means = np.mean([values for _, values in rows], axis=0)
+    listed = [[name, *(f"{100 * value:.1f}" for value in values)] for name, values in [*rows, ("mean", means)]]
+    print_table(["conversation", *heads], listed)
 
 
 if __name__ == "__main__":

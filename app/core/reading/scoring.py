@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
+from app.core.reading.later_use import factors
 from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
 from app.core.text.identifiers import Identifier, Kind
@@ -28,7 +29,6 @@ _DIGIT: Final = 0.7  # on its own
 _OF_A_TOOL: Final = 2.0  # whoever called it says what mattered
 _PASTED: Final = 0.5  # of what the user says themselves: a document can be asked for again
 _HELD: Final = 0.6  # it is served anyway
-_ECHO: Final = 0.3  # of an assistant's repetition of what the user has just said
 _ROLE: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
 _NAMED_ROLE: Final = 0.95  # the other person of a talk between people
 _FURTHER_CUES: Final = 0.35  # a second cue adds a third of its weight
@@ -38,7 +38,6 @@ OPENING: Final = 2
 _FIRST_TURN: Final = 3.0  # the opening message says what it is all about
 _FOCUS: Final = 4.0
 _ASKED: Final = 0.35  # of what the same words would be worth as a statement
-_LONG: Final = 45  # words
 _ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision,
 _ACCEPTED_VAGUE: Final = 1.6  # less of one when it names nothing
 _REJECTED: Final = -3.0  # one that was turned down is none
@@ -61,10 +60,10 @@ HEAD: Final = 1.4
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
 _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
 _AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
-_LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
 _TWO: Final = 2
 _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
 _BARE: Final = 3.0  # a bare yes or no is told with what it answers, never alone
+_ASKED_LATER: Final = frozenset({"fact", "choice"})  # wishes, rules and aims are to be followed
 _ACTION: Final = 4.0  # what was done with a tool has changed the world
 _CHANGED: Final = 2.0  # of it, beside what its values are worth
 _LOOK_BACK: Final = 12  # sentences
@@ -94,25 +93,31 @@ class Worth:
         """With something more for the words."""
         return Worth(rest=self.rest + more, values=self.values, about=self.about)
 
+    def asked_for(self, factor: float) -> Worth:
+        """With the words of a fact or a choice scaled by what later questions make of them, its values as they are."""
+        if self.rest <= 0 or self.about not in _ASKED_LATER:
+            return self
+        return Worth(rest=factor * self.rest, values=self.values, about=self.about)
+
 
 def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Worth]:
     """The worth of each passage. Linear in the number of passages."""
     frequency = Counter(stem for passage in passages for stem in passage.stems)
     wanted = frozenset(stems(focus)) if focus else frozenset()
     answers = _answers(passages)
-    echoes = _echoes(passages)
     mentioned = words_said(passage.text for passage in passages if passage.line is None)
     mentioned |= said_twice(whole for passage in passages if (whole := passage.whole))
     mentioned |= words_said(passage.text for passage in passages if is_call(passage.text))
     meant = meant_of(passages)
+    later = factors(passages)
     return [
         worth_of_data(passage.line, mentioned)
         .times(meant.get(passage.index, 1.0))
         .plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
-        else _score(passage, frequency, wanted, len(passages))
-        .times(_ECHO if passage.index in echoes else 1.0)
-        .plus(answers.get(passage.index, 0.0))
+        else _score(passage, frequency, len(passages))
+        .asked_for(max(later[passage.index], 1.0) if wanted & passage.stems else later[passage.index])
+        .plus(answers.get(passage.index, 0.0) + _focused(passage, wanted))
         for passage in passages
     ]
 
@@ -212,22 +217,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
     return values if total <= most else {text: worth * most / total for text, worth in values.items()}
 
 
-def _echoes(passages: Sequence[Passage]) -> set[int]:
-    """Sentences of an assistant which only name again what the user named in the message before."""
-    found: set[int] = set()
-    named: set[str] = set()
-    turn = -1
-    for passage in passages:
-        names = {item.text.lower() for item in passage.identifiers}
-        if passage.role == "user":
-            named = names if passage.turn != turn else named | names
-            turn = passage.turn
-        elif passage.role == "assistant" and not passage.is_named and names and names <= named:
-            found.add(passage.index)
-    return found
-
-
-def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], total: int) -> Worth:
+def _score(passage: Passage, frequency: Counter[str], total: int) -> Worth:
     content = [stem for stem in passage.stems if stem not in GENERIC_STEMS]
     most = _OF_A_TOOL if passage.role == "tool" else _IDENTIFIERS_AT_MOST
     values = values_worth(passage.core, passage.identifiers, most)
@@ -249,12 +239,11 @@ def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], to
     factor = _role_worth(passage) * (
         _PASTED if passage.is_pasted else (_HELD if passage.is_held and not opening else 1.0)
     )
-    if passage.is_listed and passage.role != "user":
-        factor *= _LISTED
-    if passage.text.count(" ") > _LONG:
-        factor *= 0.85
-    worth = Worth(rest=score, values=values, about=kind_of(passage.cues)).times(factor)
-    return worth.plus(_FOCUS * len(wanted & passage.stems) / len(wanted)) if wanted else worth
+    return Worth(rest=score, values=values, about=kind_of(passage.cues)).times(factor)
+
+
+def _focused(passage: Passage, wanted: frozenset[str]) -> float:
+    return _FOCUS * len(wanted & passage.stems) / len(wanted) if wanted else 0.0
 
 
 def kind_of(cues: Collection[Cue]) -> str:
