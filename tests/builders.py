@@ -97,8 +97,9 @@ def material(
     state: dict[str, Any] | None = None,
     boundary: int = 0,
     system_prompt: str = "",
+    days: bool = False,
 ) -> Material:
-    """What a context is assembled from, as the service would load it."""
+    """What a context is assembled from, as the service would load it; the days of held messages where asked for."""
     schema = schema_named(policy.state_schema)
     covered = [item for item in messages if item.seq <= boundary]
     held = tuple(item for item in covered if item.is_protected)
@@ -110,7 +111,11 @@ def material(
         state_schema=schema.name if state else None,
         boundary_seq=boundary,
         state_version=1 if state else 0,
-        layout=layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator) if state else None,
+        layout=layout_of(
+            schema, state, served_as=policy.served_as, estimator=policy.estimator, held=held if days else ()
+        )
+        if state
+        else None,
         last_seq=len(messages),
         total=sums_of(messages),
         covered=sums_of(covered),

@@ -64,7 +64,7 @@ def told(talk: Talk, body: Json) -> str:
 
 def folded(offline: Service, start_talk: StartTalk, **policy: str) -> Talk:
     talk = start_talk(offline, policy={**MANUAL, **policy, "protect": [], "anchor_share": 0, "levels": []})
-    talk.batch([*TALK[:20], ("user", FACT), *TALK[20:], ("assistant", "Noted.")])
+    talk.batch([*TALK[:20], ("assistant", FACT), *TALK[20:], ("assistant", "Noted.")])
     talk.compact(keep_tail_messages=0)
     return talk
 

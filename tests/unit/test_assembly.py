@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -167,6 +168,20 @@ def test_a_small_budget_shortens_style_before_facts() -> None:
     assert "Brief and friendly" not in found.messages[1].content
     assert "The database is PostgreSQL 18" in found.messages[1].content
     assert "state_shortened" in found.warnings
+
+
+def test_a_small_budget_gives_up_the_days_of_held_messages_before_any_fact() -> None:
+    held = replace(message(1, "The talk is tomorrow.", policy=POLICY), created_at=datetime(2026, 3, 2, tzinfo=UTC))
+    source = material([held, *said(8)[1:]], policy=POLICY, state=STATE, boundary=7, days=True)
+    whole = put_together(source)
+    blocks = []
+    for budget in range(whole.gauge.tokens - whole.gauge.breakdown.system, 60, -5):
+        found = put_together(source, budget)
+        blocks.append(found.messages[1].content if 1 in [one.seq for one in found.messages] else "")
+
+    assert "<days" in blocks[0]
+    assert any("<days" not in block and all(fact in block for fact in STATE["logos"]) for block in blocks)
+    assert all(fact in block for block in blocks if "<days" in block for fact in STATE["logos"])
 
 
 def test_held_messages_go_last_and_each_is_named() -> None:

@@ -150,6 +150,8 @@ class Draft:
     """Those of the caller."""
     held_days: str = ""
     """The rendered element with the days of the held messages."""
+    tells_days: bool = True
+    """Whether it may have one."""
     opened: tuple[ShownSegment, ...] = ()
     """Covered segments whose originals stand among the held messages."""
 
@@ -191,7 +193,8 @@ def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft
 
 def with_held(material: Material, draft: Draft, held: tuple[Message, ...]) -> Draft:
     """The draft with other held messages, and their days."""
-    return replace(draft, held=held, held_days=days_element(held, material.conversation.locale))
+    days = days_element(held, material.conversation.locale) if draft.tells_days else ""
+    return replace(draft, held=held, held_days=days)
 
 
 def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:

@@ -1,10 +1,10 @@
 """Making a context fit its room: what goes first, what goes last, and what is said about it.
 
 The order is a promise (engine, section 9): digests of segments, by halves; the tail before the last turn, with a digest
-in its place while there is room for one; style and known; the narrative; anchors, behind their marker; facts, clause by
-clause, what tells least per token first and of equals the oldest (docs/decisions/0018); the other tail but its last
-message; held messages, oldest first, each with a warning. A tool call and its result go together. Where the policy lets
-no anchor go, facts go before anchors.
+in its place while there is room for one; style and known; the narrative; the days of held messages; anchors, behind
+their marker; facts, clause by clause, what tells least per token first and of equals the oldest (docs/decisions/0018);
+the other tail but its last message; held messages, oldest first, each with a warning. A tool call and its result go
+together. Where the policy lets no anchor go, facts go before anchors.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def _steps(digest: Digest, *, keeps_anchors: bool) -> Iterator[Shrink]:
     yield _without_old_tail(digest)
     yield _without_digest
     yield _with_smaller_state(soft=True)
+    yield _without_held_days
     facts = _with_smaller_state(soft=False)
     yield from (facts, _with_fewer_anchors) if keeps_anchors else (_with_fewer_anchors, facts)
     yield _without_tail
@@ -292,6 +293,10 @@ def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
         if size_of(material, shorter) <= room.tokens:
             break
     return shorter
+
+
+def _without_held_days(_material: Material, draft: Draft, _room: Room) -> Draft:
+    return replace(draft, held_days="", tells_days=False)
 
 
 def _without_held(material: Material, draft: Draft, room: Room) -> Draft:
