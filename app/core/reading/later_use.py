@@ -1,9 +1,9 @@
 """How likely a later question rests on a sentence: a logistic regression over seven plain features.
 
 ``python -m bench.summarizer_fit`` fits it on conversations whose later questions are known, and prints ``WEIGHTS``. The
-features name no topic and no cue, and but for times told by their day they need no list of words, so that they hold in
-languages and conversations on which nothing was fitted. Example: "We moved to Basel last Friday." as the answer to a
-question is likelier to be asked for than "That sounds great!".
+features name no topic and no cue, and need no list of words but of filler and of times told by their day, so that they
+hold in languages and conversations on which nothing was fitted. Example: "We moved to Basel last Friday." as the answer
+to a question is likelier to be asked for than "That sounds great!".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
 NEUTRAL_ODDS: Final = 0.28
 """At these odds a passage keeps its worth; most have lower ones."""
 _LEAST: Final = 0.1
-_LIKELIEST: Final = 0.0  # logarithm of odds: more than one to one counts as that
+_LIKELIEST: Final = 0.0  # logarithm of odds: more than one to one counts as that, however long the sentence
 
 
 def features(passages: Sequence[Passage]) -> Iterator[Mapping[str, float]]:
