@@ -14,7 +14,9 @@ from app.core.anchors.detect import detect
 from app.core.anchors.rendering import anchor_line, seqs_in
 from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
-from app.core.text.relative import undated
+from app.core.text.languages.dialect import Language
+from app.core.text.languages.loading import languages
+from app.core.text.relative import near_days, undated
 from app.core.text.sameness import canonical
 from app.core.validation import dates
 from app.core.validation.dates import dated
@@ -140,3 +142,10 @@ def test_code_adds_and_never_replaces(text: str) -> None:
     left = iter(found)
     assert all(sign in left for sign in text), "every sign of it, in order"
     assert dated(found, said(text)).count("said") == found.count("said"), "once"
+
+
+@pytest.mark.parametrize("language", [one for one in languages() if one.relative], ids=lambda one: one.code)
+def test_every_word_of_a_language_is_found_in_a_text_of_its_own_signs(language: Language) -> None:
+    assert language.relative
+    for word in language.relative.days:
+        assert language.code in {near.language for near in near_days(word)}

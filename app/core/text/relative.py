@@ -47,7 +47,7 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    matches = [(language, match) for language, (pattern, _) in _NEAR.items() for match in pattern.finditer(text)]
+    matches = [(language, match) for language in _possible(text) for match in _NEAR[language][0].finditer(text)]
     quoted = [found.span() for found in _QUOTED.finditer(text)] if matches else []
     found = [
         Near(
@@ -77,8 +77,8 @@ def other_times(text: str) -> list[Other]:
     return [
         Other(language, match[0], needed)
         for needed in _NEEDED
-        for language, patterns in _OTHER.items()
-        for match in patterns[needed].finditer(text)
+        for language in _possible(text)
+        for match in _OTHER[language][needed].finditer(text)
     ]
 
 
@@ -110,6 +110,11 @@ def undated(text: str) -> str:
     for pattern in _ADDED:
         text = pattern.sub(r"\g<word>", text)
     return text
+
+
+def _possible(text: str) -> Collection[str]:
+    """The languages whose words may stand in a text: in one of ASCII signs, none of another script."""
+    return _IN_ASCII if text.isascii() else _TABLES
 
 
 def _bracketed(language: str, said: str) -> str:
@@ -168,6 +173,9 @@ def _added_patterns(table: Relative) -> Iterator[str]:
 _NEAR: Final[Mapping[str, tuple[re.Pattern[str], Mapping[str, int]]]] = {
     language: (compiled(_near_pattern(table), re.IGNORECASE), table.days) for language, table in _TABLES.items()
 }
+_IN_ASCII: Final = tuple(
+    language for language, table in _TABLES.items() if any("a" <= sign <= "z" for word in table.days for sign in word)
+)
 _NEEDED: Final[tuple[Needed, ...]] = get_args(Needed)
 _OTHER: Final[Mapping[str, Mapping[Needed, re.Pattern[str]]]] = {
     language: {needed: compiled(_other_pattern(table, needed), re.IGNORECASE) for needed in _NEEDED}
