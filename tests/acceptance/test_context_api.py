@@ -24,7 +24,7 @@ def folded(service: Service, start_talk: StartTalk, **policy: Any) -> Talk:
     """A conversation about walks, with a fact and a tool call, all of it covered."""
     talk = start_talk(service, policy={**MANUAL, **policy}, system_prompt="You are a guide.")
     pairs = [(("user", "assistant")[number % 2], line) for number, line in enumerate(LINES)]
-    talk.batch([*pairs[:20], ("user", FACT), ("assistant", "Noted."), *pairs[20:]])
+    talk.batch([*pairs[:20], ("assistant", FACT), ("user", "I see."), *pairs[20:]])
     assert talk.compact(keep_tail_messages=4)["status"] == "applied"
     talk.append(
         "", "assistant", parts=[{"type": "tool_call", "id": "w 1", "name": "weather", "arguments": {"at": "sea"}}]
