@@ -142,9 +142,10 @@ async def test_control_a_digest_known_by_its_messages_alone_would_be_served_agai
     conversation_id = await overfull(service)
     await assembled(service, conversation_id)
     kept: dict[int, str] = {}
+    digest_of = module._digest
 
     def by_messages(span: module._Span, max_tokens: int, locale: str) -> str:
-        return kept.setdefault(1, extractive_digest(span.messages, max_tokens, locale))
+        return kept.setdefault(1, digest_of(span, max_tokens, locale))
 
     monkeypatch.setattr(module, "_digest", by_messages)
     await assembled(service, conversation_id)
