@@ -55,12 +55,12 @@ def test_a_sentence_of_a_million_words_has_odds_too() -> None:
 
 def test_only_the_words_of_facts_and_choices_are_scaled() -> None:
     worth = Worth(rest=2.0, values={"42": 1.5})
-    assert worth.asked_for(0.5) == Worth(rest=1.0, values={"42": 1.5})
+    assert worth.with_later_use(0.5) == Worth(rest=1.0, values={"42": 1.5})
     for kind in ("wish", "rule", "aim"):
         followed = Worth(rest=2.0, values={}, about=kind)
-        assert followed.asked_for(0.5) == followed
+        assert followed.with_later_use(0.5) == followed
     below = Worth(rest=-1.0, values={})
-    assert below.asked_for(0.5) == below
+    assert below.with_later_use(0.5) == below
 
 
 def test_what_was_asked_to_be_kept_loses_nothing_by_its_odds() -> None:

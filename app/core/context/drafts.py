@@ -151,7 +151,7 @@ class Draft:
     held_days: str = ""
     """The rendered element with the days of the held messages."""
     tells_days: bool = True
-    """Whether it may have one."""
+    """False once those days had to make room: they do not come back with other held messages."""
     opened: tuple[ShownSegment, ...] = ()
     """Covered segments whose originals stand among the held messages."""
 

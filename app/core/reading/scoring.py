@@ -93,8 +93,8 @@ class Worth:
         """With something more for the words."""
         return Worth(rest=self.rest + more, values=self.values, about=self.about)
 
-    def asked_for(self, factor: float) -> Worth:
-        """With the words of a fact or a choice scaled by what later questions make of them, its values as they are."""
+    def with_later_use(self, factor: float) -> Worth:
+        """With the words of a fact or a choice scaled, its exact values as they are; other kinds stay as they are."""
         if self.rest <= 0 or self.about not in _ASKED_LATER:
             return self
         return Worth(rest=factor * self.rest, values=self.values, about=self.about)
@@ -116,7 +116,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Wor
         .plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
         else _score(passage, frequency, len(passages))
-        .asked_for(max(later[passage.index], 1.0) if wanted & passage.stems else later[passage.index])
+        .with_later_use(max(later[passage.index], 1.0) if wanted & passage.stems else later[passage.index])
         .plus(answers.get(passage.index, 0.0) + _focused(passage, wanted))
         for passage in passages
     ]
