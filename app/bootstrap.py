@@ -39,8 +39,8 @@ from app.usecases.admin.measuring import Measuring
 from app.usecases.admin.sessions import SessionService
 from app.usecases.admin.stats import StatsService
 from app.usecases.caching.caches import CacheService
-from app.usecases.chat.chat import ChatService
 from app.usecases.chat.lookups import Lookups
+from app.usecases.chat.starting import ChatService
 from app.usecases.chat.tool_loop import ToolLoop
 from app.usecases.chat.toolbox import Toolbox
 from app.usecases.chat.turn import TurnRunner

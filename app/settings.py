@@ -34,7 +34,7 @@ from app.core.model.embedding import MOST_DIMENSIONS
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.files import FILE_BYTES, FILES_BYTES
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
-from app.core.model.policies.presets import DEFAULT_PRESET, preset_named
+from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named
 from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.core.text.patterns import compiled

@@ -21,7 +21,7 @@ from app.core.model.pace import COMPACTIONS, Pace, Step, pace_of
 from app.core.model.policies.adaptive import adapt, in_force
 from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger, budgets_of, evaluate, quiet_after
-from app.core.model.policies.presets import resolve
+from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
 

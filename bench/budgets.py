@@ -25,7 +25,7 @@ from typing import Final
 
 from app.core.context.assembly import Material
 from app.core.context.drafts import Detail
-from app.core.context.opening import places_to_read
+from app.core.context.larger_budget import places_to_read
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.overlap import message_text
 from app.core.model.policies.allotments import digest_room

@@ -12,7 +12,7 @@ FORMER: Final[Mapping[str, str]] = {
     "app.core.model.conversation": "app.domain.conversation",
     "app.core.model.model_io": "app.domain.model_io",
     "app.core.model.policies.policy": "app.domain.policies.policy",
-    "app.core.model.policies.presets": "app.domain.policies.presets",
+    "app.core.model.policies.resolving": "app.domain.policies.presets",
     "app.core.model.redaction": "app.domain.fencing.redaction",
     "app.core.model.schemas": "app.domain.schemas",
     "app.core.model.state": "app.domain.states.state",

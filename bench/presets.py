@@ -18,7 +18,7 @@ from typing import Final
 
 from app.core.model.conversation import Role
 from app.core.model.policies.policy import Trigger
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.core.text.identifiers import find_identifiers
 from app.core.text.token_counts import weigh
 from bench import growth

@@ -37,6 +37,8 @@ class Measures:
     """Of its items, the share that is not served as it was written."""
     lost: float
     """Passages whose exact values nothing would tell any more, so that code has to bring them back."""
+    by_id: float
+    """Texts that name a kept passage by its id, which no reader sees."""
     tokens_written: float
     tokens_read: float
     """Of the prompt."""
@@ -48,6 +50,7 @@ NAMES: Final[Mapping[str, str]] = {
     "novel": "novel values an answer",
     "items_refused": "share of items refused",
     "lost": "passages lost an answer",
+    "by_id": "texts an answer that name a passage by its id",
     "tokens_written": "tokens written",
     "tokens_read": "tokens read",
 }
@@ -94,6 +97,7 @@ def measured(case: Case, words: PromptWords) -> Measures:
         novel=float(sum(bool(failure.values) for failure in failures)),
         items_refused=sum(text not in served for text in written) / len(written) if written else 0.0,
         lost=float(len(told.applied.lost)) if told.applied else 0.0,
+        by_id=float(sum(repair.reason == "passage_named" for repair in report.repairs)),
         tokens_written=float(estimate_text(case.answer)),
         tokens_read=float(estimate_text(prompt.system) + estimate_text(prompt.user)),
     )

@@ -1,8 +1,9 @@
-"""Fitting the weights of recall.
+"""Fitting the weights of recall, and leaving out what it does not need.
 
 ``python -m bench.recall fit`` fits them again (with ``uv run --group bench``, or numpy installed) on the conversations
-of ``../shared/data/locomo`` and prints them with what they reach on talks that they were not fitted on. What recall
-reaches in the service is measured by ``python -m bench.fidelity``. Nothing of the data is printed or kept.
+of ``../shared/data/locomo`` and prints them with what they reach on talks that they were not fitted on.
+``python -m bench.recall ablate`` leaves out one group of features after the other, and prints what that costs. What
+recall reaches in the service is measured by ``python -m bench.fidelity``. Nothing of the data is printed or kept.
 """
 
 from __future__ import annotations
@@ -15,24 +16,34 @@ from bench.recall_talks import talks
 from bench.survival import DATA
 
 
-def fit() -> int:
-    """Fit the weights and print them."""
+def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> int:
+    """Print what a command finds; ``ablate`` leaves out ``first`` before it chooses, and never ``kept``."""
     try:
-        from bench.recall_fit import report  # noqa: PLC0415 - numpy is there for this command alone
+        from bench import recall_ablation, recall_fit  # noqa: PLC0415 - numpy is there for these commands alone
     except ModuleNotFoundError as error:
         print(f"{error.name} is not installed: pip install --require-hashes -r requirements-bench.lock")
         return 1
     found = talks()
-    print(report(found) if found else f"skipped: no data at {DATA}")
+    if not found:
+        print(f"skipped: no data at {DATA}")
+    elif command == "fit":
+        print(recall_fit.report(found))
+    else:
+        for line in recall_ablation.report(found, first, kept):
+            print(line, flush=True)
     return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command."""
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description="Recall's weights.")
-    parser.add_argument("command", choices=["fit"])
-    parser.parse_args(arguments)
-    return fit()
+    parser.add_argument("command", choices=["fit", "ablate"])
+    parser.add_argument(
+        "--first", action="append", default=[], help="ablate: a group to leave out before any is chosen"
+    )
+    parser.add_argument("--keep", action="append", default=[], help="a group that ablate does not leave out")
+    asked = parser.parse_args(arguments)
+    return run(asked.command, asked.first, asked.keep)
 
 
 if __name__ == "__main__":

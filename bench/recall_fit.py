@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,14 +21,20 @@ from bench.recall_texting import texted
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)
 MOST: Final = 0.9
 """Of the tokens, as in the service."""
+NEAREST: Final = "spread"
+"""The feature by which messages are chosen to learn from."""
 _NEAREST: Final = 200
 """Messages per question that are learned from, beside the evidence: those to which matches spread most."""
-_STEPS: Final = 200
-_RATE: Final = 0.05
+_STEPS: Final = 30
+"""Of Newton's method, at most; some ten are enough."""
+_CLOSE: Final = 1e-3
+"""A step in a standardised weight below which the weights are found."""
+_SMALLEST: Final = 1e-3
+"""The smallest part of a step that is tried."""
 _PENALTY: Final = 0.1
 """On the square of the weights of standardised features."""
 
-_KINDS: Final[Mapping[str, Callable[[Talk], Talk] | None]] = {
+KINDS: Final[Mapping[str, Callable[[Talk], Talk] | None]] = {
     "as it is": None,
     "without names": nameless,
     "as two people text": texted,
@@ -59,6 +65,28 @@ class Rows:
     rows: tuple[Row, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What is learned from a talk: each message that holds an answer, with those beside it that do not."""
+
+    values: Array
+    """A line of features per message."""
+    starts: Array
+    """Where the lines of each answer begin: with its own, those of other messages follow."""
+    places: Array
+    """The answer of each line."""
+    shares: Array
+    """What each answer counts: a question's answers together count one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Weights, and how the loss curves around them: the second derivatives."""
+
+    weights: Array
+    curvature: Array
+
+
 def rows_of(talk: Talk) -> tuple[list[str], Rows]:
     """The names of the features, and the talk's questions."""
     corpus = corpus_of(talk)
@@ -69,48 +97,85 @@ def rows_of(talk: Talk) -> tuple[list[str], Rows]:
         names = list(found)
         holds = np.zeros(len(corpus.sources))
         holds[[seq - 1 for seq in asked.evidence]] = 1
-        rows.append(Row(asked=asked, features=np.array([found[name] for name in names]).T, holds=holds))
+        values = np.array([found[name] for name in names], dtype=np.float32)
+        rows.append(Row(asked=asked, features=values.T, holds=holds))
     owners = np.array([piece.owner for piece in corpus.pieces])
     return names, Rows(costs=_costs(corpus), owners=owners, total=talk.tokens, rows=tuple(rows))
 
 
-def _of_messages(rows: Rows, values: Array) -> Array:
-    """For each message the most of its pieces."""
-    best = np.full(len(rows.costs), -np.inf)
-    np.maximum.at(best, rows.owners, values)
-    return best
+def learned_from(rows: Rows, nearest: int) -> Learned:
+    """What a talk teaches; ``nearest`` is the column by which messages are chosen to learn from.
 
-
-def fitted(given: Sequence[Rows], nearest: int) -> Array:
-    """Weights of the raw features; ``nearest`` is the column by which messages are chosen to learn from.
-
-    Of a long message the piece learns to which matches spread most.
+    Of a long message the piece teaches to which matches spread most.
     """
-    groups = [group for rows in given for row in rows.rows for group in _groups(rows, row, nearest)]
+    groups = [group for row in rows.rows for group in _groups(rows, row, nearest)]
     lengths = [len(one) for one, _ in groups]
-    values = np.concatenate([one for one, _ in groups])
-    place, starts = np.repeat(np.arange(len(groups)), lengths), np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    share = np.array([one for _, one in groups])
-    share, wanted = (share / share.sum())[place], np.isin(np.arange(len(values)), starts)
-    spread = values.std(0) + 1e-6
-    values = (values - values.mean(0)) / spread
-    weights, mean, square = (np.zeros(values.shape[1]) for _ in range(3))
-    for step in range(1, _STEPS + 1):
+    return Learned(
+        values=np.concatenate([one for one, _ in groups]).astype(np.float64),
+        starts=np.concatenate([[0], np.cumsum(lengths)[:-1]]),
+        places=np.repeat(np.arange(len(groups)), lengths),
+        shares=np.array([share for _, share in groups]),
+    )
+
+
+def fitted(given: Sequence[Learned], columns: Array, start: Array | None = None) -> Fit:
+    """Weights of these columns of the raw features by Newton's method: there is one best set of them.
+
+    Args:
+        given: What the talks teach.
+        columns: The features that are fitted.
+        start: Weights to begin with; the nearer, the sooner it is done.
+    """
+    weights = np.zeros(len(columns)) if start is None else start
+    penalty = _PENALTY * _spread(given, columns) ** 2
+    loss, slope, curvature = _loss(given, columns, weights, penalty)
+    for _ in range(_STEPS):
+        step, part = np.linalg.solve(curvature, slope), 1.0
+        while True:
+            found = _loss(given, columns, weights - part * step, penalty)
+            if found[0] <= loss or part < _SMALLEST:
+                break
+            part /= 2
+        weights, (loss, slope, curvature) = weights - part * step, found
+        if np.abs(part * step * np.sqrt(penalty / _PENALTY)).max() < _CLOSE:
+            break
+    return Fit(weights=weights, curvature=curvature)
+
+
+def _spread(given: Sequence[Learned], columns: Array) -> Array:
+    """The standard deviation of each feature, never 0."""
+    return np.concatenate([one.values for one in given])[:, columns].std(0) + 1e-6
+
+
+def _loss(given: Sequence[Learned], columns: Array, weights: Array, penalty: Array) -> tuple[float, Array, Array]:
+    """How unlikely the answers are by these weights, with its slope and curvature."""
+    total = sum(one.shares.sum() for one in given)
+    loss = float(penalty @ weights**2) / 2
+    slope, curvature = penalty * weights, np.diag(penalty)
+    for one in given:
+        values, shares = one.values[:, columns], one.shares / total
         scores = values @ weights
-        grown = np.exp(scores - np.maximum.reduceat(scores, starts)[place])
-        likely = grown / np.add.reduceat(grown, starts)[place]
-        slope = -(values.T @ ((wanted - likely) * share)) + _PENALTY * weights
-        mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope * slope
-        weights -= _RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
-    return weights / spread
+        scores -= np.maximum.reduceat(scores, one.starts)[one.places]
+        grown = np.exp(scores)
+        sums = np.add.reduceat(grown, one.starts)
+        likely = grown / sums[one.places]
+        means = np.add.reduceat(values * likely[:, None], one.starts, axis=0)
+        loss += float(shares @ (np.log(sums) - scores[one.starts]))
+        slope = slope + shares @ (means - values[one.starts])
+        weighed = values * (likely * shares[one.places])[:, None]
+        curvature = curvature + values.T @ weighed - means.T @ (means * shares[:, None])
+    return loss, slope, curvature
 
 
-def recalls(rows: Rows, weights: Array) -> Iterator[tuple[Asked, tuple[bool, ...]]]:
+def recalls(rows: Rows, weights: Array, shares: Sequence[float] = SHARES) -> Iterator[tuple[Asked, tuple[bool, ...]]]:
     """Each question, and whether packing by these weights serves all of its evidence, at each share."""
+    rooms = [math.floor(MOST * share * rows.total) for share in shares]
+    starts, costs = np.flatnonzero(np.diff(rows.owners, prepend=-1)), rows.costs.tolist()
+    price, weights = PRICE * np.log(rows.costs), weights.astype(np.float32)
     for row in rows.rows:
-        scores = _of_messages(rows, row.features @ weights)
-        order = np.argsort(-(scores - PRICE * np.log(rows.costs)), kind="stable")
-        yield row.asked, tuple(_packed(rows, row, order, share) for share in SHARES)
+        order = np.argsort(price - np.maximum.reduceat(row.features @ weights, starts), kind="stable").tolist()
+        wanted = {seq - 1 for seq in row.asked.evidence}
+        yield row.asked, tuple(_packed(costs, order, room, wanted) for room in rooms)
 
 
 def report(talks: Sequence[Talk]) -> str:
@@ -120,17 +185,20 @@ def report(talks: Sequence[Talk]) -> str:
     """
     found = [rows_of(talk) for talk in talks]
     names, given = found[0][0], [rows for _, rows in found]
-    nearest = names.index("spread")
-    left_out = [fitted(given[:index] + given[index + 1 :], nearest) for index in range(len(given))]
+    learned = [learned_from(rows, names.index(NEAREST)) for rows in given]
+    columns = np.arange(len(names))
+    whole = fitted(learned, columns).weights
+    others = ([*learned[:index], *learned[index + 1 :]] for index in range(len(given)))
+    left_out = [fitted(each, columns, whole).weights for each in others]
     lines = [f"| leave one talk out | {' | '.join(f'{share:.0%}' for share in SHARES)} |"]
-    for kind, change in _KINDS.items():
+    for kind, change in KINDS.items():
         changed = given if change is None else [rows_of(change(talk))[1] for talk in talks]
         pairs = zip(changed, left_out, strict=True)
         served = [one for rows, weights in pairs for one in recalls(rows, weights)]
         lines.append(_line(kind, [shares for _, shares in served]))
         hops = [shares for asked, shares in served if asked.category == CATEGORIES[1]]
         lines.append(_line(f"{kind}, {CATEGORIES[1]}", hops))
-    weights = dict(zip(names, fitted(given, nearest), strict=True))
+    weights = dict(zip(names, whole, strict=True))
     shown = (f'    "{name}": {float(value):.2f},' for name, value in weights.items() if name not in CHOSEN)
     return "\n".join([*lines, "", *shown])
 
@@ -151,13 +219,15 @@ def _groups(rows: Rows, row: Row, nearest: int) -> Iterator[tuple[Array, float]]
         yield np.concatenate([features[[index]], others]), 1 / len(held)
 
 
-def _packed(rows: Rows, row: Row, order: Array, share: float) -> bool:
-    room, wanted = math.floor(MOST * share * rows.total), {seq - 1 for seq in row.asked.evidence}
+def _packed(costs: Sequence[int], order: Sequence[int], room: int, wanted: Collection[int]) -> bool:
+    missing = set(wanted)
     for index in order:
-        if rows.costs[index] <= room:
-            room -= rows.costs[index]
-            wanted.discard(int(index))
-    return not wanted
+        if costs[index] <= room:
+            room -= costs[index]
+            missing.discard(index)
+            if not missing:
+                return True
+    return False
 
 
 def _costs(corpus: Corpus) -> Array:

@@ -14,7 +14,7 @@ from app.core.retrieval.choose import Ranking
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.similarity import alikeness, cosines
 from app.core.retrieval.weights import SIMILARITY, WEIGHTS
-from bench.recall_fit import Array, Rows, fitted, recalls, rows_of
+from bench.recall_fit import NEAREST, Array, Rows, fitted, learned_from, recalls, rows_of
 from bench.recall_lsa import Lsa
 from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of
 
@@ -52,6 +52,7 @@ class TalkRows:
 
     def __init__(self, talk: Talk, embeds: Embeds = Lsa) -> None:
         self.names, self.without = rows_of(talk)
+        self.learned = learned_from(self.without, self.names.index(NEAREST))
         corpus = corpus_of(talk)
         model = embeds([source.text for source in corpus.sources])
         vectors = {source.seq: model.vectors[index] for index, source in enumerate(corpus.sources)}
@@ -88,7 +89,7 @@ def left_out(given: Sequence[TalkRows]) -> tuple[list[Served], list[Served], lis
     chosen = []
     for index, talk in enumerate(given):
         others = [*given[:index], *given[index + 1 :]]
-        weights = fitted([one.without for one in others], talk.names.index("spread"))
+        weights = fitted([one.learned for one in others], np.arange(len(talk.names))).weights
         weight = best_weight([(one.with_alike, weights) for one in others])
         chosen.append(weight)
         without += served([(talk.with_alike, weights)], 0.0)

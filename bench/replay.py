@@ -17,8 +17,8 @@ from app.core.model.conversation import UNPROTECTED, Layout, Message, ProtectedR
 from app.core.model.gauge import Breakdown
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
-from app.core.model.policies.presets import DEFAULT_PRESET, resolve
 from app.core.model.policies.protection import protected_reason, size_of
+from app.core.model.policies.resolving import DEFAULT_PRESET, resolve
 from app.core.model.records import FoldRequest
 from app.core.model.redaction import redact_message
 from app.core.model.schemas import schema_named

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.allotments import digest_room
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.state import StateSchema
 from app.core.segments.redundant import Said
 from app.core.state.digesting import Digestible

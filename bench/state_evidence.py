@@ -19,10 +19,12 @@ import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from app.core.model.state import StateEntry
+from app.core.state.apply import served
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 from bench.fidelity_made import FOLDER
 from bench.recall_talks import Asked, Talk, talks
@@ -46,10 +48,16 @@ class Answered:
 
 
 def played(talk: Talk, window: int) -> Replay:
-    """The talk in a window, folded when it is due, and wholly at its end."""
+    """The talk in a window, at its own times, folded when it is due and wholly at its end."""
     replay = Replay.in_window(window)
     for message in talk.messages:
-        replay.say(message["role"], message["content"], message.get("parts") or ())
+        at = message.get("created_at")
+        replay.say(
+            message["role"],
+            message["content"],
+            message.get("parts") or (),
+            at=datetime.fromisoformat(at) if at else None,
+        )
         if replay.is_due():
             replay.fold()
     replay.fold(EVERYTHING)
@@ -58,7 +66,7 @@ def played(talk: Talk, window: int) -> Replay:
 
 def answered(talk: Talk, window: int) -> Iterator[Answered]:
     """Every question of a talk."""
-    entries = played(talk, window).entries
+    entries = served(played(talk, window).entries)
     told = [_words(entry.text) for entry in entries]
     for asked in talk.questions:
         yield Answered(

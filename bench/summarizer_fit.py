@@ -1,22 +1,26 @@
-"""Fitting how likely a later question rests on a sentence, on conversations with questions. Needs numpy.
+"""Fitting how likely a sentence is worth remembering, on conversations with questions or labels. Needs numpy.
 
-``python -m bench.summarizer_fit [--data FILE …] [--state]`` cuts each conversation into spans of ``SPAN`` messages and
-marks, of each message that a later question rests on, the sentence that shares most words with question and answer. A
-logistic regression over ``app.core.reading.later_use.features`` is fitted with every conversation weighing the same,
-and measured with each conversation left out: of the questions, how many have a marked sentence among those chosen by
-worth per token within a share of the span's tokens. Beside it the worth without these odds, and a random choice.
-``--state`` plays each conversation as ``bench.state_evidence`` does, with the weights fitted on the others.
+``python -m bench.summarizer_fit [--data FILE …] [--state]`` fits the logistic regression of
+``app.core.reading.importance`` on two kinds of sentences, every conversation weighing the same:
+
+* those that careful readers would keep (``bench/summarizer_labels``), alone or with what stands before them, and
+* those that share most words with a later question and its answer, in the messages that the question rests on.
+
+It is measured with each conversation left out. *Found*: of the questions, how many have such a sentence among those
+chosen by worth per token within a share of the tokens of a span of ``SPAN`` messages; *precision*: the average
+precision of the readers' sentences; beside both the worth when every sentence is as likely, and a random choice.
+``--state`` plays each conversation as ``bench.state_evidence`` does, with the weights fitted on the others: the
+questions *named* and *told*, and *kept*, the share of entries that say what readers would keep.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -24,18 +28,22 @@ from unittest.mock import patch
 import numpy as np
 
 from app.core.model.conversation import Message
-from app.core.reading import later_use
+from app.core.model.state import StateEntry
+from app.core.reading import importance
 from app.core.reading.passages import Passage, passages_of
 from app.core.reading.scoring import score_all
+from app.core.state.apply import served
 from app.core.text.language import detect
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import stems
 from bench.fidelity_made import FOLDER
 from bench.recall_talks import Talk, said, talks
 from bench.report import print_table
-from bench.state_evidence import answered
+from bench.state_evidence import answered, played
 from bench.survival import DATA
 
+LABELS: Final = Path(__file__).resolve().parent / "summarizer_labels"
+PLANNED: Final = Path(__file__).resolve().parent / "trust" / "conversations"
 SPAN: Final = 60
 """Messages."""
 SHARES: Final = (0.1, 0.25)
@@ -44,17 +52,40 @@ _LINE: Final = 4
 """Tokens beside a sentence."""
 _POWER: Final = 0.7
 """Of the cost, by which worth is divided."""
-_PENALTY: Final = 1e-3
+_PENALTY: Final = 3e-3
 _STEPS: Final = 60
 _LEAST: Final = 0.01
 _WINDOWS: Final = (8_000, 32_000)
-_WITHOUT: Final = {"constant": math.log(later_use.NEUTRAL_ODDS)}
-"""Weights with which every sentence keeps its worth."""
+_WITHOUT: Final[Mapping[str, float]] = {}
+"""Weights with which every sentence is as likely."""
 
 Array = Any
 """``numpy.ndarray``; numpy is installed for benches only."""
 Weights = Mapping[str, float]
 """By the name of a feature."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """What readers would keep of a conversation: the sentences by message, and those that each one needs."""
+
+    talk: str
+    sentences: Mapping[tuple[int, str], Sequence[tuple[int, str]]]
+
+
+def labels_of(folder: Path = LABELS) -> Mapping[str, Labels]:
+    """By conversation."""
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        row = json.loads(path.read_text(encoding="utf-8"))
+        listed = [*row["keep"], *row["context"]]
+        needs = {_place(one): [_place(other) for other in one.get("with", ())] for one in listed}
+        found[row["talk"]] = Labels(talk=row["talk"], sentences=needs)
+    return found
+
+
+def _place(row: Mapping[str, Any]) -> tuple[int, str]:
+    return row["seq"], row["text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,27 +96,47 @@ class Span:
     features: Array
     costs: Array
     asked: Array
-    """How many questions rest on each sentence."""
+    """How many questions rest on each sentence, or whether readers would keep it."""
     tokens: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What is known of one conversation."""
+
+    talk: Talk
+    asked: Sequence[Span] = ()
+    labelled: Sequence[Span] = ()
+    labels: Labels | None = field(default=None)
+
+
 def spans_of(talk: Talk) -> Iterator[Span]:
-    """A conversation in spans."""
+    """A conversation in spans, with what its questions rest on."""
     messages = said(talk.messages).messages
     wanted: dict[int, list[frozenset[str]]] = {}
     for asked in talk.questions:
         for seq in asked.evidence:
             wanted.setdefault(seq, []).append(frozenset(stems(f"{asked.answer} {asked.text}")))
     for start in range(0, len(messages), SPAN):
-        span = _span(messages[start : start + SPAN], wanted)
-        if span is not None:
-            yield span
+        part = messages[start : start + SPAN]
+        passages = _passages(part)
+        if passages:
+            yield _span(part, passages, _asked(passages, wanted))
 
 
-def _span(messages: Sequence[Message], wanted: dict[int, list[frozenset[str]]]) -> Span | None:
-    passages = passages_of(messages, detect("\n".join(message.content for message in messages)) or "en")
-    if not passages:
-        return None
+def labelled_span(talk: Talk, labels: Labels) -> Span:
+    """A conversation as a whole, with what readers would keep."""
+    messages = said(talk.messages).messages
+    passages = _passages(messages)
+    kept = Counter(one.index for one in passages if (one.seq, one.text) in labels.sentences)
+    return _span(messages, passages, kept)
+
+
+def _passages(messages: Sequence[Message]) -> Sequence[Passage]:
+    return passages_of(messages, detect("\n".join(message.content for message in messages)) or "en")
+
+
+def _asked(passages: Sequence[Passage], wanted: Mapping[int, Sequence[frozenset[str]]]) -> Counter[int]:
     by_message: dict[int, list[Passage]] = {}
     for passage in passages:
         by_message.setdefault(passage.seq, []).append(passage)
@@ -93,21 +144,26 @@ def _span(messages: Sequence[Message], wanted: dict[int, list[frozenset[str]]]) 
     for seq, found in by_message.items():
         for words in wanted.get(seq, ()):
             asked[max(found, key=lambda one: (len(one.stems & words), -one.index)).index] += 1
+    return asked
+
+
+def _span(messages: Sequence[Message], passages: Sequence[Passage], asked: Counter[int]) -> Span:
     return Span(
         passages=passages,
-        features=np.array([list(one.values()) for one in later_use.features(passages)]),
+        features=np.array([list(one.values()) for one in importance.features(passages)]),
         costs=np.array([float(estimate_text(passage.spoken) + _LINE) for passage in passages]),
         asked=np.array([float(asked[passage.index]) for passage in passages]),
         tokens=sum(estimate_text(message.content) + _LINE for message in messages),
     )
 
 
-def fitted(conversations: Sequence[Sequence[Span]]) -> Weights:
-    """Weights of the features as they are, by Newton's method."""
-    x = np.vstack([span.features for spans in conversations for span in spans])
-    y = np.concatenate([np.minimum(span.asked, 1) for spans in conversations for span in spans])
-    each = [np.full(sum(len(span.asked) for span in spans), 1.0) for spans in conversations]
-    w = np.concatenate([one / len(one) for one in each]) / len(conversations)
+def fitted(given: Sequence[Material]) -> Weights:
+    """Weights of the features as they are, by Newton's method; that questions are rarer than labels is let out."""
+    groups = [(spans, place) for one in given for place, spans in enumerate((one.labelled, one.asked)) if spans]
+    x = np.vstack([np.hstack([span.features, _column(span, of)]) for spans, of in groups for span in spans])
+    y = np.concatenate([np.minimum(span.asked, 1) for spans, _ in groups for span in spans])
+    sizes = [sum(len(span.asked) for span in spans) for spans, _ in groups]
+    w = np.concatenate([np.full(size, 1 / size) for size in sizes]) / len(groups)
     mean, deviation = x.mean(0), x.std(0) + 1e-9
     mean[0], deviation[0] = 0, 1
     z = (x - mean) / deviation
@@ -124,13 +180,17 @@ def fitted(conversations: Sequence[Sequence[Span]]) -> Weights:
             break
     raw = b / deviation
     raw[0] -= (raw[1:] * mean[1:]).sum()
-    names = next(later_use.features(conversations[0][0].passages))
-    return dict(zip(names, map(float, raw), strict=True))
+    names = next(importance.features(groups[0][0][0].passages))
+    return dict(zip(names, map(float, raw[:-1]), strict=True))
+
+
+def _column(span: Span, value: int) -> Array:
+    return np.full((len(span.asked), 1), float(value))
 
 
 def worth(span: Span, weights: Weights) -> Array:
     """What the offline summarizer takes each sentence to be worth with these weights."""
-    with patch.object(later_use, "WEIGHTS", weights):
+    with patch.object(importance, "WEIGHTS", weights):
         return np.array([max(one.total, _LEAST) for one in score_all(span.passages)])
 
 
@@ -150,52 +210,116 @@ def _chosen(span: Span, share: float, worths: Array) -> list[int]:
     return chosen
 
 
+def precision(spans: Sequence[Span], worths: Sequence[Array]) -> float:
+    """The mean precision at each sentence that readers would keep, the worthiest first."""
+    kept = np.concatenate([span.asked for span in spans])[np.argsort(-np.concatenate(list(worths)), kind="stable")] > 0
+    return float((np.cumsum(kept) / np.arange(1, len(kept) + 1))[kept].mean())
+
+
+def kept_share(entries: Sequence[StateEntry], labels: Labels) -> float:
+    """Of the entries that say something of the conversation, how many say what readers would keep."""
+    texts = [(entry.text, set(entry.from_seqs)) for entry in served(entries) if entry.role in {"fact", "open"}]
+    return sum(_is_kept(text, seqs, labels) for text, seqs in texts) / max(len(texts), 1)
+
+
+def _is_kept(text: str, seqs: set[int], labels: Labels) -> bool:
+    found = {place for place in labels.sentences if place[0] in seqs and _stem(place[1]) in text}
+    return any(
+        not needed or any(_stem(other) in text for _, other in needed) for needed in map(labels.sentences.get, found)
+    )
+
+
+def _stem(sentence: str) -> str:
+    return sentence.rstrip(".!… ")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print how well it does on what was left out, and the weights of all."""
     description = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m bench.summarizer_fit", description=description)
     parser.add_argument("--data", type=Path, nargs="+", default=[*sorted(FOLDER.glob("*.jsonl")), DATA])
     parser.add_argument("--state", action="store_true", help="whole states instead of sentences")
+    parser.add_argument("--weights", action="store_true", help="the weights alone")
     given = parser.parse_args(argv)
-    read = [talk for path in given.data for talk in talks(path)]
-    conversations = [list(spans_of(talk)) for talk in read]
-    left_out = [fitted([*conversations[:place], *conversations[place + 1 :]]) for place in range(len(read))]
-    if given.state:
-        _print_rows(_OF_STATES, [(talk.id, _of_state(talk, ours)) for talk, ours in zip(read, left_out, strict=True)])
-        return 0
-    rows = zip(read, conversations, left_out, strict=True)
-    _print_rows(_OF_SENTENCES, [(talk.id, _of_sentences(spans, ours)) for talk, spans, ours in rows])
-    print(json.dumps({name: round(weight, 3) for name, weight in fitted(conversations).items()}, indent=4))
+    materials = read(given.data)
+    if not given.weights:
+        heads, row = (_OF_STATES, _of_state) if given.state else (_OF_SENTENCES, _of_sentences)
+        rows = []
+        for one in materials:
+            weights = fitted([other for other in materials if other is not one])
+            rows.append((one.talk.id, row(one, weights)))
+        _print_rows(heads, rows)
+    if not given.state:
+        print(json.dumps({name: round(weight, 3) for name, weight in fitted(materials).items()}, indent=4))
     return 0
 
 
-_OF_SENTENCES: Final = [f"{kind}, {share:.0%}" for share in SHARES for kind in ("with", "without", "random")]
-_OF_STATES: Final = [f"{what}, {kind}" for what in ("named", "told") for kind in ("with", "without")]
+def read(paths: Sequence[Path]) -> list[Material]:
+    """The conversations of these files with questions, and all that have labels."""
+    labels = labels_of()
+    found = [talk for path in paths for talk in talks(path)]
+    names = {talk.id for talk in found}
+    more = [talk for name in labels if name not in names for talk in talks(PLANNED / f"{name}.jsonl")]
+    return [
+        Material(
+            talk=talk,
+            asked=list(spans_of(talk)) if talk.id in names and talk.questions else (),
+            labelled=[labelled_span(talk, labels[talk.id])] if talk.id in labels else (),
+            labels=labels.get(talk.id),
+        )
+        for talk in [*found, *more]
+    ]
 
 
-def _of_sentences(spans: Sequence[Span], weights: Weights) -> list[float]:
+_OF_SENTENCES: Final = [
+    *(f"found, {share:.0%}, {kind}" for share in SHARES for kind in ("with", "without", "random")),
+    *(f"precision, {kind}" for kind in ("with", "without", "random")),
+]
+_OF_STATES: Final = [f"{what}, {kind}" for what in ("named", "told", "kept") for kind in ("with", "without")]
+_UNKNOWN: Final = float("nan")
+
+
+def _of_sentences(one: Material, weights: Weights) -> list[float]:
+    asked, labelled = _worths(one.asked, weights), _worths(one.labelled, weights)
+    found = [found_share(one.asked, share, worths) if one.asked else _UNKNOWN for share in SHARES for worths in asked]
+    return [*found, *(precision(one.labelled, worths) if one.labelled else _UNKNOWN for worths in labelled)]
+
+
+def _worths(spans: Sequence[Span], weights: Weights) -> list[list[Array]]:
     chance = np.random.default_rng(1)
-    kinds = [
+    return [
         [worth(span, weights) for span in spans],
         [worth(span, _WITHOUT) for span in spans],
         [chance.random(len(span.costs)) for span in spans],
     ]
-    return [found_share(spans, share, worths) for share in SHARES for worths in kinds]
 
 
-def _of_state(talk: Talk, weights: Weights) -> list[float]:
+def _of_state(one: Material, weights: Weights) -> list[float]:
     kinds = []
-    for one in (weights, _WITHOUT):
-        with patch.object(later_use, "WEIGHTS", one):
-            kinds.append([asked for window in _WINDOWS for asked in answered(talk, window)])
-    shares = [[np.mean([asked.named for asked in kind]), np.mean([asked.told for asked in kind])] for kind in kinds]
-    return [float(shares[kind][what]) for what in (0, 1) for kind in (0, 1)]
+    for used in (weights, _WITHOUT):
+        with patch.object(importance, "WEIGHTS", used):
+            kinds.append(_shares(one))
+    return [kind[what] for what in range(3) for kind in kinds]
+
+
+def _shares(one: Material) -> tuple[float, float, float]:
+    asked = [found for window in _WINDOWS for found in answered(one.talk, window)] if one.asked else []
+    named = np.mean([found.named for found in asked]) if asked else _UNKNOWN
+    told = np.mean([found.told for found in asked]) if asked else _UNKNOWN
+    if one.labels is None:
+        return float(named), float(told), _UNKNOWN
+    kept = np.mean([kept_share(played(one.talk, window).entries, one.labels) for window in _WINDOWS])
+    return float(named), float(told), float(kept)
 
 
 def _print_rows(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> None:
-    means = np.mean([values for _, values in rows], axis=0)
-    listed = [[name, *(f"{100 * value:.1f}" for value in values)] for name, values in [*rows, ("mean", means)]]
+    means = np.nanmean([values for _, values in rows], axis=0)
+    listed = [[name, *(_cell(value) for value in values)] for name, values in [*rows, ("mean", means)]]
     print_table(["conversation", *heads], listed)
+
+
+def _cell(value: float) -> str:
+    return "" if np.isnan(value) else f"{100 * value:.1f}"
 
 
 if __name__ == "__main__":

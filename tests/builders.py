@@ -13,8 +13,8 @@ from app.core.context.assembly import Material, system_text
 from app.core.context.awareness import awareness_block
 from app.core.model.conversation import Conversation, Message, Outline, Role, Sums
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
-from app.core.model.policies.presets import resolve
 from app.core.model.policies.protection import protected_reason
+from app.core.model.policies.resolving import resolve
 from app.core.model.schemas import schema_named
 from app.core.state.layout import layout_of
 from app.core.text.parts import Part

@@ -11,7 +11,7 @@ from app.core.model.records import Scope
 from app.http.browser.own_page import session_of
 from app.off_loop import act_for
 from app.usecases.admin.keys import PREFIX
-from app.usecases.shared.asking import Asking, Principal
+from app.usecases.shared.caller import Asking, Principal
 
 
 async def authorize(request: Request, scope: Scope, *, placeholders: bool = False) -> None:

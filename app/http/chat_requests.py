@@ -29,7 +29,7 @@ from app.http.fields import (
 )
 from app.http.parts import CallId, MediaPart, TextPart
 from app.http.requests import Passages
-from app.usecases.chat.chat import ChatInput, ToolResultInput
+from app.usecases.chat.starting import ChatInput, ToolResultInput
 
 MAX_RESULTS = 256
 

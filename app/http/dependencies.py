@@ -25,19 +25,19 @@ bearer_key = HTTPBearer(auto_error=False, scheme_name="key", description="Scopes
 """For the OpenAPI document only: the check itself is the route's, before the body is read."""
 
 
-def get_container(request: Request) -> Container:
+async def get_container(request: Request) -> Container:
     """The composition root's product."""
     container: Container = request.app.state.container
     return container
 
 
-def get_stopping(request: Request) -> Stopping:
+async def get_stopping(request: Request) -> Stopping:
     """Whether the process is about to end."""
     stopping: Stopping = request.app.state.stopping
     return stopping
 
 
-def get_tenant(request: Request) -> UUID:
+async def get_tenant(request: Request) -> UUID:
     """The tenant of the key."""
     tenant: UUID = request.state.principal.tenant_id
     return tenant
@@ -62,7 +62,7 @@ async def get_idem(request: Request, key: IdempotencyHeader = None) -> Idem | No
     return Idem(key=kept_key(key), fingerprint=fingerprint(request.method, request.url.path, await request.body()))
 
 
-def get_if_match(value: Annotated[str | None, Header(alias="If-Match")] = None) -> int | None:
+async def get_if_match(value: Annotated[str | None, Header(alias="If-Match")] = None) -> int | None:
     """The state version that the client saw; ``None`` when any will do.
 
     Raises:
@@ -76,12 +76,12 @@ def get_if_match(value: Annotated[str | None, Header(alias="If-Match")] = None) 
     return int(found[1])
 
 
-def _page(limit: Limit = 20, after: After = None, order: Order = "desc") -> Page:
+async def _page(limit: Limit = 20, after: After = None, order: Order = "desc") -> Page:
     """Newest first unless asked otherwise."""
     return Page(limit=limit, after=after, order=order)
 
 
-def _page_from_start(limit: Limit = 20, after: After = None, order: Order = "asc") -> Page:
+async def _page_from_start(limit: Limit = 20, after: After = None, order: Order = "asc") -> Page:
     """In the order of the conversation unless asked otherwise."""
     return Page(limit=limit, after=after, order=order)
 

@@ -8,7 +8,7 @@ from app.http import schemas
 from app.http.dependencies import PagingFromStart, Services, Tenant, bearer_key
 from app.http.present import present_audit_entry, present_limits, present_list
 from app.http.routing import AdminRoute, TenantRoute
-from app.usecases.shared.asking import Principal
+from app.usecases.shared.caller import Principal
 
 router = APIRouter(route_class=TenantRoute, tags=["limits"], dependencies=[Depends(bearer_key)])
 operations = APIRouter(route_class=AdminRoute, tags=["operations"], dependencies=[Depends(bearer_key)])

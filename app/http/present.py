@@ -24,7 +24,7 @@ from app.usecases.context.recalling import segment_of
 from app.usecases.context.requests import ContextView
 from app.usecases.history.conversations import ConversationView, PresetView
 from app.usecases.segments.expansion import Expanded, Listed, deeper_markers
-from app.usecases.shared.asking import Principal
+from app.usecases.shared.caller import Principal
 from app.usecases.shared.compaction_views import CompactionView
 from app.usecases.verification.examining import Examination
 

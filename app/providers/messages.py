@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -26,11 +25,10 @@ from pydantic_ai.messages import (
 )
 
 from app.core.context.files import FILE_COPY
-from app.core.context.formats.words import in_words, served_arguments
+from app.core.context.formats.words import in_words, served_arguments, tool_name
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import Part, own_content, own_parts
-from app.core.text.patterns import compiled
 
 TakesMedia = Callable[[str], bool]
 """Whether the model reads inline data of that media type."""
@@ -45,9 +43,6 @@ CALL_ID: Final = "call_id"
 
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""
-
-_NOT_IN_TOOL_NAMES = compiled(r"[^A-Za-z0-9_-]")
-_TOOL_NAME_LENGTH: Final = 64  # OpenAI's limit, the narrowest
 
 
 def to_provider(
@@ -154,7 +149,7 @@ def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
 def _call(part: Part) -> ToolCallPart:
     provider, signature = _signed(part.get("details"))
     return ToolCallPart(
-        tool_name=_tool_name(part.get("name")),
+        tool_name=tool_name(part.get("name")),
         args=served_arguments(part.get("arguments")),
         tool_call_id=str(part.get("id")),
         provider_name=provider,
@@ -180,7 +175,7 @@ def _results(messages: Sequence[ContextMessage], names: Mapping[str, object]) ->
         said = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
         for part in _parts(message, "tool_result"):
             id_ = str(part.get("tool_call_id"))
-            name = _tool_name(part.get("name") or names.get(id_))
+            name = tool_name(part.get("name") or names.get(id_))
             yield id_, ToolReturnPart(tool_name=name, content=_result(part, said), tool_call_id=id_)
             said = "" if id_ in names else said
 
@@ -206,19 +201,3 @@ def _orphans(message: ContextMessage, calls: set[str], say: Catalogue) -> Iterat
 
 def _parts(message: ContextMessage, kind: str) -> list[Part]:
     return [part for part in message.parts if part.get("type") == kind]
-
-
-def _tool_name(name: Any) -> str:
-    return _NOT_IN_TOOL_NAMES.sub("_", str(name or "tool"))[:_TOOL_NAME_LENGTH]
-
-
-def arguments_of(arguments: Any) -> dict[str, Any]:
-    """Arguments as an object: they may come as JSON text, or as anything."""
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except ValueError:
-            return {"input": arguments}
-    if isinstance(arguments, Mapping):
-        return dict(arguments)
-    return {} if arguments is None else {"input": arguments}

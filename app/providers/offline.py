@@ -33,6 +33,7 @@ from app.core.model.model_io import (
 )
 from app.core.retrieval.answers import respond
 from app.core.summarizer.offline.extractive import compress, digest
+from app.core.text.budget import first_fitting
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text, weigh
 from app.off_loop import off_loop
@@ -112,13 +113,8 @@ def ended(reply: str, settings: CallSettings) -> tuple[str, FinishReason]:
     left = settings.max_output_tokens
     if left is None or estimate_text(reply) <= left:
         return reply, "stop"
-    kept: list[str] = []
-    for word in _WORDS.findall(reply):
-        left -= estimate_text(word)
-        if kept and left < 0:
-            break
-        kept.append(word)
-    return "".join(kept), "length"
+    words: list[str] = _WORDS.findall(reply)
+    return "".join(first_fitting(words, left, estimate_text) or words[:1]), "length"
 
 
 def forced_call(request: ChatRequest) -> ToolCall:

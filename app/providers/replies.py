@@ -15,11 +15,12 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import to_json
 
+from app.core.context.formats.words import arguments_of
 from app.core.context.tools import ANSWER
 from app.core.model.conversation import Usage
 from app.core.model.model_io import FinishReason, ToolCall
 from app.core.text.escaping import clean
-from app.providers.messages import CALL_ID, PROVIDER, SIGNATURE, arguments_of
+from app.providers.messages import CALL_ID, PROVIDER, SIGNATURE
 from app.providers.prices import cost_of
 
 _FINISHES: Final[dict[str, FinishReason]] = {

@@ -49,6 +49,11 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
             raise
         return began
 
+    async def run_alone(self, query: str) -> str:
+        """One statement without parameters, with whom and for whom before it: one message, and one transaction."""
+        done: str = await super().execute(f"{self.limits}{self.opening} {query}")
+        return done
+
 
 def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
     """Have each new connection find out whether it may act as the role, and each one that is taken act for nobody.

@@ -63,12 +63,14 @@ def _is_unavailable(error: Exception, state: str | None) -> bool:
         return state.startswith(UNAVAILABLE_CLASSES) or state in UNAVAILABLE_STATES
     if has_lost_protocol(error):
         return True
+    # asyncpg counts a value that does not fit its column among the interface errors: that is our defect.
     if isinstance(error, DBAPIError):
-        # asyncpg counts a value that does not fit its column among the interface errors: that is our defect.
         is_interface = isinstance(error.orig and error.orig.__cause__, asyncpg.InterfaceError)
         is_value = isinstance(error.orig and error.orig.__cause__, ValueError)
         return error.connection_invalidated or (is_interface and not is_value)
-    return isinstance(error, PoolTimeoutError | OSError | asyncpg.InterfaceError)
+    if isinstance(error, asyncpg.InterfaceError):
+        return not isinstance(error, ValueError)
+    return isinstance(error, PoolTimeoutError | OSError)
 
 
 def has_lost_protocol(error: BaseException | None) -> bool:

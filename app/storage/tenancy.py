@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import BindParameter, bindparam, event, select
+from sqlalchemy import BindParameter, Text, Uuid, bindparam, event, select
 from sqlalchemy.orm import ORMExecuteState, Session, UOWTransaction, with_loader_criteria
 from sqlalchemy.orm.interfaces import CriteriaOption
 from sqlalchemy.sql.visitors import InternalTraversal
@@ -28,6 +28,10 @@ Sessions that are opened in the request, and in the tasks that it starts, are hi
 """
 
 
+TENANT_VALUE: Final = "tenant_of_session"
+USER_VALUE: Final = "user_of_session"
+"""The names of what conditions are given."""
+_NOBODY: Final = UUID(int=0)
 _built_once: Final[set[Any]] = set()
 
 
@@ -50,7 +54,7 @@ class TenantCriteria(CriteriaOption):
     _traverse_internals = [("tenant", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 -- so the base class has it
 
     def __init__(self, tenant_id: UUID) -> None:
-        self.tenant: BindParameter[UUID] = bindparam("tenant_of_session", tenant_id)
+        self.tenant: BindParameter[UUID] = bindparam(TENANT_VALUE, tenant_id)
         self.conditions = tuple(
             with_loader_criteria(table, table.__table__.c.tenant_id == self.tenant, include_aliases=True)  # type: ignore[attr-defined]
             for table in TenantScoped.__subclasses__()
@@ -77,7 +81,7 @@ class UserCriteria(TenantCriteria):
 
     def __init__(self, tenant_id: UUID, user: str) -> None:
         super().__init__(tenant_id)
-        self.user: BindParameter[str] = bindparam("user_of_session", user)
+        self.user: BindParameter[str] = bindparam(USER_VALUE, user)
         conversations = ConversationRow.__table__  # type: ignore[attr-defined]
         own = conversations.c.user_id == self.user
         his = select(conversations.c.id).where(conversations.c.tenant_id == self.tenant, own).scalar_subquery()
@@ -120,25 +124,37 @@ def scope(state: ORMExecuteState) -> None:
     if state.is_insert:
         own = {"user_id": user} if user is not None and _is_conversation(state) else {}
         state.statement = state.statement.values(tenant_id=tenant_id, **own)  # type: ignore[attr-defined]
-    elif state.statement in _built_once:
-        state.statement = _scoped_once(state.statement, tenant_id, user)
     else:
-        state.statement = _scoped(state.statement, tenant_id, user)
-
-
-def _scoped(statement: Any, tenant_id: UUID, user: str | None) -> Any:
-    return statement.options(criteria(tenant_id) if user is None else user_criteria(tenant_id, user))
-
-
-@lru_cache(maxsize=1_024)
-def _scoped_once(statement: Any, tenant_id: UUID, user: str | None) -> Any:
-    """The same for one of ``built_once``; each that is kept takes some 8 kB."""
-    return _scoped(statement, tenant_id, user)
+        option = criteria(tenant_id) if user is None else user_criteria(tenant_id, user)
+        state.statement = state.statement.options(option)
 
 
 def built_once(*statements: Any) -> None:
-    """Have what these statements become for a tenant kept: they hold no values, but names that are given some."""
+    """Have the text that these statements become kept: they hold no values, but names that are given some."""
     _built_once.update(statements)
+
+
+def is_built_once(statement: Any) -> bool:
+    """Whether its text is kept; where no scope is missing, it is executed as that text."""
+    return statement in _built_once
+
+
+def kind_of(tenant_id: UUID | None, user: str | None) -> type:
+    """By which condition a statement of ``built_once`` is compiled: sessions that differ in values share it."""
+    if tenant_id is None:
+        return type(None)
+    return type(criteria(tenant_id) if user is None else user_criteria(tenant_id, user))
+
+
+def scoped_for(statement: Any, kind: type) -> Any:
+    """A statement of ``built_once`` with a condition of that kind, whose values it is given by name."""
+    of_user = issubclass(kind, UserCriteria)
+    if not statement.is_insert:
+        return statement.options(kind(_NOBODY, "") if of_user else kind(_NOBODY))
+    own = {"tenant_id": bindparam(TENANT_VALUE, type_=Uuid)}
+    if of_user and statement.entity_description["entity"] is ConversationRow:
+        own["user_id"] = bindparam(USER_VALUE, type_=Text)
+    return statement.values(own)
 
 
 def _is_conversation(state: ORMExecuteState) -> bool:

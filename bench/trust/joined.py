@@ -107,7 +107,7 @@ class _Line:
         reading = Reading(
             version=new,
             before=old if before else None,
-            since=(new,),
+            judged=(new,),
             messages=messages,
             digests=tuple(self._digests(first, last)),
         )

@@ -6,6 +6,7 @@ Whether a quote is true is looked up here by plain means, not by the code that i
 from __future__ import annotations
 
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -96,7 +97,7 @@ def _harm(asked: Sequence[Asked], verifier: Verifier) -> Harm:
     for one in asked:
         verdicts = tuple(verifier(one, lot))
         after = verified(one, verdicts)
-        quotes = {verdict.n: verdict.quote for verdict in verdicts}
+        quotes = _quotes(one, verdicts)
         text = _messages_shown(one)
         newly = doubted(after) - doubted(one.told)
         for claim in honest_claims(one):
@@ -104,13 +105,28 @@ def _harm(asked: Sequence[Asked], verifier: Verifier) -> Harm:
                 harm.claims += 1
                 harm.doubted += claim.target in newly
                 if not stands(claim, after):
-                    quote = _plain(quotes.get(claim.n, ""))
-                    is_true = bool(quote) and quote in text
+                    forms = (_plain(form) for quote in quotes[_said(claim)] for form in (quote, unescape(quote)))
+                    is_true = any(form and form in text for form in forms)
                     harm.with_quote += is_true
                     harm.without_quote += not is_true
         told = {claim.target for claim in one.claims}
         harm.others += sum(after.items.get(id_) != text for id_, text in one.told.items.items() if id_ not in told)
     return harm
+
+
+def _said(claim: Claim) -> tuple[str, str]:
+    """Where it stands, and its words: what is said of one of two equal sentences is said of the other."""
+    return claim.target, claim.text
+
+
+def _quotes(asked: Asked, verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Sequence[str]]:
+    """What was quoted against each text."""
+    claims = {claim.n: claim for claim in asked.claims}
+    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.n in claims and verdict.quote:
+            found[_said(claims[verdict.n])].append(verdict.quote)
+    return found
 
 
 def _contradicting(quoting: Callable[[Asked, Claim, Random], Quoted]) -> Verifier:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.core.model.model_io import Doubt, Proposal, SummaryRequest
 from app.core.model.policies.policy import budgets_of
-from app.core.model.policies.presets import resolve
+from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import CompactionPlan
 from app.core.state.apply import Applied, ApplyContext, apply_candidate, served
 from app.core.state.schema_change import next_after

@@ -1,8 +1,9 @@
 """``python -m bench.trust.values``: which statements fail the check of values: told, calculated, and wrong ones.
 
-Blocks of a short conversation with what a writer says of it, made without looking at the checks. Every second block was
-worked on; the others (``sealed-values``) were only counted, and are only counted here. The last line is a control: the
-numbers, days and times of all statements give way to random ones of the same size and precision; nearly all must fail.
+Blocks of a short conversation with what a writer says of it, made without looking at the checks; those of the *loose*
+ones write as people chat. Every second block was worked on; the others (``sealed-values``) were only counted, and are
+only counted here. The last lines are a control: the numbers, days and times of all statements give way to random ones
+of the same size and precision; nearly all must fail.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ from app.core.validation.shown import Shown
 from bench.report import print_table, write_json
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
+_OPEN, _SEALED = _ROOT / "tests" / "corpora", _ROOT / "bench" / "trust" / "sealed-values"
 HALVES: Final = {
-    "open": _ROOT / "tests" / "corpora" / "told_values.jsonl",
-    "sealed": _ROOT / "bench" / "trust" / "sealed-values" / "told_values.jsonl",
+    "open": _OPEN / "told_values.jsonl",
+    "sealed": _SEALED / "told_values.jsonl",
+    "loose, open": _OPEN / "loose_values.jsonl",
+    "loose, sealed": _SEALED / "loose_values.jsonl",
 }
 _KINDS: Final = ("told", "derived", "lie")
 _CHANGED: Final = frozenset({"number", "money", "date", "time"})
@@ -52,9 +56,9 @@ class Block:
 
 
 def blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
-    """Rows of ``told_values.jsonl``."""
+    """Rows of one of the files."""
     for row in rows:
-        stated = zip(row["text"]["statements"], row["expected"], strict=True)
+        stated = zip((one[:2] for one in row["text"]["statements"]), row["expected"], strict=True)
         yield Block(
             lang=row["lang"],
             shown=Shown([_message(*one) for one in row["text"]["messages"]]),
@@ -132,9 +136,8 @@ def main() -> int:
     halves = {name: list(blocks(map(json.loads, path.open(encoding="utf-8")))) for name, path in HALVES.items()}
     count = {name: counted(half) for name, half in halves.items()}
     chance = {name: by_chance(half) for name, half in halves.items()}
-    languages = sorted({block.lang for block in halves["open"]})
     rows = [[name, lang, *(_share(found, kind, lang) for kind in _KINDS)]
-            for name, found in count.items() for lang in [*languages, ""]]  # fmt: skip
+            for name, found in count.items() for lang in [*sorted({one.lang for one in halves[name]}), ""]]  # fmt: skip
     print_table(["half", "language", "told, failing", "calculated, failing", "wrong, failing"], rows)
     print()
     rows = [[name, *(_share(found, kind) for kind in sorted(_CHANGED))] for name, found in chance.items()]

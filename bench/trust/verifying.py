@@ -32,7 +32,7 @@ def subject(case: Case, told: Played) -> Subject:
     reading = Reading(
         version=after,
         before=before,
-        since=(after,),
+        judged=(after,),
         messages=case.request.messages,
         digests=tuple(_digests(case, told.applied)),
     )

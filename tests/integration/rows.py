@@ -8,11 +8,15 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid4
 
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.util import greenlet_spawn
+
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.records import Compaction, IdempotencyRecord, Turn
 from app.core.model.segments import EXTRACTIVE, Expansion, Level, Segment, SegmentLevel
 from app.infrastructure.ids import new_id
+from app.storage.scoped_session import TenantSession
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 START = datetime(2026, 1, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -176,3 +180,9 @@ def turn(row: Conversation, **fields: Any) -> Turn:
 def idempotent(key: str, **fields: Any) -> IdempotencyRecord:
     given: dict[str, Any] = {"fingerprint": "f", "ref": {"id": 1}, "status": 0, "created_at": START}
     return IdempotencyRecord(key=key, **given | fields)
+
+
+async def connection_of(engine: AsyncEngine, session: TenantSession) -> AsyncConnection:
+    """The connection of a session, within its transaction and past its scope."""
+    connection = session._connection or await greenlet_spawn(session._begin)
+    return AsyncConnection(engine, connection)

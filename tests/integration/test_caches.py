@@ -21,7 +21,7 @@ from app.infrastructure.clock import SystemClock
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.caches import NOBODY
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.history.conversations import NewConversation
 from tests.fakes import FakeJobQueue
 from tests.gemini_server import Gemini, running_gemini

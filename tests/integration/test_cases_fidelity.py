@@ -28,7 +28,7 @@ from app.core.validation.exact import Examined
 from app.providers.offline import OfflineSummarizer
 from app.storage.repositories.messages import MessageRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, SummaryEntry

@@ -23,7 +23,7 @@ from app.core.model.errors import (
 )
 from app.core.state.layout import messages_tokens
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.compaction.job import UNLIMITED, Job, Limits

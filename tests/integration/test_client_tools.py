@@ -25,7 +25,7 @@ from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat import toolbox
-from app.usecases.chat.chat import ChatInput, ToolResultInput
+from app.usecases.chat.starting import ChatInput, ToolResultInput
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.context.assembly import AssembledContext
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import requests as context_requests
 from app.usecases.context.recalling import Asked, Wanted

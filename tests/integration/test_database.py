@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 from unittest import mock
 from uuid import UUID, uuid4
 
@@ -317,6 +318,44 @@ async def test_our_own_defects_are_not_dressed_up(engine: AsyncEngine, tenant: U
     with pytest.raises(DBAPIError):
         await session.execute(select(ConversationRow).where(col(ConversationRow.last_seq) == 2**70))
     await session.close()
+
+
+async def test_a_defect_in_a_later_statement_is_not_dressed_up_either(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
+) -> None:
+    """The driver itself is told of all statements but the first one of a transaction."""
+    made = await stored(begin, tenant)
+    wrong: Any = "no number"
+    async with begin(tenant) as unit:
+        await unit.conversations.get(made.id)
+        with pytest.raises(asyncpg.DataError):
+            await unit.events.after(made.id, wrong, limit=1)
+    assert busy(engine) == 0
+
+
+async def test_a_connection_that_is_cut_between_two_statements(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, narrow: AsyncEngine, tenant: UUID
+) -> None:
+    made = await stored(begin, tenant)
+    async with unit_of_work_factory(narrow)(tenant) as unit:
+        await unit.conversations.get(made.id)
+        await kill_others(engine)
+        with pytest.raises(DependencyUnavailableError):
+            await unit.conversations.get(made.id)
+    async with unit_of_work_factory(narrow)(tenant) as unit:
+        assert await unit.conversations.get(made.id) == made
+    assert busy(narrow) == 0
+
+
+async def test_one_moment_is_seen_by_statements_that_are_built_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    made = await stored(begin, tenant)
+    async with begin(tenant) as looking:
+        await looking.session.one_moment()
+        before = await looking.conversations.get(made.id)
+        async with begin(tenant) as writing:
+            await writing.conversations.update(made.id, title="later")
+            await writing.commit()
+        assert await looking.conversations.get(made.id) == before
 
 
 async def test_behind_a_pooler_no_statement_is_prepared_by_name(

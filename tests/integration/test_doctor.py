@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli import app, doctor
 from app.client import StateVersion, Throughline
-from app.core.model.policies.presets import DEFAULT_PRESET
+from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.state import ID_LETTERS
 from app.devserver import Endpoints
 from tests.acceptance.chaos import Books

@@ -21,7 +21,7 @@ from app.core.model.state import StateVersion
 from app.core.state import erasing
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure

@@ -23,8 +23,8 @@ from app.infrastructure.redis_client import CALL_SECONDS
 from app.infrastructure.turn_streams import RedisTurnStreams, stream_key
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
 from app.usecases.chat.relaying import Seal
+from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatEvent, FollowedTurn, TurnHandle
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel

@@ -30,7 +30,7 @@ from app.core.planning.withholding import WITHHELD
 from app.core.summarizer.framing import unframe
 from app.providers.registry import ModelRegistry
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.attempts import Asking
 from app.usecases.compaction.chunk import Chunk, check_models
 from app.usecases.compaction.job import Job, Limits

@@ -17,7 +17,7 @@ from app.core.model.model_io import ToolCall
 from app.providers.offline import OfflineSummarizer
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import preparing
 from app.usecases.history.drafts import MessageDraft

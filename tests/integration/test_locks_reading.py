@@ -19,7 +19,7 @@ from app.core.text.token_counts import Weight, weigh
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat import opening
-from app.usecases.chat.chat import ChatInput, ToolResultInput
+from app.usecases.chat.starting import ChatInput, ToolResultInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.history import anchoring, drafts, preparing
 from app.usecases.history.anchoring import Heard, heard

@@ -15,6 +15,7 @@ from sqlalchemy import event
 
 from app.devserver import Endpoints
 from app.storage import scoped_session
+from app.storage.compiled import CompiledStatement
 from app.storage.tables import MessageRow
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.messages import MessageService
@@ -127,6 +128,41 @@ async def looks_between_rows(begin: UnitOfWorkFactory, tenant: UUID, conversatio
         looking.cancel()
         event.remove(MessageRow, "load", count)
     return len(seen - {0, MANY})
+
+
+async def test_rows_of_a_statement_that_is_built_once_are_made_in_parts(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await stored(begin, tenant)
+    await talk_of(begin, tenant, [message(row.id, seq) for seq in range(1, MANY + 1)])
+    make, made = CompiledStatement.scalar, 0
+
+    def counted(statement: CompiledStatement, record: Any) -> Any:
+        nonlocal made
+        made += 1
+        return make(statement, record)
+
+    async def looks() -> int:
+        nonlocal made
+        made, seen = 0, set[int]()
+
+        async def look() -> None:
+            while True:
+                seen.add(made)
+                await asyncio.sleep(0)
+
+        looking = asyncio.create_task(look())
+        async with begin(tenant) as unit:
+            await unit.messages.between(row.id, 1, MANY)
+        looking.cancel()
+        return len(seen - {0, MANY})
+
+    monkeypatch.setattr(CompiledStatement, "scalar", counted)
+    monkeypatch.setattr(scoped_session, "SLICE", 10)
+    monkeypatch.setattr(scoped_session, "SLICE_SECONDS", 0.0)
+    assert await looks() > MANY / 20
+    monkeypatch.setattr(scoped_session, "SLICE", 2 * MANY)
+    assert await looks() == 0
 
 
 async def test_rows_are_made_in_parts(begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:

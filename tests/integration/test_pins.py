@@ -31,7 +31,7 @@ from app.storage.repositories.conversations import ConversationRepository
 from app.storage.repositories.messages import MessageRepository
 from app.storage.tables import MessageRow
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import holding

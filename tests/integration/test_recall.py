@@ -14,14 +14,13 @@ from app.core.retrieval.serving import Passage
 from app.storage.repositories.messages import MessageRepository
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context.recalling import Asked
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
-from tests.integration.rows import level
 from tests.integration.services import Service
 
 FACT = "The lantern of the museum was repaired by Ferreira in an afternoon."
@@ -137,26 +136,6 @@ async def test_passages_reach_the_model(service: Service, chat_model: ScriptedCh
     await turn(service, conversation_id, passages=(Passage(text="Open from nine.", source="handbook"),))
 
     assert '<passage source="handbook">\nOpen from nine.\n</passage>' in chat_model.requests[-1].messages[-1].content
-
-
-@pytest.mark.long
-async def test_what_only_tags_say_leads_to_the_messages_of_their_segment(
-    service: Service, begin: UnitOfWorkFactory
-) -> None:
-    conversation_id = await folded(service, segment_by={"by": "messages", "size": 6})
-    asked = Asked(query="Anything about ornithology?")
-    assert (await context(service, conversation_id, asked=asked)).recalled == ()
-    async with begin(service.tenant) as unit:
-        first = (await unit.segments.newest(conversation_id, limit=9))[0]
-        tags = level("L3", "ornithology, harbour 100%", made_by="a model")
-        await unit.segments.put_levels(conversation_id, first.id, [tags])
-        await unit.commit()
-    found = (await context(service, conversation_id, asked=asked)).recalled
-    assert found
-    assert all(first.from_seq <= one.source.seq <= first.to_seq for one in found[:3])
-    other = Asked(query="Anything about astronomy_%?")
-    assert (await context(service, conversation_id, asked=other)).recalled == ()
-    assert (await turn(service, conversation_id, "Anything about ornithology?")).recalled
 
 
 async def test_an_erased_message_is_never_recalled(service: Service) -> None:

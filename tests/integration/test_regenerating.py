@@ -21,7 +21,7 @@ from app.core.model.export import markdown_message
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Page
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.shared.idempotency import Idem

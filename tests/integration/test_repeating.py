@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.repeating import would_repeat
 from tests.integration.services import Service
 

@@ -20,7 +20,7 @@ from app.storage.repositories import messages as messages_module
 from app.storage.repositories import narrowing, term_keys
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
-from tests.integration.rows import make_tenant, message, stored, talk
+from tests.integration.rows import connection_of, make_tenant, message, stored, talk
 from tests.servers import as_owner
 
 KETTLE = "The copper kettle whistles in the pantry."
@@ -266,7 +266,7 @@ async def test_the_index_is_used_behind_row_level_security(
         await unit.messages.sources(conversation_id, stems=["harbour"], limit=9, neighbours=False)
         await unit.messages.holding(conversation_id, ["harbour"], stems=["harbour"], limit=9)
         event.remove(engine.sync_engine, "before_cursor_execute", keep)
-        connection = await unit.session._session.connection()
+        connection = await connection_of(engine, unit.session)
         await connection.execute(text("SET LOCAL enable_seqscan = off"))
         for source in ("message_keys", "messages"):
             asking = f"EXPLAIN SELECT seq FROM {source} WHERE term_keys @> ARRAY[CAST(:key AS bigint)]"  # noqa: S608

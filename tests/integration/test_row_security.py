@@ -24,7 +24,7 @@ from app.storage.row_security import DEFAULT_ROLE, SETTING
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import EventRow, TenantScoped
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
-from tests.integration.rows import START, make_tenant, stored
+from tests.integration.rows import START, connection_of, make_tenant, stored
 from tests.integration.test_tenancy import (
     ALL,
     CALLS,
@@ -65,7 +65,7 @@ async def test_without_the_condition_a_twin_acts_on_its_own_rows_only(
     for name, (call, _) in CALLS.items():
         async with UnitOfWork(engine, mine) as unit:
             answer = await call(unit)
-            connection = await unit.session._session.connection()
+            connection = await connection_of(engine, unit.session)
             await connection.execute(text("SET LOCAL ROLE NONE"))
             seen = await dump(connection, theirs)
         assert seen == before, name
@@ -94,7 +94,7 @@ async def test_control_without_the_policy_as_well_the_leak_is_seen(
 async def test_a_row_of_another_tenant_is_not_taken(begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
     owner, stranger = await furnish(begin, "a"), await make_tenant(begin, "stranger")
     session = TenantSession(engine, None)  # the system scope: nothing of ours adds a tenant …
-    connection = await session._session.connection()
+    connection = await connection_of(engine, session)
     await connection.execute(text(f"SET LOCAL {SETTING} = '{stranger}'"))  # … and Postgres looks for the stranger
     row = {"conversation_id": CONVERSATION, "number": 9, "type": "stolen", "data": {}, "occurred_at": START}
     with pytest.raises(DBAPIError, match="row-level security"):
@@ -157,7 +157,7 @@ async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UU
     made = await stored(begin, tenant)
     said: list[str] = []
     async with UnitOfWork(engine, tenant) as unit:
-        connection = await unit.session._session.connection()
+        connection = await connection_of(engine, unit.session)
         driver: Any = (await connection.get_raw_connection()).driver_connection
         driver.add_query_logger(lambda record: said.append(record.query))
         await unit.conversations.get(made.id)

@@ -31,7 +31,7 @@ from app.core.segments.markers import find, render
 from app.core.text.token_counts import estimate_text
 from app.providers.offline import OfflineSummarizer
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction import segmenting
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure

@@ -17,7 +17,7 @@ from app.core.model.records import Crashes, Page, Work, WorkKind
 from app.settings import Settings
 from app.storage.tables import WorkRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as context_module
 from app.usecases.history.drafts import MessageDraft

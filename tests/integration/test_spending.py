@@ -16,7 +16,7 @@ from app.core.model.errors import RateLimitedError
 from app.http.errors import status_of
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.compaction.spending import WINDOW, _wait
 from tests.fakes import FAKE_PROFILE

@@ -16,7 +16,7 @@ from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft

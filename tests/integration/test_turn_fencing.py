@@ -20,7 +20,7 @@ from app.core.model.records import Turn
 from app.storage.repositories.turns import TurnRepository, as_turn
 from app.storage.tables import TurnRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn import TurnRunner
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.chat.turn_watch import Watch

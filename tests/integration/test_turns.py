@@ -26,7 +26,7 @@ from app.core.model.errors import (
 from app.core.model.model_io import ChatRequest, ModelProfile, StepEvent, StepFinish
 from app.core.state.layout import messages_tokens
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved

@@ -23,7 +23,7 @@ from app.core.model.timings import Timings
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.verification import judging

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.core.context.assembly import AssembledContext, Material, assemble
 from app.core.context.drafts import Detail
-from app.core.context.opening import places_to_read
+from app.core.context.larger_budget import places_to_read
 from app.core.model.conversation import Message
 from app.core.model.segments import Level, Segment, SegmentLevel
 from app.core.retrieval.serving import Recall
@@ -181,7 +181,7 @@ def test_where_levels_are_chosen_no_originals_come_back() -> None:
 
 
 def test_an_order_that_depended_on_the_room_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.context.opening.within", lambda steps, room: steps[room % 3 :][:2])
+    monkeypatch.setattr("app.core.context.larger_budget.within", lambda steps, room: steps[room % 3 :][:2])
     source, messages = conversation([(4, 60)] * 6)
     found = [levels_of(served(source, messages, least(source) + 1_500 + more)) for more in range(4)]
 

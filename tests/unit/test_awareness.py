@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from app.core.context.awareness import AWARENESS_TOKENS, awareness_block
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS, SESSION
 from app.core.model.segments import LEVELS, Level
 from app.core.model.state import StateSchema

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from bench import presets
 from bench.replay import Replay
 

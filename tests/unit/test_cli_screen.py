@@ -25,7 +25,7 @@ from app.client import ApiError, ConnectionFailedError, Context, Conversation, G
 from app.client.errors import error_of
 from app.client.resources import Stats
 from app.core.model.gauge import GaugeStatus
-from app.core.model.policies.presets import resolve
+from app.core.model.policies.resolving import resolve
 from app.core.text.localization.catalogue import CATALOGUES
 
 EMPTY = dict.fromkeys(("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending"), 0)

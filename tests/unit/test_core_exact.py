@@ -685,6 +685,6 @@ def test_added_items_need_a_field_and_a_text() -> None:
 
 
 def test_at_most_so_many_statements_are_asked_about() -> None:
-    failures = examined(*[item(f"The hall has {number} seats", 1) for number in range(101, 201)]).failures
+    failures = examined(*[item(f"The hall has {number} seats", 1) for number in range(501, 601)]).failures
     assert len(failures) == 100
     assert [doubt.statement for doubt in doubts_of(failures)] == [one.statement for one in failures[:MOST_DOUBTS]]

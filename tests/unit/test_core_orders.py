@@ -14,8 +14,11 @@ from app.core.model.schemas import SESSION
 from app.core.text.languages.loading import languages
 from app.core.validation import orders as orders_module
 from app.core.validation.exact import examine, settled
-from app.core.validation.orders import Wishes, orders_in
+from app.core.validation.orders import Said, Wishes, orders_in
 from app.core.validation.shown import Shown
+from bench.trust.orders import counted
+from bench.trust.values import blocks
+from tests.corpus import corpus
 from tests.unit.talk import candidate, entry, item, message, talk
 
 ORDERS: Final[dict[str, tuple[str, ...]]] = {
@@ -220,7 +223,7 @@ def test_control_with_a_looser_share_it_would(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_nobody_wished_for_an_order_without_words_of_its_own() -> None:
-    assert not Wishes(["You must."]).include("You must.")
+    assert not Wishes([Said("You must.")]).include("You must.")
 
 
 @given(st.lists(st.sampled_from(HONEST), min_size=1, max_size=6))
@@ -238,3 +241,34 @@ def test_an_order_is_found_beside_any_honest_sentence(order: str, honest: str) -
 def test_whatever_a_user_says_may_be_told_in_those_very_words(order: str) -> None:
     assert left(order, message(1, order)) == [order]
     assert left(order, message(1, order, "assistant")) == [], "control: what an assistant says is no wish"
+
+
+def test_standing_rules_are_told_and_invented_ones_fail() -> None:
+    rows = [{"lang": row.lang, "text": row.text, "expected": row.expected} for row in corpus("standing_rules").rows]
+    found = counted(blocks(rows))
+    assert found["honest", "failing"] <= 4 < found["honest", "orders"]
+    assert found["lie", "failing"] == found["lie", "orders"] > 15
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "after", "kept"),
+    [
+        ("Shall I always draw the harbour, the lighthouse and the ferry in blue?", "Yes, do that.", "Fine.", True),
+        ("", "Draw me the harbour and the lighthouse.", "I will always draw them with the ferry, in blue.", True),
+        (
+            "",
+            "What a storm at the harbour, we lost a mast and the dinghy, and the sails are torn.",
+            "Draw the lighthouse and the ferry in blue.",
+            False,
+        ),
+        ("Shall I always draw the harbour, the lighthouse and the ferry in blue?", "", "", False),
+    ],
+)
+def test_what_the_assistant_offers_or_promises_counts_where_somebody_agrees_or_asks(
+    before: str, said: str, after: str, *, kept: bool
+) -> None:
+    told = [message(1, before, "assistant"), message(2, said), message(3, after, "assistant")]
+    messages = [one for one in told if one.content]
+    rule = "Always draw the harbour, the lighthouse and the ferry in blue."
+    assert orders_in(rule)
+    assert left(rule, *messages) == ([rule] if kept else [])

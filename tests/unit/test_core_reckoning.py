@@ -12,14 +12,15 @@ from app.core.validation import reckoning
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
 from bench.trust.values import Count, blocks, by_chance, counted
-from tests.corpus import corpus
+from tests.corpus import Corpus, corpus
 from tests.unit.talk import candidate, item, talk
 from tests.unit.timing import assert_linear
 
+TOLD, LOOSE = corpus("told_values"), corpus("loose_values")
 
-def rows(every: int = 1) -> Iterable[Mapping[str, Any]]:
-    told = corpus("told_values").rows[::every]
-    return [{"lang": row.lang, "text": row.text, "expected": row.expected} for row in told]
+
+def rows(told: Corpus = TOLD, every: int = 1) -> Iterable[Mapping[str, Any]]:
+    return [{"lang": row.lang, "text": row.text, "expected": row.expected} for row in told.rows[::every]]
 
 
 def share(found: Count, kind: str | None = None) -> float:
@@ -33,12 +34,19 @@ def share(found: Count, kind: str | None = None) -> float:
 def test_honest_statements_hold_and_wrong_values_fail() -> None:
     found = counted(blocks(rows()))
     assert share(found, "told") <= 0.01
-    assert share(found, "derived") <= 0.25
+    assert share(found, "derived") <= 0.20
     assert share(found, "lie") >= 0.97
 
 
+def test_as_people_chat_too() -> None:
+    found = counted(blocks(rows(LOOSE)))
+    assert share(found, "told") <= 0.02
+    assert share(found, "derived") <= 0.41
+    assert share(found, "lie") >= 0.89
+
+
 def test_random_values_follow_from_nothing() -> None:
-    assert share(by_chance(blocks(rows(every=4)))) >= 0.96
+    assert share(by_chance(blocks(rows()))) >= 0.96
 
 
 def test_control_without_the_guard_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +60,7 @@ SAID = {
     "rate": "The flat is 1,240 euros a month, the tiler takes 1.8k per room for 7 rooms, of 11,400 visitors 496 paid.",
     "times": "The film starts at 19:40 and takes 95 min. The permit of 4 May 2026 is valid 30 days.",
     "days": "The exam is on 21 January 2027, the party on Saturday after. Anna turns 85 on 12 May.",
-    "sizes": 'The tile is 640x600; it took 1 min 50. The job log says {"duration_s": 1126}.',
+    "sizes": 'The tile is 640x600; it took 1 min 50; the budget is 230. The job log says {"duration_s": 1126}.',
 }  # fmt: skip
 
 
@@ -71,7 +79,7 @@ SAID = {
         ("days", "The party is on 23 January 2027", "The party is on 26 January 2027"),
         ("days", "Anna was born in 1941", "Anna was born in 1944"),
         ("days", "The exam is in 66 days", "The exam is in 59 days"),
-        ("sizes", "The tile is 64 cm long", "The tile is 74 cm long"),
+        ("sizes", "The budget is 230,000 euros", "The budget is 260,000 euros"),
         ("sizes", "It took 110 seconds", "It took 130 seconds"),
         ("sizes", "The job took almost 19 minutes", "The job took almost 26 minutes"),
     ],

@@ -214,3 +214,44 @@ def test_a_value_stands_where_no_sign_that_it_would_join_is_beside_it(
         for place in places
     ]
     assert _Searched(0, text, joins).holds(needle) == any(free)
+
+
+MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
+"""A Monday."""
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "wrong"),
+    [
+        ("we are in btwn 8 and 1", "in from 08:00 to 13:00", "in from 08:00 to 15:00"),
+        ("open 7–11", "open until 11 p.m.", "open until 10 p.m."),
+        ("can u take my wed 2-10?", "Wednesday, 14:00 to 22:00", "Wednesday, 14:00 to 21:00"),
+        ("с 9-30 до 6", "с 9:30 до 18:00", "с 9:45 до 18:00"),
+        ("до пол десятого", "до 9:30", "до 10:30"),
+        ("be there at 1845", "be there at 18:45", "be there at 18:54"),
+        ("Fr 13:30-15", "bis 15:00", "bis 16:00"),
+        ("fri 20 – mon 23 march", "from 20 March", "from 21 March"),
+        ("going on sat, ok?", "on 16 May 2026", "on 17 May 2026"),
+        ("mo 14.9. hin, zurück fr gegen 4", "zurück am 18. September", "zurück am 17. September"),
+        ("поверка до 11.2026", "до ноября 2026", "до декабря 2026"),
+        ("1,120 miles at $0.70", "70 cents a mile", "75 cents a mile"),
+        ("65p each", "£0.65 each", "£0.56 each"),
+        ("5块8一个", "5.8元一个", "5.6元一个"),
+        ("他身高一米七五", "身高1.75米", "身高1.85米"),
+        ("一共3万5", "一共35000元", "一共38000元"),
+        ("90x60x75 cm", "0.9 m long", "0.8 m long"),
+        ("ванна 170 на 70 см", "длина 1,7 м", "длина 1,9 м"),
+        ("it draws 500 mA", "it draws 0.5 A.", "it draws 0.4 A."),
+        ("23 outta 25 right", "92 % right", "96 % right"),
+        ("6 раз из 10", "в 60 % случаев", "в 70 % случаев"),
+        ("ci takes 14m20s", "860 seconds", "890 seconds"),
+        ("ran it in 1:58:37", "7,117 seconds", "7,171 seconds"),
+        ("700–1 200 ₽", "до 1200 рублей", "до 1300 рублей"),
+        ("邮箱caiwu@dingtai.example", "邮箱是caiwu@dingtai.example", "邮箱是caiwo@dingtai.example"),
+        ("Packung mit 98 Tabletten = N3", "eine N3-Packung", "eine N2-Packung"),
+    ],
+)
+def test_what_is_told_loosely(text: str, told: str, wrong: str) -> None:
+    given = shown(text, at=MESSAGE_DAY)
+    assert [value.text for value in values(told) if not given.sources(value)] == []
+    assert [value for value in values(wrong) if not given.sources(value)]

@@ -379,6 +379,26 @@ def test_a_contradicted_sentence_goes_and_the_rest_stays_to_the_letter() -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "left"), [(("contradicted", "contradicted"), "Bob stayed."), (("contradicted",), "Bob stayed.")]
+)
+def test_equal_sentences_go_together(words: tuple[VerdictWord, ...], left: str) -> None:
+    assert equal_sentences(words) == left
+
+
+@pytest.mark.parametrize("other", ["supported", "not_stated"])
+def test_equal_sentences_with_different_verdicts_stay(other: VerdictWord) -> None:
+    assert equal_sentences(("contradicted", other)) == "Fine by Anna. Bob stayed. Fine by Anna."
+
+
+def equal_sentences(words: Sequence[VerdictWord]) -> str:
+    """What is left where these verdicts are given on the first and the last of three sentences, which are equal."""
+    after = [entry("N1", "Fine by Anna. Bob stayed. Fine by Anna.")]
+    claims = claims_of([], after)
+    verdicts = [said(claim, word, **TRUE) for claim, word in zip((claims[0], claims[2]), words, strict=False)]
+    return applied_verdicts(after, claims, verdicts, shown=SHOWN).entries[0].text
+
+
 def test_what_stands_between_sentences_and_is_none_stays_when_its_neighbour_goes() -> None:
     wrapped = "This line is long enough to be one that an editor broke somewhere\nin the middle of what it says."
     after = [entry("N1", f"{wrapped}\n-----\nThe budget was 500. Bob stayed.")]

@@ -259,8 +259,7 @@ A Understood, the permit first. {CHATTER}
 
 def test_the_story_tells_the_subject_and_what_came_last() -> None:
     story = state(talk(FESTIVAL))["conversation_summary"]
-    assert story.startswith("About Lantern Nights, Old Ferry Quay: ")
-    assert "permit" in story.partition(". Last: ")[0]
+    assert story.startswith("User: I want to put on an open-air festival called Lantern Nights on the Old Ferry Quay. ")
     assert story.endswith("the permit must be in by 15 May 2025 at the latest.")
 
 
@@ -269,19 +268,18 @@ def test_the_story_keeps_its_subject_and_replaces_what_came_last() -> None:
     previous = [entry("conversation_summary", first, id_="N1", role="narrative")]
     rows = f"U The tickets cost 9 euros each.\nA Fine. {CHATTER}\nU We sell the tickets from 2 June 2025 on.\nA Good."
     later = state(talk(rows, start=50), previous=previous)["conversation_summary"]
-    assert later.startswith("About Lantern Nights, Old Ferry Quay: ")
-    assert "tickets" in later.partition("lately ")[2].partition(". Last")[0]
+    assert later.startswith("User: I want to put on an open-air festival called Lantern Nights on the Old Ferry Quay. ")
     assert later.endswith("Last (User): We sell the tickets from 2 June 2025 on.")
     assert "15 May" not in later
 
 
-def test_the_story_is_two_short_sentences() -> None:
+def test_the_story_is_what_was_said_first_and_last() -> None:
     story = state(talk(PROJECT), target=2_000)["conversation_summary"]
-    assert story.startswith("About ")
+    assert story.startswith("User: I'm Dana, I lead a team of four at a bakery-delivery startup called CrumbRoute")
     assert "June 21st" in story
-    assert estimate_text(story) <= 60
+    assert estimate_text(story) <= 90
     russian = state(talk(RUSSIAN))["conversation_summary"]
-    assert russian.startswith("О чём речь: ")
+    assert russian.startswith("Пользователь: ")
     assert "Последнее" in russian
 
 
@@ -451,7 +449,10 @@ def test_joy_with_three_exclamation_marks_is_no_anger() -> None:
     rows = (
         "U We are on sale!!!\nA Good.\nU I'm not angry any more!!!\nA Good.\nU Great idea!!!\nA Yes.\nU Good night!\n"
     )
-    assert tone(f"{rows}A {CHATTER}").endswith("mood stable")
+    assert state(talk(f"{rows}A {CHATTER}"))["pathos"] == []
+
+
+ANGER = "U The permit was refused! This is ridiculous.\nA Write to the mayor."
 
 
 def test_messages_are_as_long_as_most_of_them_are() -> None:
@@ -459,6 +460,7 @@ def test_messages_are_as_long_as_most_of_them_are() -> None:
     chat = [
         *talk(
             "\n".join(f"U Please note that crate {n} goes to the pier in the old harbour.\nA Fine." for n in range(6))
+            + f"\n{ANGER}"
         ),
         message(50, "user", f"Here is the agreement.\n\n{document}"),
         message(51, "assistant", "Thanks."),
@@ -470,7 +472,7 @@ def test_messages_are_as_long_as_most_of_them_are() -> None:
 def test_one_long_message_does_not_make_all_of_them_long() -> None:
     rant = "and then the boat went round the old pier with all of us and the lamps and the band " * 6
     rows = "\n".join(f"U Please note that crate {n} goes to the pier in the old harbour.\nA Fine." for n in range(6))
-    assert tone(f"{rows}\nU We sailed {rant}\nA Nice.").startswith("Tone: messages of a sentence or two")
+    assert tone(f"{rows}\nU We sailed {rant}\nA Nice.\n{ANGER}").startswith("Tone: messages of a sentence or two")
 
 
 def test_only_terms_in_steady_use_are_known() -> None:
@@ -507,7 +509,7 @@ def test_focus_weighs_up() -> None:
 
 
 def test_named_speakers_keep_their_names() -> None:
-    rows = "U Ann: I bought a red bicycle in Ghent yesterday.\nA Ben: I sold my boat to Carla for $900 last week.\n" * 3
+    rows = "U Ann: I bought a red bicycle in Ghent yesterday.\nA Ben: I sold my boat to Carla for $900 last week.\n" * 5
     facts = texts(state(talk(rows)))
     assert "Ann: I bought a red bicycle" in facts
     assert "User:" not in facts

@@ -12,7 +12,7 @@ from app.core.context.assembly import Material
 from app.core.model.calibration import counted
 from app.core.model.gauge import Breakdown, Gauge, GaugeStatus, breakdown_of, gauge_of
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.policies.presets import resolve
+from app.core.model.policies.resolving import resolve
 from app.core.model.schemas import SESSION
 from app.core.state.layout import layout_of
 from app.core.text.localization.catalogue import CATALOGUES

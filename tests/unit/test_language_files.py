@@ -47,8 +47,6 @@ before = "antaŭe: "
 tone = "Tono: "
 uses = "Facile uzas: "
 about = "Temas pri {topics}."
-about_of = "Temas pri {subject}: {topics}."
-lately = "; lastatempe "
 last = "Laste: {text}"
 last_by = "Laste ({speaker}): {text}"
 brief = "mallongaj mesaĝoj"
@@ -181,7 +179,7 @@ def test_a_further_language_is_one_file_and_nothing_else(tmp_path: Path) -> None
     assert without["in doubt"].endswith("(in doubt)")
     assert found["rule"] == ["Write in the conversation's own language, Esperanto.", "50 words"]
     assert without["rule"] == ["Write in the conversation's own language.", "60 words"]
-    assert "Laste: " in told(found["state"])
+    assert "Laste (Uzanto): " in told(found["state"])
     assert "Uzanto: " in told(found["state"])
     assert not re.search("Uzanto|Laste", told(without["state"]))
 

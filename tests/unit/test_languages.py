@@ -20,7 +20,7 @@ from app.core.context.formats import in_format
 from app.core.context.tools import cut, offered
 from app.core.model.errors import NotFoundError
 from app.core.model.model_io import ContextMessage
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS
 from app.core.model.segments import LEVELS
 from app.core.retrieval.answers import respond

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.model.notifications import Notification, notify
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.policies.presets import resolve
+from app.core.model.policies.resolving import resolve
 from app.core.text.localization.catalogue import CATALOGUES
 from tests.corpus import assert_values, corpus
 

@@ -48,6 +48,13 @@ def parts_clauses(pattern: re.Pattern[str]) -> bool:
     return [text[match.end() :] for match in pattern.finditer(text)] == ["they left; nobody saw", "nobody saw"]
 
 
+def tells_names(pattern: re.Pattern[str]) -> bool:
+    """It finds the words with a capital and no others."""
+    text = "yesterday we met Anna Petrova and also Boris at a bar in Oslo for an hour"
+    found = [word for match in pattern.finditer(text) for word in match.group().split()]
+    return found == ["Anna", "Petrova", "Boris", "Oslo"]
+
+
 IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, str]]]] = {
     "who speaks": (
         says_who_speaks,
@@ -74,6 +81,14 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
         "app.core.text.clauses",
         {"app.core.reading.ledger": "the fields of a record"},
     ),
+    "names": (
+        tells_names,
+        "app.core.text.identifiers",
+        {
+            "app.core.retrieval.corpus": "how many capitals a message has, whatever they stand for",
+            "app.core.retrieval.naming": "who is called by name, which the answers tell: capitals alone would not do",
+        },
+    ),
 }
 """By idea: what its patterns do, the one module that has them, and which others do the same for another reason."""
 
@@ -82,6 +97,7 @@ GONE: Final = {
     "where a sentence ends": r"[.!?…]['\"”’»)\]]*\s+|[。！？]|[\r\n]+",
     "words": r"[^\W\d_]+",
     "where a clause ends": r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s",
+    "names": r"(?<![\w'’])[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,3}",
 }
 """A pattern of each that another module once had: the control."""
 
@@ -189,6 +205,179 @@ def test_one_module_scores_by_bm25() -> None:
 
 def scores_words(source: str) -> bool:
     return re.search(r"\+ 0\.5\) / \(\w+ \+ 0\.5\)|\(_?\w+ \+ 1\) / \(\w+ \+", source) is not None
+
+
+SPENDING: Final = {
+    "continuity/statements.py": {"of_block": "characters: the line that crosses the bound is cut"},
+    "planning/cuts.py": {"_before_tokens": "the fewest messages that weigh at least so much, not at most"},
+    "reading/choice.py": {"choose": "until it asks ``best_first`` for the next one"},
+    "retrieval/used.py": {"_bounded": "characters: the passage that crosses the bound is cut"},
+    "segments/digests.py": {
+        "_steps": "ends once mere markers have no room, and keeps steps that may be lighter than they",
+        "_within": "a better line takes the place of a shorter one, and the frame is lighter once all are shown",
+    },
+    "segments/extractive.py": {"add": "a term that an earlier one says already takes no room"},
+    "state/shrinking.py": {"_kept": "what repeats comes last; words of a record never without its id"},
+    "state/thinning.py": {"_in_turn": "two lists by turns, whatever the room"},
+    "summarizer/offline/extractive.py": {"_within": "until it is ``first_fitting``"},
+    "summarizer/offline/files.py": {"_fitting": "what is not told in full is named: it takes room all the same"},
+    "summarizer/offline/keeping.py": {"_opening": "until it is ``each_fitting``", "_in_place_of": "the same"},
+    "summarizer/system_context.py": {"system_context": "until it is ``each_fitting``"},
+    "text/file_types.py": {"_object_streams": "bytes of a file that are unpacked"},
+}
+"""Loops that spend a budget outside of its module, each with its reason."""
+
+
+def test_one_module_chooses_within_a_budget() -> None:
+    found = {path.relative_to(ROOT).as_posix(): spending(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
+    home = {"text/budget.py": {"without_last"}}
+    assert {name: functions for name, functions in found.items() if functions} == home | {
+        name: set(reasons) for name, reasons in SPENDING.items()
+    }
+
+
+CONTROLS: Final = (
+    """
+def packed(order, costs, room):
+    for rank, place in enumerate(order):
+        if rank == 0 or costs[place] <= room:
+            room -= costs[place]
+            yield place
+""",
+    """
+def within(self, items, room):
+    kept = []
+    for item in items:
+        self.left -= item.tokens
+        if self.left < 0:
+            break
+        kept.append(item)
+    return kept
+""",
+    """
+def rows(weights, most):
+    return sum(total <= most for total in accumulate(weights))
+""",
+    """
+def first(texts, room):
+    return [text for text in texts if (room := room - estimate_text(text)) >= 0]
+""",
+    """
+def newest(messages, most):
+    used = 0
+    while messages and used + messages[-1].size <= most:
+        used += messages.pop().size
+    return messages
+""",
+)
+
+
+@pytest.mark.parametrize("source", CONTROLS)
+def test_control_a_second_chooser_is_found(source: str) -> None:
+    assert len(spending(source)) == 1
+    assert not spending("def total(texts):\n    size = 0\n    for text in texts:\n        size += len(text)\n")
+
+
+def spending(source: str) -> set[str]:
+    """The functions that spend a budget in a loop, or count how many sums are within it."""
+    functions = (one for one in ast.walk(ast.parse(source)) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return {one.name for one in functions if counts_sums(one) or any(map(spends, loops_of(one)))}
+
+
+def loops_of(function: ast.AST) -> Iterable[ast.AST]:
+    return (node for node in ast.walk(function) if isinstance(node, LOOPS))
+
+
+LOOPS: Final = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def counts_sums(function: ast.AST) -> bool:
+    nodes = list(ast.walk(function))
+    sums = any(isinstance(node, ast.Call) and ast.unparse(node.func).endswith("accumulate") for node in nodes)
+    return sums and any(isinstance(node, ast.GeneratorExp) and isinstance(node.elt, ast.Compare) for node in nodes)
+
+
+def spends(loop: ast.AST) -> bool:
+    """Whether it takes what something weighs off a number, or adds it, and compares that number."""
+    nodes = list(ast.walk(loop))
+    weighed = {changed for node in nodes if (changed := changed_by(node)) and WEIGHT.search(ast.unparse(node))}
+    orders = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+    compared = [node for node in nodes if isinstance(node, ast.Compare) and isinstance(node.ops[0], orders)]
+    return not weighed.isdisjoint(ast.unparse(part) for node in compared for part in ast.walk(node))
+
+
+def changed_by(node: ast.AST) -> str:
+    """What a step adds to or takes from; empty where it is no such step."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return ast.unparse(node.target)
+    if isinstance(node, (ast.Assign, ast.NamedExpr)) and isinstance(node.value, ast.BinOp):
+        target = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+        return target if target in {ast.unparse(node.value.left), ast.unparse(node.value.right)} else ""
+    return ""
+
+
+WEIGHT: Final = re.compile(r"token|weight|cost|size|spent|used|room|left|excess")
+
+
+def test_one_module_asks_for_the_best_by_now() -> None:
+    """Options whose worth falls while others are taken, kept in a heap."""
+    found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if has_heap(path.read_text("utf-8"))}
+    assert found == {"text/budget.py", "reading/choice.py"}
+    assert has_heap("import heapq\n"), "control"
+
+
+def has_heap(source: str) -> bool:
+    return re.search(r"\b(?:heapq|sortedcontainers|PriorityQueue)\b", source) is not None
+
+
+SENTENCES: Final = {
+    "segments/reading.py": "the levels of a segment, chosen by ``segments/extractive.py``",
+    "summarizer/offline/extractive.py": "the digest of what a context leaves out",
+    "summarizer/offline/facts.py": "the facts of a state, beside those that it holds (``keeping``)",
+}
+
+
+def test_whoever_weighs_sentences_has_them_chosen_by_one_chooser() -> None:
+    """An extractive summary weighs sentences and takes the best: it neither scores nor compares them by itself."""
+    sources = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.rglob("*.py")}
+    assert {name for name, source in sources.items() if calls(source, "score_all")} == set(SENTENCES)
+    for name in {*SENTENCES, "segments/extractive.py"} - {"segments/reading.py"}:
+        assert calls(sources[name], "choose") or calls(sources[name], "Keeping"), name
+    defined = {
+        name for name, source in sources.items() if re.search(r"^def (?:choose|score_all)\(", source, re.MULTILINE)
+    }
+    assert defined == {"reading/choice.py", "reading/scoring.py", "retrieval/choose.py"}, "the last chooses messages"
+
+
+def calls(source: str, name: str) -> bool:
+    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return any(isinstance(node.func, ast.Name) and node.func.id == name for node in nodes)
+
+
+def test_control_a_call_is_found() -> None:
+    assert calls("worths = score_all(passages)", "score_all")
+    assert not calls("from scoring import score_all", "score_all")
+
+
+SPELLING: Final = {
+    "segments/topics.py": "the one: what a stretch is about",
+    "summarizer/offline/topics.py": "the subject of a narrative",
+    "text/speakers.py": "how often a role names itself how",
+}
+
+
+def test_one_module_tells_what_a_conversation_is_about() -> None:
+    """Key phrases are counted by their stems and told as they are spelled most often."""
+    found = {
+        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if counts_spellings(path.read_text("utf-8"))
+    }
+    assert found == set(SPELLING)
+    assert counts_spellings("spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)"), "control"
+    assert counts_spellings("spelled = {base: Counter(words) for base, words in by_base}"), "control"
+
+
+def counts_spellings(source: str) -> bool:
+    return re.search(r"defaultdict\(Counter\)|\w+: Counter\(", source) is not None
 
 
 CUTTING: Final = {

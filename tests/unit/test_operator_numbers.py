@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.policies.presets import PRESETS, resolve
+from app.core.model.policies.resolving import PRESETS, resolve
 from app.settings import Settings
 from tests.corpus import assert_values, corpus
 

@@ -9,8 +9,9 @@ import pytest
 
 from app.core.model.anchors import Anchor
 from app.core.model.schemas import SESSION
-from app.core.state.outdated import Outdated, is_only, repeats
+from app.core.state.outdated import Outdated
 from app.core.state.supersession import supersede
+from app.core.text.repeating import is_only, repeats
 from app.core.validation.survival import lost_sentences
 from tests.unit.talk import entry, message, talk
 

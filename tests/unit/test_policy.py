@@ -29,7 +29,7 @@ from app.core.model.policies.policy import (
     trigger_messages,
     trigger_tokens,
 )
-from app.core.model.policies.presets import PRESETS, resolve
+from app.core.model.policies.resolving import PRESETS, resolve
 from app.core.model.policies.short_forms import SHORT_FORMS
 from tests.builders import START, budgets, policy_of
 from tests.corpus import assert_values, corpus, names

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from app.core.model.policies.policy import AdaptiveBounds, Budgets, CompactionPolicy, budgets_of
-from app.core.model.policies.presets import DEFAULT_PRESET, PRESETS, resolve
+from app.core.model.policies.resolving import DEFAULT_PRESET, PRESETS, resolve
 from app.core.model.schemas import SCHEMAS
 
 SHARED: Final[dict[str, Any]] = {

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from app.core.model.conversation import Role
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.records import FoldRequest
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry

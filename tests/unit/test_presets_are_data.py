@@ -10,14 +10,14 @@ from typing import Final
 
 import pytest
 
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 
 ROOT = Path(__file__).parents[2]
 BRANCH_ON_PRESET = re.compile(r"(?:if|elif|match|case)[^#\n]*preset(?:\.name)? *(?:==|in\b)")
 
 
 NAMES_STAND_IN: Final = {
-    "app/core/model/policies/designs.py",
+    "app/core/model/policies/presets.py",
     "app/core/model/conversation.py",  # the default of a stored row, and of a request
     "app/core/model/records.py",
     "app/http/requests.py",
@@ -72,7 +72,7 @@ def test_nothing_asks_which_preset_it_is() -> None:
     assert {path: found for path, source in sources.items() if (found := list(preset_decisions(source)))} == {}
     assert {path for path, names in named.items() if names} == NAMES_STAND_IN | SCHEMAS_STAND_IN
     assert set().union(*(named[path] for path in SCHEMAS_STAND_IN)) == {"handoff", "research"}
-    assert named["app/core/model/policies/designs.py"] == set(PRESETS)
+    assert named["app/core/model/policies/presets.py"] == set(PRESETS)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from app.core.model.policies.policy import CompactionPolicy, budgets_of
-from app.core.model.policies.presets import PRESETS, resolve
+from app.core.model.policies.resolving import PRESETS, resolve
 from tests.unit.api_fakes import world
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from app.core.model.policies.policy import CompactionPolicy, Moment, Threshold, Trigger, TriggerName
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "presets.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SESSION, SUMMARY, schema_named
 from app.core.model.segments import CutSegment
 from app.core.summarizer.candidate import candidate_json_schema

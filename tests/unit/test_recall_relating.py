@@ -1,4 +1,4 @@
-"""Recall by related words: kinds, forms, families, slips of the pen; and turns of several short messages."""
+"""Recall by related words: kinds, forms, families, slips of the pen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.core.retrieval import relating
 from app.core.retrieval.choose import choose, scores
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
-from app.core.retrieval.kinds import akin, forms_of, of_kind
+from app.core.retrieval.kinds import forms_of, of_kind
 from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.text.token_counts import weigh
@@ -63,8 +63,8 @@ def test_a_word_of_the_kind_or_another_form_speaks_for_an_answer(
 
     found = scores(corpus, question)
     chosen = choose(corpus, question, room=1_000)
-    for name in ("of_kind", "akin", "forms_of"):
-        monkeypatch.setattr(relating, name, lambda _, **__: frozenset())
+    for name in ("of_kind", "forms_of"):
+        monkeypatch.setattr(relating, name, lambda _: frozenset())
     gained = [with_it - without for with_it, without in zip(found, scores(corpus, question), strict=True)]
 
     assert gained.index(max(gained)) == answer - 1
@@ -96,35 +96,10 @@ def test_a_slip_or_another_word_of_the_family_is_seen_and_other_words_are_none()
 
 def test_tables_relate_by_stems_and_never_a_word_to_itself() -> None:
     assert stem("dog") in of_kind(stem("pets"))
-    assert stem("guitar") in akin(stem("piano"))
-    assert stem("piano") not in akin(stem("piano"))
+    assert stem("pets") not in of_kind(stem("pets"))
     assert of_kind("zebra") == frozenset()
     assert stem("bought") in forms_of(stem("buy"))
     assert set(stems("щенок")) <= of_kind(stems("питомец")[0])
-
-
-def test_short_messages_in_a_row_are_one_turn_and_each_piece_of_a_long_one_is_its_own() -> None:
-    at, long = FIRST, "This is one of very many sentences about the garden. " * 40
-    said = [("user", "hey"), ("user", "found the keys"), ("assistant", "where"), ("assistant", long), ("user", "ok")]
-    corpus = Corpus(
-        [
-            Source(seq=seq, role=role, text=text, at=at, tokens=weigh(role, text).tokens)
-            for seq, (role, text) in enumerate(said, start=1)
-        ]
-    )
-    pieces = sum(piece.owner == 3 for piece in corpus.pieces)
-
-    assert pieces > 2
-    assert corpus.turns == [0, 0, 1, *range(2, 2 + pieces), 2 + pieces]
-    assert corpus.turn_there(1)[:3] == [1, 1, 2]
-    assert corpus.turn_there(-1)[:3] == [-1, -1, 0]
-
-
-def test_a_gap_or_a_pause_ends_a_turn_and_nothing_spreads_over_it() -> None:
-    corpus = talk("one", "two")
-
-    assert corpus.turns == [0, 1]
-    assert corpus.turn_there(1) == [-1, -1]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=40)), max_size=12), st.text())

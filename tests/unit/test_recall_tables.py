@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.retrieval.kinds import akin, forms_of, of_kind
 from app.core.text.languages.loading import languages
-from app.core.text.words import stem, stems
+from app.core.text.words import stems
 
 TABLES = {one.code: {key: text for key, text in one.related if text} for one in languages() if one.related.kinds}
 
@@ -25,26 +24,16 @@ def groups(name: str) -> list[str]:
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_kinds_ask_and_are_answered(name: str) -> None:
     table = TABLES[name]
-    assert {"kinds", "forms"} <= table.keys() <= {"kinds", "forms", "wide_kinds", "wide_forms"}
-    for key in ("kinds", "wide_kinds"):
-        for group in groups(table[key]) if key in table else ():
-            asking, colon, kind = group.partition(":")
-            assert colon, group
-            assert ":" not in kind, group
-            assert stems(asking), group
-            assert len(set(stems(kind))) > 1, group
+    assert {"kinds", "forms"} == table.keys()
+    for group in groups(table["kinds"]):
+        asking, colon, kind = group.partition(":")
+        assert colon, group
+        assert ":" not in kind, group
+        assert stems(asking), group
+        assert len(set(stems(kind))) > 1, group
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_forms_are_of_several_words(name: str) -> None:
-    for key in ("forms", "wide_forms"):
-        for group in TABLES[name].get(key, "a few / a few").split("/"):
-            assert len(group.split()) > 1, (key, group)
-
-
-def test_wide_tables_are_apart_from_the_others() -> None:
-    assert stem("banjo") in of_kind(stem("instrument"), wide=True)
-    assert stem("banjo") not in of_kind(stem("instrument"))
-    assert stem("violin") in akin(stem("banjo"), wide=True)
-    assert stem("assembled") in forms_of(stem("assembly"), wide=True) | {stem("assembly")}
-    assert stem("banjo") not in of_kind(stem("banjo"), wide=True), "not to itself"
+    for group in TABLES[name]["forms"].split("/"):
+        assert len(group.split()) > 1, group

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.core.model.conversation import Layout
 from app.core.model.gauge import Breakdown, gauge_of
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SESSION
 from app.core.model.segments import LEVELS, Segment
 from app.core.retrieval.question import question_of

@@ -9,7 +9,7 @@ import pytest
 from app.core.model.errors import PolicyInvalidError
 from app.core.model.policies.contradictions import contradictions, without_triggers
 from app.core.model.policies.policy import budgets_of
-from app.core.model.policies.presets import PRESETS, resolve
+from app.core.model.policies.resolving import PRESETS, resolve
 
 TRIGGERS = [{"name": "sync", "on": "before_call", "at": {"share": 0.8}, "run": "inline"}]
 

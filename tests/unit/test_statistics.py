@@ -21,7 +21,7 @@ from pydantic_ai.usage import RequestUsage
 
 from app.core.model import instruments
 from app.core.model.conversation import Layout, Message, Usage
-from app.core.model.policies.presets import resolve
+from app.core.model.policies.resolving import resolve
 from app.core.model.records import Attempt, Compaction
 from app.core.model.statistics import (
     ASKED_AGAIN,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text.identifiers import find_identifiers
+from app.core.text.identifiers import find_identifiers, identifiers
 from app.core.text.sentences import sentences
-from app.core.text.words import identifiers, stem, stems, words
+from app.core.text.words import stem, stems, words
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, often
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.core.validation.verdicts import Quotes, Verdict, VerifiedState, applied_verdicts
+from app.core.text.escaping import escape, unescape
+from app.core.validation.verdicts import LONGEST_QUOTE, Quotes, Verdict, VerifiedState, applied_verdicts
 from bench.trust import effects, verified
 from bench.trust.blind import Planned, Recorded
 from bench.trust.effects import Counts, effects_of, evidence_of, giving_up_of
 from bench.trust.heard import Share, heard_of, wilson
 from bench.trust.lies import Lie, planted
-from bench.trust.malice import Harm, harms_of
+from bench.trust.malice import Harm, _plain, harms_of
 from bench.trust.playing import Played, played
 from bench.trust.rounds import Case
 from bench.trust.verified import Asked, asked_of, asked_with, labelled
@@ -135,3 +138,15 @@ def test_recorded_verdicts_are_played_and_a_careless_recorder_is_noticed() -> No
 )
 def test_the_interval_of_a_share(found: int, count: int, low: float, high: float) -> None:
     assert wilson(found, count) == pytest.approx((low, high), abs=5e-4)
+
+
+TRICKY = st.text("aбŞﬁ½²ſ가ᄀ\u1161中́´`'’\"«»＜<&#x3c;amp /message\n\u00a0", min_size=1, max_size=60)
+
+
+@given(TRICKY, st.integers(0, 59), st.integers(4, LONGEST_QUOTE), st.sampled_from([str, escape]))
+def test_the_bench_finds_every_quote_that_the_service_accepts(
+    text: str, start: int, size: int, copied: Callable[[str], str]
+) -> None:
+    quote = copied(text[start : start + size])
+    if Quotes({1: (text,)}).include(quote, 1):
+        assert any(_plain(form) in _plain(text) for form in (quote, unescape(quote)))

@@ -14,8 +14,9 @@ from app.core.anchors.pool import without_label
 from app.core.anchors.saying import named_by, says
 from app.core.anchors.slots import purpose
 from app.core.anchors.tables import Table
-from app.core.anchors.topics import Topic, stems_of, values_of
+from app.core.anchors.topics import Topic, stems_of
 from app.core.model.anchors import AnchorType
+from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import words_of
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import GENERIC, STOPWORDS, respelled
@@ -79,7 +80,7 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[T
     head = new[: _first_new(new, topic, known)]
     if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
         return not any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
-    fresh = next((one for one in values_of(new) if one.start == len(head)), None)
+    fresh = next((one for one in find_identifiers(new) if one.start == len(head)), None)
     tail = new[fresh.start + len(fresh.text) :].lstrip() if fresh else ""
     return bool(head) and any(cue.start() == 0 for table in tables for cue in table.equates.all_in(tail))
 
@@ -95,7 +96,7 @@ def says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ..
 def _first_new(text: str, topic: Topic, known: Topic) -> int:
     """The place of the first value that the old one does not have; the end where there is none."""
     fresh = {value for _, value in topic.values - known.values}
-    return min((one.start for one in values_of(text) if one.text.lower() in fresh), default=len(text))
+    return min((one.start for one in find_identifiers(text) if one.text.lower() in fresh), default=len(text))
 
 
 def _other_names(topic: Topic, known: Topic) -> bool:
@@ -184,7 +185,7 @@ def _sequence(text: str, tables: tuple[Table, ...]) -> tuple[str, ...]:
     gone = changing(text, tables)
     spans = sorted(
         [
-            *((one.start, one.start + len(one.text), one.kind in _TIMES) for one in values_of(text)),
+            *((one.start, one.start + len(one.text), one.kind in _TIMES) for one in find_identifiers(text)),
             *((day.start(), day.end(), True) for table in tables for day in table.times.all_in(text)),
         ]
     )
@@ -241,11 +242,11 @@ def _form(text: str, tables: tuple[Table, ...]) -> tuple[tuple[str, ...], tuple[
             text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
     found: list[str] = []
     end = 0
-    for one in values_of(text):
+    for one in find_identifiers(text):
         found += [*map(stem, _words(text[end : one.start])), f"<{one.kind}>"]
         end = one.start + len(one.text)
     found += map(stem, _words(text[end:]))
-    given = tuple(one.text.lower() for one in values_of(text))
+    given = tuple(one.text.lower() for one in find_identifiers(text))
     return tuple(word for word in found if word not in _COURTESY), given
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from app.core.model.anchors import Anchor, FoundAnchor
+from app.core.text.patterns import compiled
+
+_NAME: Final = compiled(r"(?<![A-Za-z0-9])P(?P<seq>[0-9]{1,12})-[0-9]{1,6}(?![0-9])")
 
 
 def names_of(anchors: Iterable[FoundAnchor]) -> list[tuple[str, FoundAnchor]]:
@@ -20,6 +25,22 @@ def names_of(anchors: Iterable[FoundAnchor]) -> list[tuple[str, FoundAnchor]]:
         count[anchor.seq] += 1
         named.append((f"P{anchor.seq}-{count[anchor.seq]}", anchor))
     return named
+
+
+def without_names(text: str, known: Collection[str]) -> str:
+    """A text in which the names of anchors are the numbers of their messages: ``P12-2`` becomes ``#12``.
+
+    Whoever reads the record sees the numbers before the anchors, and can look the message up; nobody sees the names.
+
+    Args:
+        text: What a summarizer wrote.
+        known: The names that it was shown; others stay.
+    """
+
+    def position(name: re.Match[str]) -> str:
+        return f"#{name['seq']}" if name.group() in known else name.group()
+
+    return _NAME.sub(position, text)
 
 
 def by_name(anchors: Iterable[Anchor]) -> Mapping[str, Anchor]:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
-from app.core.text.escaping import escape_block
+from app.core.text.escaping import as_json_writes, escape_block
 from app.core.text.patterns import compiled
 from app.core.text.relative import said_on
 from app.core.text.token_counts import Estimator, estimate_text, tokens_of
@@ -38,7 +38,7 @@ def escape_served(text: str) -> str:
 
     JSON stays JSON of the same value.
     """
-    return _ARROW.sub(_reference, escape_block(text))
+    return _ARROW.sub(as_json_writes, escape_block(text))
 
 
 @lru_cache(maxsize=LINES)
@@ -81,12 +81,6 @@ def anchors_element(shown: Sequence[FoundAnchor], *, behind_marker: int) -> str:
     if behind_marker:
         lines.append(ANCHORS_MARKER)
     return "\n".join([f"<{ANCHORS_TAG}>", *lines, f"</{ANCHORS_TAG}>"]) if lines else ""
-
-
-def _reference(found: re.Match[str]) -> str:
-    """As JSON would write it, in UTF-16 units."""
-    units = found.group().encode("utf-16-be")
-    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
 
 
 def seqs_in(element: str) -> tuple[int, ...]:

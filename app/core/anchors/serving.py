@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
@@ -11,6 +11,8 @@ from typing import Final
 
 from app.core.anchors.rendering import FRAME_TOKENS, line_of, line_tokens
 from app.core.model.anchors import Anchor, FoundAnchor
+from app.core.model.state import StateEntry
+from app.core.text.repeating import is_only
 from app.core.text.token_counts import Estimator
 
 
@@ -114,3 +116,8 @@ def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
 
 def _is_active(anchor: FoundAnchor) -> bool:
     return not isinstance(anchor, Anchor) or anchor.status == "active"
+
+
+def states(anchors: Iterable[FoundAnchor], entry: StateEntry) -> bool:
+    """Whether an active anchor says just what an entry says: whatever came later did not take its place."""
+    return any(anchor.seq in entry.from_seqs and is_only(entry.text, anchor.content) for anchor in anchors)

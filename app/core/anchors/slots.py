@@ -10,7 +10,8 @@ from typing import Final
 
 from app.core.anchors.saying import named_by, says
 from app.core.anchors.tables import Table
-from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of, values_of
+from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of
+from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.words import GENERIC_STEMS
 
@@ -29,9 +30,9 @@ def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
     if not stems:
         return stems
-    exact = frozenset[str]().union(*(stems_of(one.text) for one in values_of(plain) if one.kind not in _NAMES))
+    exact = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind not in _NAMES))
     times = (day.group() for table in tables for day in table.times.all_in(plain))
-    dated = frozenset[str]().union(*(stems_of(one.text) for one in values_of(plain) if one.kind in _TIMES))
+    dated = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind in _TIMES))
     which = {number for group in named for number in _NUMBERED.findall(group)} - dated
     return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | which
 

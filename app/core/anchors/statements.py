@@ -5,13 +5,12 @@ Left out is what they only show: fenced and indented code, quoted lines, tables,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from app.core.anchors.cues import LONGEST, Folded
-from app.core.anchors.topics import values_of
 from app.core.model.conversation import Message
 from app.core.reading.passages import is_data, own_words
 from app.core.text.clauses import clause_starts
@@ -52,7 +51,7 @@ class Statement:
     @cached_property
     def identifiers(self) -> tuple[Identifier, ...]:
         """Its exact values."""
-        return values_of(self.text) if self.inside is None else self.inside
+        return find_identifiers(self.text) if self.inside is None else self.inside
 
     def joined(self, following: Statement, content: str) -> Statement | None:
         """Both as one, where they stand in one line of this content, and are no longer than a statement may be."""
@@ -106,7 +105,7 @@ def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statemen
     """A sentence, or its parts: cut behind a clause, never inside an exact value."""
     is_question = asks(text[start:end])
     is_long = end - start > LONGEST
-    values = find_identifiers(text[start:end]) if is_long else []
+    values = find_identifiers(text[start:end]) if is_long else ()
     for first, last in _pieces(text[start:end], values):
         piece = text[start + first : start + last]
         trimmed = piece.strip()
@@ -116,7 +115,7 @@ def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statemen
             yield Statement(text=trimmed, offset=start + lead, is_question=is_question, sentence=number, inside=inside)
 
 
-def _pieces(sentence: str, values: list[Identifier]) -> Iterator[tuple[int, int]]:
+def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, int]]:
     if len(sentence) <= LONGEST:
         yield 0, len(sentence)
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.rivals import SERVING
@@ -68,11 +68,6 @@ class Topic:
         return frozenset(value for known, value in self.values if known == class_)
 
 
-def values_of(text: str) -> tuple[Identifier, ...]:
-    """``find_identifiers``, which nobody changes."""
-    return tuple(find_identifiers(text))
-
-
 @lru_cache(maxsize=_REMEMBERED)
 def stems_of(text: str) -> frozenset[str]:
     """``stems``, each once."""
@@ -86,7 +81,7 @@ def technology_in(text: str) -> list[str]:
 
 def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
     """What a short text is about; ``times`` are its words for days that no calendar is needed for (``Thursday``)."""
-    values = {(_CLASSES[one.kind], one.text.strip(_QUOTES).lower()) for one in values_of(text)}
+    values = {(_CLASSES[one.kind], one.text.strip(_QUOTES).lower()) for one in find_identifiers(text)}
     values |= {("time", day.lower()) for day in times}
     values |= {("name", word) for word in technology_in(text)}
     taken = frozenset[str]().union(*(stems_of(value) for _, value in values))

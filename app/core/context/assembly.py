@@ -29,7 +29,7 @@ from app.core.context.eliding import with_all_giants_elided, with_large_elided
 from app.core.context.files import with_files
 from app.core.context.fitting import Digest, Room, fit
 from app.core.context.joining import recall_tokens, spoken, with_recall
-from app.core.context.opening import FULL, with_detail
+from app.core.context.larger_budget import FULL, with_detail
 from app.core.context.tools import tools_tokens
 from app.core.model.caches import Caching
 from app.core.model.errors import ContextOverWindowError

@@ -9,6 +9,7 @@ from typing import Any, Final
 from app.core.context.drafts import Draft, Material, outline_of, size_of, weight_of
 from app.core.model.conversation import Message
 from app.core.planning.cuts import turn_starts
+from app.core.text.budget import made_to_fit
 from app.core.text.elision import elide, shares
 from app.core.text.parts import own_content
 from app.core.text.token_counts import estimate_text, weigh
@@ -65,14 +66,16 @@ def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
     originals = {message.seq: message for message in material.tail}
     whole = [originals[message.seq] for message in draft.tail]
     rest = size_of(material, replace(draft, tail=()))
-    left = max(room - rest, 0)
-    while True:
-        rooms = shares([weight_of(material, message) for message in whole], left)
-        tail = tuple(_elided(material, message, share) for message, share in zip(whole, rooms, strict=True))
-        excess = rest + sum(weight_of(material, message) for message in tail) - room
-        if excess <= 0 or not left:
-            break
-        left -= min(left, excess)
+    sizes = [weight_of(material, message) for message in whole]
+
+    def cut(left: int) -> tuple[Message, ...]:
+        rooms = shares(sizes, left)
+        return tuple(_elided(material, message, share) for message, share in zip(whole, rooms, strict=True))
+
+    def over(tail: Sequence[Message]) -> int:
+        return rest + sum(weight_of(material, message) for message in tail) - room
+
+    tail = made_to_fit(cut, over, max(room - rest, 0))
     changed = [new.seq for new, old in zip(tail, whole, strict=True) if new is not old]
     return replace(draft, tail=tail).warned(*(f"message_elided:{seq}" for seq in changed))
 
@@ -83,20 +86,18 @@ def _elided(material: Material, message: Message, tokens: int) -> Message:
         return message
     said = own_content(message.role, message.content, message.parts)
     texts = [said, *(str(part[key]) for part in message.parts if (key := _text_key(part)))]
-    room = max(tokens, 0)
-    while True:
-        rooms = shares([estimate_text(text) for text in texts], room)
-        cut = iter(
-            [_shorter(text, share, material.conversation.locale) for text, share in zip(texts, rooms, strict=True)]
-        )
-        content = next(cut)
-        parts = tuple({**part, key: next(cut)} if (key := _text_key(part)) else part for part in message.parts)
+    sizes = [estimate_text(text) for text in texts]
+
+    def cut(room: int) -> Message:
+        rooms, locale = shares(sizes, room), material.conversation.locale
+        shown = iter([_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
+        content = next(shown)
+        parts = tuple({**part, key: next(shown)} if (key := _text_key(part)) else part for part in message.parts)
         weight = weigh(message.role, content, parts)
-        shorter = replace(message, content=content, parts=parts, token_count=weight.tokens, byte_length=weight.bytes)
-        excess = weight_of(material, shorter) - tokens
-        if excess <= 0 or not room:
-            return shorter if weight_of(material, shorter) < weight_of(material, message) else message
-        room -= min(room, excess)
+        return replace(message, content=content, parts=parts, token_count=weight.tokens, byte_length=weight.bytes)
+
+    shorter = made_to_fit(cut, lambda one: weight_of(material, one) - tokens, max(tokens, 0))
+    return shorter if weight_of(material, shorter) < weight_of(material, message) else message
 
 
 def _shorter(text: str, tokens: int, locale: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
 from app.core.state.shrinking import shrunk
+from app.core.text.budget import first_fitting, made_to_fit
 
 TRUNCATION_STEP: Final = 0.05  # of the budget: coarse, so that the cut stays where it is for many messages
 DIGEST_SHARE: Final = 0.10  # of the room, for the digest of what is left out
@@ -202,9 +204,7 @@ def _cut_off(material: Material, draft: Draft, count: int, room: Room) -> Draft:
 
 def _newest_within(material: Material, messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
     """What a digest tells of: bounded, and the same for the same cut, however much of the tail was loaded."""
-    sizes = accumulate(weight_of(material, message) for message in reversed(messages))
-    count = sum(size <= tokens for size in sizes)
-    return tuple(messages[len(messages) - count :])
+    return tuple(first_fitting(reversed(messages), tokens, partial(weight_of, material)))[::-1]
 
 
 def _without_digest(material: Material, draft: Draft, room: Room) -> Draft:  # noqa: ARG001 - one shape for all steps
@@ -272,13 +272,13 @@ def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
     """As many behind their marker as it takes; those that a user set stay."""
     if not draft.anchors:
         return draft
+
+    def over(fewer: Draft) -> int:
+        return size_of(material, fewer) - room.tokens
+
     _, present, _ = block_sizes(material, draft)
-    left = max(present - (size_of(material, draft) - room.tokens), LEAST_ROOM)
-    fewer = with_anchors(material, draft, room=left)
-    while size_of(material, fewer) > room.tokens and left > LEAST_ROOM:
-        left = max(left - max(size_of(material, fewer) - room.tokens, 1), LEAST_ROOM)
-        fewer = with_anchors(material, draft, room=left)
-    return fewer
+    left = max(present - over(draft), LEAST_ROOM)
+    return made_to_fit(lambda left: with_anchors(material, draft, room=left), over, left, LEAST_ROOM)
 
 
 def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:

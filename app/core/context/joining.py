@@ -40,6 +40,7 @@ from app.core.retrieval.serving import (
 )
 from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut
 from app.core.summarizer.offline.items import cost, parted
+from app.core.text.budget import without_last
 from app.core.text.parts import own_content
 
 MOST: Final = Fraction(9, 10)
@@ -308,9 +309,7 @@ def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ..
 def _within(material: Material, draft: Draft, room: int) -> Draft:
     """Without the worst, until what is recalled weighs no more than this: packing only reckons."""
     while draft.recalled and (excess := recall_tokens(material, draft) - room) > 0:
-        kept = list(draft.recalled)
-        while kept and excess > 0:
-            excess -= kept.pop().source.tokens
+        kept = without_last(draft.recalled, excess, lambda one: one.source.tokens)
         draft = replace(draft, recalled=tuple(kept))
     return draft
 

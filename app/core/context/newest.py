@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.core.model.model_io import ContextMessage
+from app.core.text.budget import first_fitting
 
 
 def newest_within(messages: Sequence[ContextMessage], sizes: Sequence[int], room: int) -> tuple[ContextMessage, ...]:
@@ -20,15 +21,9 @@ def newest_within(messages: Sequence[ContextMessage], sizes: Sequence[int], room
         does not.
     """
     kept = {number for number, message in enumerate(messages) if message.role == "system"}
-    left = room - sum(sizes[number] for number in kept)
-    first = len(messages)
-    for number in range(len(messages) - 1, -1, -1):
-        if number in kept:
-            continue
-        left -= sizes[number]
-        if left < 0:
-            break
-        first = number
+    others = (number for number in reversed(range(len(messages))) if number not in kept)
+    newest = first_fitting(others, room - sum(sizes[number] for number in kept), sizes.__getitem__)
+    first = newest[-1] if newest else len(messages)
     while first < len(messages) and messages[first].role in {"tool", "system"}:
         first += 1
     if not any(number >= first and number not in kept for number in range(len(messages))):

@@ -19,6 +19,7 @@ from app.core.model.model_io import ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.segments import LEVEL_OF, LevelName
 from app.core.retrieval.serving import RECALLED_TAG
+from app.core.text.budget import first_fitting
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.token_counts import Estimator, estimate_text
@@ -162,16 +163,10 @@ def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:
 
 def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> list[Line]:
     """As many of them as fit into so many tokens, the first one cut if it alone is more."""
-    fitting: list[Line] = []
-    for line in lines:
-        most -= estimate_text(_line(line)) + 1
-        if most < 0:
-            break
-        fitting.append(line)
+    fitting = first_fitting(lines, most, lambda line: estimate_text(_line(line)) + 1)
     if fitting or not lines:
         return fitting
-    room = most + estimate_text(_line(lines[0])) + 1
-    return [Line(text=cut(lines[0].text, max(room - estimate_text(lines[0].label), 1), say), label=lines[0].label)]
+    return [Line(text=cut(lines[0].text, max(most - estimate_text(lines[0].label), 1), say), label=lines[0].label)]
 
 
 def cut(text: str, most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> str:

@@ -11,9 +11,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
-from app.core.anchors.topics import stems_of, values_of
+from app.core.anchors.topics import stems_of
 from app.core.model.conversation import Layout, Message
 from app.core.model.overlap import message_text
+from app.core.text.budget import first_fitting
+from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.speakers import labels_of
@@ -72,7 +74,7 @@ class Statement:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names in it, in lower case."""
-        return tuple(dict.fromkeys(one.text.lower() for one in values_of(self.text) if one.kind == "name"))
+        return tuple(dict.fromkeys(one.text.lower() for one in find_identifiers(self.text) if one.kind == "name"))
 
 
 def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
@@ -117,13 +119,7 @@ def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Me
 
 def newest(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
     """The last messages that are together no longer than that."""
-    left, kept = most, []
-    for message in reversed(messages):
-        left -= len(message.content)
-        if left < 0:
-            break
-        kept.append(message)
-    return tuple(reversed(kept))
+    return tuple(first_fitting(reversed(messages), most, lambda message: len(message.content)))[::-1]
 
 
 class Pool:

@@ -30,7 +30,10 @@ UNPROTECTED: frozenset[str] = frozenset({"compressible", "over_allotment"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Running sums over messages 1..seq; commands and erased messages count nothing. ``held_*``: held ones only."""
+    """Counts over a run of messages, mostly from the first on; commands and erased messages count nothing.
+
+    ``held_*``: of held messages only.
+    """
 
     messages: int = 0
     tokens: int = 0
@@ -95,7 +98,7 @@ class Message:
 
     @property
     def turn(self) -> int:
-        """The 0-based position, as the Sessions Pattern counts."""
+        """No exchange of two: the message's own position from 0, named as in the Sessions Pattern."""
         return self.seq - 1
 
 
@@ -131,13 +134,14 @@ class MessageText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """When nothing triggers: all three must be over. ``reason`` says why it is quiet."""
+    """A pause in which no trigger fires; it ends once all three of its bounds are passed. ``reason`` says why it is."""
 
     until_seq: int = 0
-    """Some message after this one must exist."""
+    """There has to be a message after this one."""
     until_tokens: int = 0
-    """The context must weigh at least this much."""
+    """The context has to weigh at least this much."""
     until: datetime | None = None
+    """This moment has to be past."""
     reason: str | None = None
 
 

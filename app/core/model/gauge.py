@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import accumulate
 from typing import Final, Literal
@@ -46,12 +46,19 @@ class Breakdown:
     @property
     def total(self) -> int:
         """The numerator of utilization."""
-        return sum(asdict(self).values())
+        return sum(self._parts)
 
     def scaled(self, total: int) -> Breakdown:
         """In proportion, so that the parts add up to ``total``."""
-        parts = asdict(self)
-        return Breakdown(**dict(zip(parts, in_proportion(parts.values(), total), strict=True)))
+        return Breakdown(**dict(zip(_PARTS, in_proportion(self._parts, total), strict=True)))
+
+    @property
+    def _parts(self) -> tuple[int, ...]:
+        return _parts_of(self)
+
+
+_PARTS: Final = tuple(part.name for part in fields(Breakdown))
+_parts_of: Final = operator.attrgetter(*_PARTS)
 
 
 def in_proportion(parts: Iterable[int], total: int) -> list[int]:

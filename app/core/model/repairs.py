@@ -14,6 +14,7 @@ RepairReason = Literal[
     "narrative_line",
     "set_aside",
     "date_added",
+    "passage_named",
     "value_restored",
     "misplaced_quote",
     "contradicted",
@@ -26,7 +27,8 @@ RepairReason = Literal[
 sources; the text is left as it is. ``order``: it orders the reader about, and no person asked for that.
 ``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
 entry that the model gave up without a proof is kept, in doubt. ``date_added``: a day was put behind a word such as
-"yesterday". ``value_restored``: a sentence whose value would not have been served any more was added.
+"yesterday". ``passage_named``: the id of a kept passage, which no reader sees, became the number of its message.
+``value_restored``: a sentence whose value would not have been served any more was added.
 
 In a state that earlier checks made: ``misplaced_quote``: they had put a sentence of a message in the place of an item;
 it is set aside, or goes where it is no statement. There ``narrative_line`` says that the newest entries are told in

@@ -17,8 +17,6 @@ WORTH_A_PLACE: Final = 0.8
 MOST_LOOKS: Final = 12
 """At one option: its worth only falls, and what falls that often is hardly news."""
 
-_THIN: Final = 2.0  # the same for a text without any exact value,
-_THIN_STATE: Final = 4  # once so many others are kept
 _SAME: Final = 0.7  # of the smaller one's words shared: the same thing said again
 _DAMPED: Final = 0.9
 _CHARACTERS: Final = 4  # a token, about
@@ -97,7 +95,7 @@ class Told:
 
         A further rule binds nearly as much as the first.
         """
-        crowded = _CROWDED_RULES if option.worth.about == "rule" else _CROWDED
+        crowded = _CROWDED_RULES if option.worth.about in {"rule", "limit"} else _CROWDED
         return 1.0 - min(_MOST_CROWDED, crowded * self.kinds[option.worth.about] / (_CHARACTERS * max(room, 1)))
 
 
@@ -117,8 +115,7 @@ def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bo
     while heap and left >= _SMALLEST:
         promised, key, looks, option = heap[0]
         worth = told.worth(option)
-        least = WORTH_A_PLACE if option.worth.values or len(chosen) < _THIN_STATE else _THIN
-        if worth < least and not (at_least_one and not chosen and option.worth.values):
+        if worth < WORTH_A_PLACE and not (at_least_one and not chosen and option.worth.values):
             heappop(heap)
             continue
         now = -per_token(worth * told.crowding(option, room), option)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
-from app.core.reading.later_use import factors
+from app.core.reading.importance import likelihoods
 from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
 from app.core.text.identifiers import Identifier, Kind
@@ -41,7 +41,6 @@ _ASKED: Final = 0.35  # of what the same words would be worth as a statement
 _ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision,
 _ACCEPTED_VAGUE: Final = 1.6  # less of one when it names nothing
 _REJECTED: Final = -3.0  # one that was turned down is none
-_ASKED_FOR: Final = 1.4  # what the user was asked for is needed
 _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
 _DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
 _DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
@@ -63,7 +62,12 @@ _AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names a
 _TWO: Final = 2
 _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
 _BARE: Final = 3.0  # a bare yes or no is told with what it answers, never alone
-_ASKED_LATER: Final = frozenset({"fact", "choice"})  # wishes, rules and aims are to be followed
+FOLLOWED: Final = frozenset({"wish", "rule", "limit", "aim"})  # whether anybody would ask for it or not
+BINDING: Final = 1.25  # what the user wants followed, beside what is only worth remembering
+_OF_WORK: Final[frozenset[Cue]] = frozenset({"commitment", "result", "decision"})
+"""Of what an assistant says, what it did or will do, with exact values."""
+KEPT: Final = 8.0  # of what is certainly worth remembering, beside its exact values
+_DOUBTFUL: Final = 0.3  # likelihood below which the exact values count less too
 _ACTION: Final = 4.0  # what was done with a tool has changed the world
 _CHANGED: Final = 2.0  # of it, beside what its values are worth
 _LOOK_BACK: Final = 12  # sentences
@@ -93,12 +97,6 @@ class Worth:
         """With something more for the words."""
         return Worth(rest=self.rest + more, values=self.values, about=self.about)
 
-    def with_later_use(self, factor: float) -> Worth:
-        """With the words of a fact or a choice scaled, its exact values as they are; other kinds stay as they are."""
-        if self.rest <= 0 or self.about not in _ASKED_LATER:
-            return self
-        return Worth(rest=factor * self.rest, values=self.values, about=self.about)
-
 
 def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Worth]:
     """The worth of each passage. Linear in the number of passages."""
@@ -109,15 +107,15 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Wor
     mentioned |= said_twice(whole for passage in passages if (whole := passage.whole))
     mentioned |= words_said(passage.text for passage in passages if is_call(passage.text))
     meant = meant_of(passages)
-    later = factors(passages)
+    likely = likelihoods(passages)
     return [
         worth_of_data(passage.line, mentioned)
         .times(meant.get(passage.index, 1.0))
         .plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
-        else _score(passage, frequency, len(passages))
-        .with_later_use(max(later[passage.index], 1.0) if wanted & passage.stems else later[passage.index])
-        .plus(answers.get(passage.index, 0.0) + _focused(passage, wanted))
+        else _score(passage, likely[passage.index], frequency, len(passages)).plus(
+            answers.get(passage.index, 0.0) + _focused(passage, wanted)
+        )
         for passage in passages
     ]
 
@@ -217,7 +215,35 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
     return values if total <= most else {text: worth * most / total for text, worth in values.items()}
 
 
-def _score(passage: Passage, frequency: Counter[str], total: int) -> Worth:
+def _score(passage: Passage, likelihood: float, frequency: Counter[str], total: int) -> Worth:
+    about = kind_of(passage.cues)
+    if passage.role == "tool":
+        return _by_cues(passage, about, frequency, total)
+    told = _told(passage, likelihood, about)
+    binds = about in FOLLOWED and passage.role == "user"
+    works = passage.role == "assistant" and passage.values and passage.cues & _OF_WORK
+    if not passage.is_named and (binds or works):
+        by_cues = _by_cues(passage, about, frequency, total)
+        return max(told, by_cues.times(BINDING) if binds else by_cues, key=lambda worth: worth.total)
+    return told
+
+
+def worth_told(likelihood: float, values: Mapping[str, float], about: str) -> Worth:
+    """What a fact or a choice is worth: by how likely it is worth remembering."""
+    factor = min(1.0, likelihood / _DOUBTFUL)
+    return Worth(rest=KEPT * likelihood, values={text: factor * worth for text, worth in values.items()}, about=about)
+
+
+def _told(passage: Passage, likelihood: float, about: str) -> Worth:
+    worth = worth_told(likelihood, values_worth(passage.core, passage.identifiers), about)
+    opening = passage.seq <= OPENING and passage.role == "user"
+    if passage.is_held and not opening:
+        worth = worth.times(_HELD)
+    opens = opening and not passage.is_question
+    return worth.plus(_FIRST_TURN * opens * min(1.0, likelihood / _DOUBTFUL) + _ACTION * passage.is_action)
+
+
+def _by_cues(passage: Passage, about: str, frequency: Counter[str], total: int) -> Worth:
     content = [stem for stem in passage.stems if stem not in GENERIC_STEMS]
     most = _OF_A_TOOL if passage.role == "tool" else _IDENTIFIERS_AT_MOST
     values = values_worth(passage.core, passage.identifiers, most)
@@ -239,7 +265,7 @@ def _score(passage: Passage, frequency: Counter[str], total: int) -> Worth:
     factor = _role_worth(passage) * (
         _PASTED if passage.is_pasted else (_HELD if passage.is_held and not opening else 1.0)
     )
-    return Worth(rest=score, values=values, about=kind_of(passage.cues)).times(factor)
+    return Worth(rest=score, values=values, about=about).times(factor)
 
 
 def _focused(passage: Passage, wanted: frozenset[str]) -> float:
@@ -247,13 +273,14 @@ def _focused(passage: Passage, wanted: frozenset[str]) -> float:
 
 
 def kind_of(cues: Collection[Cue]) -> str:
-    """The kind of thing that a sentence tells: a wish, a rule, an aim, a choice, or a fact."""
+    """The kind of thing that a sentence tells: a wish, a rule, a limit, an aim, a choice, or a fact."""
     return next((kind for kind, telling in _KINDS.items() if telling & set(cues)), "fact")
 
 
 _KINDS: Final[Mapping[str, frozenset[Cue]]] = {
     "wish": frozenset({"preference"}),
     "rule": frozenset({"rule"}),
+    "limit": frozenset({"constraint"}),
     "aim": frozenset({"plan", "commitment", "open"}),
     "choice": frozenset({"decision", "correction", "update"}),
 }
@@ -289,8 +316,6 @@ def _answers(passages: Sequence[Passage]) -> dict[int, float]:
             continue
         if after.verdict and len(after.stems - GENERIC_STEMS) < _TWO:
             change[after.index] -= _BARE
-        elif here.is_question:
-            change[after.index] += _ASKED_FOR + (_TERSE if len(after.stems) < _TWO else 0.0)
         proposal = proposal_before(passages, after) if after.verdict else None
         if proposal is not None:
             accepted = _ACCEPTED if proposal.identifiers else _ACCEPTED_VAGUE

@@ -31,7 +31,7 @@ On LoCoMo all evidence of 94 % of the questions is within it, and four fifths of
 """
 _TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that is not worth a look
 _SHOWN_REASONS: Final = 3
-_LEADING: Final = ("near", "date", "kind", "form", "family", "wide_kind", "wide_form")
+_LEADING: Final = ("near", "date", "kind", "form", "family")
 """A question without any of them leads nowhere."""
 _STANDS_OUT: Final = 0.75
 """From here on also likeness leads, to what shares no word: three standard deviations above the other messages."""

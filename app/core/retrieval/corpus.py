@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import Final
 
 from app.core.retrieval.terms import terms
@@ -32,8 +31,7 @@ _YEAR: Final = compiled(r"\b\d{4}\b")
 _PERSONS: Final = (plain_words("first_person"), plain_words("second_person"))
 _TIMES: Final = plain_words("time")
 _TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
-_PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
-_QUOTED: Final = compiled(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
+_NUMBER: Final = any_of("number")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
@@ -120,27 +118,9 @@ def _asking(text: str) -> float:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def names_people(text: str) -> bool:
-    """Whether a text tells of relatives, friends, colleagues."""
-    return _PEOPLE.search(text) is not None
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def names_place(text: str) -> bool:
-    """Whether a text says where."""
-    return _PLACE.search(text) is not None
-
-
-@lru_cache(maxsize=_REMEMBERED)
 def has_number(text: str) -> bool:
     """Whether a text says how many."""
     return _NUMBER.search(text) is not None
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def has_title(text: str) -> bool:
-    """Whether a text quotes something."""
-    return _QUOTED.search(text) is not None
 
 
 class Corpus:
@@ -152,7 +132,6 @@ class Corpus:
         sources: By ``seq``; gaps are allowed, and nothing spreads over them.
         documents: In how many messages each stem stands, over the whole conversation; ``None``: counted here.
         total: Messages in the whole conversation; ``None``: those given.
-        tags: By ``seq``, stems that a message has beside its own words: those that its segment's tags hold.
     """
 
     def __init__(
@@ -161,7 +140,6 @@ class Corpus:
         *,
         documents: Mapping[str, int] | None = None,
         total: int | None = None,
-        tags: Mapping[int, Collection[str]] = MappingProxyType({}),
     ) -> None:
         self.sources = tuple(sources)
         labels = labels_of([(source.role, source.text) for source in self.sources])
@@ -170,10 +148,6 @@ class Corpus:
         self.total = max(total or 0, len(self.pieces))
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
         self.words = [words_of(text) for text in self.texts]
-        if tags:
-            self.words = [
-                _with_tags(words, tags.get(self.source(index).seq, ())) for index, words in enumerate(self.words)
-            ]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
         self.postings: defaultdict[str, list[int]] = defaultdict(list)
         for index, words in enumerate(self.words):
@@ -181,10 +155,8 @@ class Corpus:
                 self.postings[stem].append(index)
         self._documents = documents or {}
         self.rarities = self._all_rarities()
-        self.average = sum(words.length for words in self.words) / max(len(self.words), 1)
         self.sittings, self._runs = self._places()
         self._parts = Counter(piece.owner for piece in self.pieces)
-        self.turns = self._all_turns()
         self._there: dict[int, list[int]] = {}
 
     def source(self, index: int) -> Source:
@@ -256,25 +228,6 @@ class Corpus:
             last.update(dict.fromkeys(words.counts, index))
         return found
 
-    def turn_there(self, distance: int) -> list[int]:
-        """For each piece the number of the turn so many on in the same run of talk; -1 where there is none."""
-        run_of = dict(zip(self.turns, self._runs, strict=True))
-        return [
-            turn + distance if run_of.get(turn + distance) == run else -1
-            for turn, run in zip(self.turns, self._runs, strict=True)
-        ]
-
-    def _all_turns(self) -> list[int]:
-        """The number of each piece's turn: short messages of one speaker in a row; a piece of a long one is its own."""
-        parts = self._parts
-        turns: list[int] = []
-        before: tuple[object, ...] = ()
-        for index, (piece, speaker, run) in enumerate(zip(self.pieces, self.speaking, self._runs, strict=True)):
-            now = (run, speaker) if parts[piece.owner] == 1 else (run, index)
-            turns.append(turns[-1] + (now != before) if turns else 0)
-            before = now
-        return turns
-
     def _text(self, piece: Piece, label: Label | None) -> str:
         start = label.end if label and piece.start == 0 else piece.start
         return self.sources[piece.owner].text[start : piece.end]
@@ -296,10 +249,6 @@ class Corpus:
             runs.append(run)
             before = source
         return sittings, runs
-
-
-def _with_tags(words: Words, tags: Collection[str]) -> Words:
-    return replace(words, counts=Counter({**dict.fromkeys(tags, 1), **words.counts})) if tags else words
 
 
 def _speaker(source: Source, label: Label | None) -> str:

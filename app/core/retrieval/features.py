@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from app.core.retrieval import bm25
-from app.core.retrieval.corpus import Corpus, has_number, has_title, names_people, names_place
+from app.core.retrieval.corpus import Corpus, has_number
 from app.core.retrieval.question import Question
 from app.core.retrieval.relating import relations
 
@@ -50,32 +50,7 @@ class _Features:
             **self._speaking(near),
             **self._kinds(near),
             **relations(self._corpus, self._question.stems, self._named),
-            **self._turns(),
         }
-
-    def _turns(self) -> dict[str, Values]:
-        """The best match of the turn and of those around it: who sends many short messages says one thing in them."""
-        corpus = self._corpus
-        turns, count = corpus.turns, (corpus.turns[-1] + 1 if corpus.turns else 0)
-        best, asked, covered = [0.0] * count, [0.0] * count, [0.0] * count
-        for turn, own, words in zip(turns, self._own, corpus.words, strict=True):
-            best[turn] = max(best[turn], own)
-            asked[turn] = max(asked[turn], float(words.has_question))
-        for stem, weight in self._weights.items():
-            for turn in {turns[index] for index in corpus.postings.get(stem, ())}:
-                covered[turn] += weight
-        return {
-            "turn": [best[turn] for turn in turns],
-            "turn_covered": [covered[turn] for turn in turns],
-            "turn_two_before": self._from_turn(-2, best),
-            "turn_two_after": self._from_turn(2, best),
-            "turn_follows_match": self._from_turn(-1, _times(asked, best)),
-        }
-
-    def _from_turn(self, distance: int, values: Sequence[float]) -> Values:
-        """For each piece the value of the turn at that distance in the same run of talk."""
-        found = [*values, 0.0]
-        return [found[turn] for turn in self._corpus.turn_there(distance)]
 
     def _matches(self) -> dict[str, Values]:
         covered, hits = self._covered()
@@ -104,19 +79,13 @@ class _Features:
         }
 
     def _speaking(self, near: Values) -> dict[str, Values]:
-        corpus, named, own = self._corpus, self._named, self._own
-        somebody = float(bool(self._question.named) and any(named))
+        corpus, named = self._corpus, self._named
         first_person = [item.first_person for item in corpus.words]
         carried = self._information
         information = [value / 30 for value in carried]
         return {
             "named": named,
             "named_near": _times(named, near),
-            "unnamed_own": [somebody * (1 - is_named) * value for is_named, value in zip(named, own, strict=True)],
-            "named_length": [
-                math.log1p(piece.tokens) / 4 if is_named else 0.0
-                for is_named, piece in zip(named, corpus.pieces, strict=True)
-            ],
             "information": information,
             "mean_information": [
                 value / max(len(item.counts), 1) / 6 for value, item in zip(carried, corpus.words, strict=True)
@@ -146,24 +115,14 @@ class _Features:
     def _kinds(self, near: Values) -> dict[str, Values]:
         question, corpus = self._question, self._corpus
         words, texts = corpus.words, corpus.texts
-        names = [min(item.names / 3, 1.0) for item in words]
         return {
             "says_when": [float(item.says_when) for item in words],
             "when_near": [item.says_when * value for item, value in zip(words, near, strict=True)]
             if question.asks_when
             else self._none,
             "date": self._dates() if question.months or question.years else self._none,
-            "who": [max(float(names_people(text)), name) for text, name in zip(texts, names, strict=True)]
-            if question.asks_who
-            else self._none,
-            "title": [
-                max(float(has_title(text)), min(item.names / 6, 0.5)) for text, item in zip(texts, words, strict=True)
-            ]
-            if question.asks_title
-            else self._none,
             "number": [float(has_number(text)) for text in texts] if question.asks_number else self._none,
-            "place": [float(names_place(text)) for text in texts] if question.asks_where else self._none,
-            "names": names,
+            "names": [min(item.names / 3, 1.0) for item in words],
         }
 
     def _dates(self) -> Values:

@@ -11,51 +11,35 @@ from app.core.text.words import stems
 Related = Mapping[str, frozenset[str]]
 
 
-def of_kind(stem: str, *, wide: bool = False) -> frozenset[str]:
+def of_kind(stem: str) -> frozenset[str]:
     """Stems of the kind that a stem asks for."""
-    return _of_kind(wide).get(stem, frozenset())
+    return _of_kind().get(stem, frozenset())
 
 
-def akin(stem: str, *, wide: bool = False) -> frozenset[str]:
-    """Stems of the same kind as a stem, and those that ask for it."""
-    return _akin(wide).get(stem, frozenset())
-
-
-def forms_of(stem: str, *, wide: bool = False) -> frozenset[str]:
+def forms_of(stem: str) -> frozenset[str]:
     """Stems of other forms of a word, and of words that mean the same."""
-    return _forms(wide).get(stem, frozenset())
+    return _forms().get(stem, frozenset())
 
 
 @cache
-def _of_kind(wide: bool) -> Related:  # noqa: FBT001 - a key of the cache
-    return _related((asking, {*asking, *kind}) for asking, kind in _kinds(wide=wide))
+def _of_kind() -> Related:
+    return _related((asking, {*asking, *kind}) for asking, kind in _kinds())
 
 
 @cache
-def _akin(wide: bool) -> Related:  # noqa: FBT001
-    return _related((kind, {*asking, *kind}) for asking, kind in _kinds(wide=wide))
-
-
-@cache
-def _forms(wide: bool) -> Related:  # noqa: FBT001
-    groups = (frozenset(stems(group)) for text in _texts("forms", wide=wide) for group in text.split("/"))
+def _forms() -> Related:
+    texts = (one.related.forms for one in languages())
+    groups = (frozenset(stems(group)) for text in texts if text for group in text.split("/"))
     return _related((group, group) for group in groups)
 
 
-def _kinds(*, wide: bool) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    for text in _texts("kinds", wide=wide):
-        asking, *others = text.split(":")
-        for other in others[:-1]:
+def _kinds() -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    for language in languages():
+        asking, *others = f"{language.related.kinds.strip()}\n".split(":")
+        for other in others:
             kind, _, following = other.rpartition("\n")
             yield frozenset(stems(asking)), frozenset(stems(kind))
             asking = following
-        yield frozenset(stems(asking)), frozenset(stems(others[-1]))
-
-
-def _texts(key: str, *, wide: bool) -> Iterator[str]:
-    """What each language has under a key."""
-    name = f"wide_{key}" if wide else key
-    yield from (text.strip() for language in languages() if (text := getattr(language.related, name)))
 
 
 def _related(given: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:
@@ -68,6 +52,5 @@ def _related(given: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:
 
 def tables_ready() -> None:
     """Build every table now, so that nobody waits for it later."""
-    for wide in (False, True):
-        for build in (_of_kind, _akin, _forms):
-            build(wide)
+    for build in (_of_kind, _forms):
+        build()

@@ -16,7 +16,7 @@ from app.core.text.languages.loading import languages
 from app.core.text.patterns import any_literal, compiled
 from app.core.text.words import stem, stems
 
-_WHEN, _WHO, _WHERE, _TITLE, _HOW_MANY = (any_of(name) for name in ("when", "who", "where", "title", "how_many"))
+_WHEN, _HOW_MANY = any_of("when"), any_of("how_many")
 _TOLD, _FIRST, _USER, _ASSISTANT = (any_of(name) for name in ("told", "first_person", "user", "assistant"))
 _WORD: Final = compiled(r"[^\W\d_]{3,}")
 _YEAR: Final = compiled(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
@@ -42,9 +42,6 @@ class Question:
     years: frozenset[int]
     days: frozenset[int]
     asks_when: bool
-    asks_who: bool
-    asks_where: bool
-    asks_title: bool
     asks_number: bool
 
     def nearness(self, day: date) -> float:
@@ -84,9 +81,6 @@ def question_of(text: str, speakers: Collection[str], *, called: Mapping[str, st
         years=years,
         days=days,
         asks_when=_WHEN.search(text) is not None,
-        asks_who=_WHO.search(text) is not None,
-        asks_where=_WHERE.search(text) is not None,
-        asks_title=_TITLE.search(text) is not None,
         asks_number=_HOW_MANY.search(text) is not None,
     )
 

@@ -123,7 +123,7 @@ def _known(question: Question, corpus: Corpus, seqs: Collection[int]) -> dict[st
 
 def _asks_for_a_kind(question: Question, corpus: Corpus, seqs: Collection[int]) -> bool:
     """Whether a message that is not served holds a word of the kind that is asked for, or the same in another form."""
-    related = {other for stem in question.stems for other in of_kind(stem) | forms_of(stem) | forms_of(stem, wide=True)}
+    related = {other for stem in question.stems for other in of_kind(stem) | forms_of(stem)}
     holding = {index for other in related for index in corpus.postings.get(other, ())}
     return any(corpus.source(index).seq not in seqs for index in holding)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.kinds import akin, forms_of, of_kind
+from app.core.retrieval.kinds import forms_of, of_kind
 from app.core.text.languages.loading import languages
 
 Values = list[float]
@@ -42,12 +41,8 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
     weights = _weights(corpus, islice(asked, _MOST))
     held = {
         "kind": _held(corpus, weights, of_kind),
-        "akin": _held(corpus, weights, akin),
         "form": _held(corpus, weights, lambda stem: (*forms_of(stem), *_cases(stem))),
         "family": _held(corpus, weights, lambda stem: (*_family(corpus, stem), *_spellings(stem))),
-        "wide_kind": _held(corpus, weights, partial(of_kind, wide=True)),
-        "wide_akin": _held(corpus, weights, partial(akin, wide=True)),
-        "wide_form": _held(corpus, weights, partial(forms_of, wide=True)),
     }
     around = {f"{name}_near": _around(corpus, values) for name, values in held.items()}
     by_named = {

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from app.core.text.budget import first_fitting
+
 TOLD: Final[Mapping[str, float]] = {"marker": 0.02, "L3": 0.15, "L2": 0.25, "L1": 0.45, "full": 1.0}
 """What a segment's form is worth beside its originals.
 
@@ -82,13 +84,7 @@ def steps_of(segments: Sequence[Sequence[Form]]) -> list[Step]:
 
 def within(steps: Iterable[Step], room: int) -> list[Step]:
     """The first steps, as many as fit into ``room`` tokens."""
-    taken: list[Step] = []
-    for step in steps:
-        room -= step.tokens
-        if room < 0:
-            break
-        taken.append(step)
-    return taken
+    return first_fitting(steps, room, lambda step: step.tokens)
 
 
 def _hull(place: int, forms: Sequence[Form]) -> Iterator[Step]:

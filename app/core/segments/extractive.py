@@ -19,9 +19,10 @@ from app.core.model.segments import CutSegment, Level
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage
-from app.core.reading.scoring import Worth, score_all
-from app.core.segments.reading import read
+from app.core.reading.scoring import Worth
+from app.core.segments.reading import read, scored
 from app.core.segments.topics import terms_of
+from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean
 from app.core.text.patterns import any_literal, compiled
@@ -65,7 +66,9 @@ def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, lo
         passages = read(said, language)
         detailed, brief = _rooms(said)
         about = frozenset(stems(cut.topic)) | {base for term in terms_of(said, language) for base in stems(term)}
-        text = _narrative(passages, about, detailed) if level == "L1" else _brief(passages, about, brief)
+        worths = scored(said, language)
+        tell, room = (_narrative, detailed) if level == "L1" else (_brief, brief)
+        text = tell(passages, worths, about, room)
     return clean(text) or _fallback(said, cut)
 
 
@@ -76,11 +79,11 @@ def _rooms(said: Sequence[Message]) -> tuple[int, int]:
     return min(L1_MOST, max(int(L1_OVER_L2 * brief), int(L1_SHARE * tokens))), brief
 
 
-def _narrative(passages: Sequence[Passage], about: Collection[str], room: int) -> str:
+def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
     """The most telling sentences in order, each behind its speaker; a terse answer with its question."""
     worths = [
         worth.plus(_CENTRAL * _centrality(one, about) + _SETTLED / 2 * bool(one.cues & _SETTLES))
-        for one, worth in zip(passages, score_all(passages), strict=True)
+        for one, worth in zip(passages, scores, strict=True)
     ]
     picker = _Picker(passages, worths, room)
     picker.take_best()
@@ -89,7 +92,7 @@ def _narrative(passages: Sequence[Passage], about: Collection[str], room: int) -
     return _told(picker.passages or _best(passages, worths), room)
 
 
-def _brief(passages: Sequence[Passage], about: Collection[str], room: int) -> str:
+def _brief(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
     """What was wanted, what was settled, and where things stand, on one line."""
     worths = [
         worth.plus(
@@ -98,7 +101,7 @@ def _brief(passages: Sequence[Passage], about: Collection[str], room: int) -> st
             + _LATE * one.index / len(passages)
             - _EMPTY * (_content(one) < _SOLID and not one.values)
         )
-        for one, worth in zip(passages, score_all(passages), strict=True)
+        for one, worth in zip(passages, scores, strict=True)
     ]
     picker = _Picker(passages, worths, room)
     goal = _goal(passages, worths, room // 2)
@@ -145,7 +148,7 @@ class _Picker:
 
     def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> None:
         self._all = passages
-        self._left = room
+        self._budget = Budget(room)
         self._picked: set[int] = set()
         self._told = Told()
         self._options = {
@@ -161,19 +164,17 @@ class _Picker:
 
     def take(self, index: int | None) -> None:
         """One sentence, where there is room."""
-        if index is None or index in self._picked or (cost := _cost(self._all[index])) > self._left:
+        if index is None or index in self._picked or not self._budget.takes(_cost(self._all[index])):
             return
         self._picked.add(index)
-        self._left -= cost
         if index in self._options:
             self._told.take(self._options[index])
 
     def take_best(self) -> None:
         """What tells most per token, as long as it is worth a place."""
         options = [option for index, option in self._options.items() if index not in self._picked]
-        for option in choose(options, room=self._left, told=self._told, at_least_one=True):
-            self._picked.add(option.key)
-            self._left -= option.cost()
+        chosen = choose(options, room=self._budget.left, told=self._told, at_least_one=True)
+        self._picked.update(option.key for option in chosen if self._budget.takes(option.cost()))
 
     def take_questions(self) -> None:
         """The questions that picked answers need to be understood."""
@@ -229,8 +230,8 @@ def _tags(said: Sequence[Message], cut: CutSegment, language: str) -> str:
     names = [value for value in words if not (_is_hard(value) or _is_speaker(value, speakers))]
     kept = _List()
     kept.add([*cut.topic.split(_SEPARATOR), *terms_of(said, language)], L3_MOST * 2 // 3)
-    kept.add(names, L3_MOST - kept.tokens)
-    kept.add([*hard, *names], L3_VALUES - kept.tokens)
+    kept.add(names, L3_MOST)
+    kept.add([*hard, *names], L3_VALUES)
     return kept.text
 
 
@@ -238,7 +239,7 @@ def with_values(tags: str, cut: CutSegment) -> str:
     """Tags that somebody else wrote, and behind them every exact value of the stretch that they lack."""
     kept = _List()
     kept.text, kept.tokens = tags, estimate_text(tags)
-    kept.add(cut.identifiers, L3_VALUES - kept.tokens)
+    kept.add(cut.identifiers, L3_VALUES)
     return kept.text
 
 
@@ -259,19 +260,20 @@ class _List:
         self.text = ""
         self.tokens = 0
 
-    def add(self, terms: Sequence[str], room: int) -> None:
-        """The terms that fit, in their order."""
+    def add(self, terms: Sequence[str], most: int) -> None:
+        """The terms with which the whole list weighs at most so much, in their order."""
         for term in terms:
             plain = " ".join(term.split())
             cost = estimate_text(f"{_SEPARATOR}{plain}")
-            if plain and cost <= room and not _stands_in(plain, self.text):
+            if plain and self.tokens + cost <= most and not _stands_in(plain, self.text):
                 self.text += f"{_SEPARATOR}{plain}" if self.text else plain
                 self.tokens += cost
-                room -= cost
 
 
 def _stands_in(term: str, text: str) -> bool:
     """Whether a term is in a text, at the bounds of words."""
+    if term.isascii() and text.isascii() and term.lower() not in text.lower():
+        return False  # of most, without a pattern
     return any_literal([term], before=r"(?<!\w)", after=r"(?!\w)", flags=re.IGNORECASE).search(text) is not None
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from app.core.model.segments import EARLIER, LEVELS, Level, Marker
 from app.core.segments.naming import LONGEST, is_id
-from app.core.text.escaping import escape_block
+from app.core.text.escaping import as_json_writes, escape_block
 from app.core.text.patterns import compiled
 from app.core.text.served_text import ARROWS
 
@@ -35,7 +35,7 @@ _LAST_POINTER: Final = compiled(rf"(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}}[Ll]\s?[0
 
 def render(marker: Marker) -> str:
     """The marker as it is served; ``find`` gives back the same."""
-    text = escape_block(_BREAKING.sub(_reference, marker.text))
+    text = escape_block(_BREAKING.sub(as_json_writes, marker.text))
     return f"[{text}{' ' if text else ''}→{marker.level}:{marker.segment_id}]"
 
 
@@ -81,12 +81,6 @@ def parse(text: str) -> Marker | None:
 
 def _level(name: str) -> Level:
     return next(level for level in LEVELS if level == name)
-
-
-def _reference(found: re.Match[str]) -> str:
-    """As JSON would write it, in UTF-16 units."""
-    units = found.group().encode("utf-16-be")
-    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
 
 
 def _unescaped(text: str) -> str:

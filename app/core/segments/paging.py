@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Final
 
 from app.core.anchors.rendering import escape_served
 from app.core.model.segments import Level, Marker, Segment
 from app.core.segments.digests import place_of
 from app.core.segments.markers import render
+from app.core.text.budget import first_fitting
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
 from app.core.text.sentences import starts_within
@@ -40,7 +40,7 @@ def page_end(text: str, start: int, max_tokens: int) -> int:
 
 def rows_within(weights: Sequence[int], max_tokens: int) -> int:
     """How many of the first rows weigh at most so much together; one in any case, if there is any."""
-    return max(sum(1 for total in accumulate(weights) if total <= max_tokens), min(len(weights), 1))
+    return max(len(first_fitting(weights, max_tokens, int)), min(len(weights), 1))
 
 
 def segment_marker(segment: Segment, level: Level) -> Marker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from app.core.model.conversation import Message
@@ -39,12 +39,17 @@ _REMEMBERED: Final = 16  # stretches: each is asked for its topic, and by every 
 def topic_of(messages: Sequence[Message]) -> str:
     """Two to six words in the language of the messages; fewer, or none, where they hold no more."""
     language = language_or_locale(messages)
-    return clip(clean(", ".join(_terms(read(messages, language), language).best(_ENOUGH))), LONGEST)
+    return clip(clean(", ".join(key_phrases(read(messages, language), language, _ENOUGH))), LONGEST)
 
 
 def terms_of(messages: Sequence[Message], language: str) -> list[str]:
     """The most telling terms, best first."""
-    return [clean(term) for term in _terms(read(messages, language), language).best(_KEYWORDS)]
+    return list(_terms(read(messages, language), language).keywords)
+
+
+def key_phrases(passages: tuple[Passage, ...], language: str, enough: int) -> list[str]:
+    """The terms that sentences return to, the most telling first, until they are so many words."""
+    return _terms(passages, language).best(enough)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -98,6 +103,11 @@ class _Terms:
         if len(set(key)) == len(key) and not words[-1].is_common:
             self._joined[key] = None
             self._turns[key].add(turn)
+
+    @cached_property
+    def keywords(self) -> tuple[str, ...]:
+        """The most telling terms; every level of a stretch looks at them."""
+        return tuple(map(clean, self.best(_KEYWORDS)))
 
     def best(self, enough: int) -> list[str]:
         """The terms to be told, most telling first, until there are ``enough`` words."""

@@ -30,6 +30,7 @@ from app.core.state.survival import forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
 from app.core.summarizer.offline.retold import is_told
+from app.core.text.budget import each_fitting
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
@@ -251,13 +252,8 @@ def _lost_of_span(
 
 def _as_many_as_fit(lost: Sequence[LostSentence], room: int, estimator: Estimator) -> list[tuple[int, str]]:
     """(message, text), those that matter most first to be taken, in order."""
-    kept: list[tuple[int, str]] = []
-    for one in lost:
-        weight = estimate_text(one.said, estimator)
-        if weight <= room:
-            kept.append((one.seq, one.said))
-            room -= weight
-    return sorted(kept)
+    kept = each_fitting(lost, room, lambda one: estimate_text(one.said, estimator))
+    return sorted((one.seq, one.said) for one in kept)
 
 
 def _applied(

@@ -8,9 +8,10 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from app.core.model.segments import Level, Segment, ShownSegment
-from app.core.segments.digests import WAY_BACK, serve_digests
+from app.core.segments.digests import WAY_BACK, ServedDigests, serve_digests
 from app.core.segments.markers import find
 from app.core.segments.redundant import Said, with_own_values, without_said
+from app.core.text.budget import made_to_fit
 from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.token_counts import Estimator, estimate_text
 
@@ -76,9 +77,9 @@ class Digestible:
             room: Tokens.
             added: What an element adds to the block that it stands in; a little more or less than it weighs alone.
         """
-        left = room
-        while left > 0:
-            served = serve_digests(
+
+        def serve(left: int) -> ServedDigests:
+            return serve_digests(
                 self.segments,
                 total=self.total,
                 levels=self.levels,
@@ -86,20 +87,16 @@ class Digestible:
                 estimator=self.estimator,
                 locale=self.locale,
             )
-            if not served.element:
-                break
-            excess = added(served.element) - room
-            if excess <= 0:
-                places = {segment.id: segment for segment in self.segments}
-                return Digests(
-                    element=served.element,
-                    segments=tuple(
-                        ShownSegment(id=name, level=level, from_seq=places[name].from_seq, to_seq=places[name].to_seq)
-                        for name, level in zip(served.shown, served.levels, strict=True)
-                    ),
-                )
-            left -= excess
-        return NO_DIGESTS
+
+        served = made_to_fit(serve, lambda served: added(served.element) - room if served.element else 0, room)
+        places = {segment.id: segment for segment in self.segments}
+        return Digests(
+            element=served.element,
+            segments=tuple(
+                ShownSegment(id=name, level=level, from_seq=places[name].from_seq, to_seq=places[name].to_seq)
+                for name, level in zip(served.shown, served.levels, strict=True)
+            ),
+        )
 
 
 def as_laid_out(segments: Sequence[Segment], shown: Sequence[ShownSegment]) -> list[Segment]:

@@ -26,6 +26,7 @@ from app.core.state.pruning import age
 from app.core.state.supersession import supersede
 from app.core.summarizer.candidate import DROP_REASONS
 from app.core.text.sameness import canonical, covers, length
+from app.core.text.sentences import sentences
 from app.core.validation.dates import with_days
 from app.core.validation.subjects import tells_again
 
@@ -122,6 +123,8 @@ def merge(
         known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
         # What an anchor says in an entry's place was not there when days were added.
         candidate, older = replace(candidate, items=with_days(known.items, span)), known.older
+        if outdated is not None and schema.home("fact").is_list:
+            candidate = _without_outdated_sentences(candidate, outdated)
     fate = _fate(served, candidate, roles, {message.seq for message in span})
     if by_model:
         fate = _in_doubt(fate, served, candidate, anchors)
@@ -169,6 +172,17 @@ def merge(
             if one.id in fate.aside
         ),
     )
+
+
+def _without_outdated_sentences(candidate: Candidate, outdated: Outdated) -> Candidate:
+    """A narrative of quotes without those that say hardly more than something that was superseded."""
+
+    def holds(sentence: str) -> bool:
+        _, _, words = sentence.partition(": ")
+        return not outdated.says(words or sentence)
+
+    narrative = {field: " ".join(filter(holds, sentences(text))) for field, text in candidate.narrative.items()}
+    return replace(candidate, narrative={field: text for field, text in narrative.items() if text})
 
 
 def _fate(

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 from uuid import UUID
 
 from app.core.anchors.topics import topic_of
 from app.core.model.anchors import Anchor
-from app.core.text.relative import undated
-from app.core.text.speakers import without_speaker
-
-_MOSTLY: Final = 0.7  # of a text that goes with what it repeats: what else it says would go too
-_LEAST: Final = 8  # characters; what is shorter stands in too many texts
+from app.core.text.repeating import is_only, repeats
 
 
 class Outdated:
@@ -53,19 +48,3 @@ class Outdated:
             seen.add(by.id)
             one = by
         return one
-
-
-def is_only(text: str, quote: str) -> bool:
-    """Whether a text says hardly more than the quote."""
-    return repeats(text, quote) and len(plain_of(undated(quote))) >= _MOSTLY * len(plain_of(undated(text)))
-
-
-def repeats(text: str, quote: str) -> bool:
-    """Whether one of the two is part of the other, speaker, case and spaces aside."""
-    one, other = plain_of(undated(text)), plain_of(undated(quote))
-    return min(len(one), len(other)) >= _LEAST and (one in other or other in one)
-
-
-def plain_of(text: str) -> str:
-    """A text without its speaker, its end, its case and its line breaks."""
-    return without_speaker(" ".join(text.split())).rstrip(".!?…。！？ ").casefold()

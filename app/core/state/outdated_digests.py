@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.model.segments import Segment
-from app.core.state.outdated import plain_of
+from app.core.text.repeating import plain_of
 from app.core.text.sentences import sentences
 
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.anchors.serving import states
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import CandidateItem
 from app.core.model.conversation import Message
@@ -56,7 +57,8 @@ def supersede(
     """
     messages = {message.seq: message for message in span}
     stated = {canonical(item.text) for item in items}
-    held = [entry for entry in entries if entry.role in _STATES and entry.id not in dropped]
+    told = [entry for entry in entries if entry.role in _STATES and entry.id not in dropped]
+    held = [entry for entry in told if not states(anchors, entry)]
     open_entries = [entry for entry in held if canonical(entry.text) not in stated]
     index = Texts([entry.text for entry in open_entries])
     completed: list[CandidateItem] = []

@@ -17,6 +17,7 @@ from app.core.reading.cues import Cue, cues_of
 from app.core.reading.scoring import OPENING
 from app.core.state.outdated import Outdated
 from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
+from app.core.text.budget import first_fitting
 from app.core.text.sentences import closed
 from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.words import stems
@@ -90,16 +91,12 @@ def forgotten(
     for entry in entries:
         present.add(entry.text)
     bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
-    found: list[tuple[int, str]] = []
-    for text in told[:_MOST_LOST]:
-        lost = any(not present.holds(value) for value in critical_values(text))
-        if not lost or _is_told_otherwise(text, bags):
-            continue
-        room -= estimate_text(text, estimator)
-        if room < 0:
-            break
-        found.append((_SO_FAR, text))
-    return found
+    lost = (
+        text
+        for text in told[:_MOST_LOST]
+        if any(not present.holds(value) for value in critical_values(text)) and not _is_told_otherwise(text, bags)
+    )
+    return [(_SO_FAR, text) for text in first_fitting(lost, room, lambda text: estimate_text(text, estimator))]
 
 
 def untold(

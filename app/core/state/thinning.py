@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from heapq import heapify, heappop, heapreplace
 from itertools import chain
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.choice import MOST_LOOKS, Option, Told, per_token
+from app.core.reading.choice import Option, Told, per_token
 from app.core.reading.labels import role_of
 from app.core.summarizer.offline.items import cost, parted
 from app.core.summarizer.offline.keeping import option_of
 from app.core.summarizer.offline.retold import statements
+from app.core.text.budget import best_first, each_fitting, first_fitting
 from app.core.text.sentences import sentences
 from app.core.text.shortening import clip
 from app.core.validation.survival import critical_values
@@ -38,9 +38,10 @@ def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
         return
     order = _worth_keeping(entry, told, older_first=older_first)
     costs = [cost(text) for text in told]
-    shorter = entry.text
+    first, shorter = order[0], entry.text
     for step in range(1, _STEPS + 1):
-        kept = sorted(_packed(order, costs, room=sum(costs) * (_STEPS - step) // _STEPS))
+        room = sum(costs) * (_STEPS - step) // _STEPS
+        kept = sorted([first, *each_fitting(order[1:], room - costs[first], costs.__getitem__)])
         if len(kept) < len(told) and (text := " ".join(told[place] for place in kept)) != shorter:
             shorter = text
             yield text
@@ -58,14 +59,6 @@ def _told(text: str) -> list[str]:
     labels = Counter(label for label, _ in found)
     told = ([one] if role_of(label) or labels[label] > 1 else sentences(one) for label, one in found)
     return list(dict.fromkeys(chain.from_iterable(told)))
-
-
-def _packed(order: Sequence[int], costs: Sequence[int], *, room: int) -> Iterator[int]:
-    """The first of this order, and every other that fits into what is left of the room."""
-    for rank, place in enumerate(order):
-        if rank == 0 or costs[place] <= room:
-            room -= costs[place]
-            yield place
 
 
 def _worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
@@ -96,25 +89,12 @@ def _in_turn(news: Iterable[Option], older: Iterable[Option]) -> Iterator[int]:
 
 def _opening(told: Sequence[str]) -> Iterator[int]:
     """The first statements with exact values."""
-    room = _OPENING * sum(map(len, told))
-    for place, text in enumerate(told):
-        room -= len(text)
-        if room < 0:
-            return
-        if critical_values(text):
-            yield place
+    opening = first_fitting(told, int(_OPENING * sum(map(len, told))), len)
+    return (place for place, text in enumerate(opening) if critical_values(text))
 
 
 def _by_what_they_add(options: Sequence[Option], known: Told) -> Iterator[Option]:
     """Each time the one that tells most per token beside those before it."""
-    heap = [(-per_token(known.worth(one), one), one.key, 0, one) for one in options]
-    heapify(heap)
-    while heap:
-        promised, key, looks, option = heap[0]
-        now = -per_token(known.worth(option), option)
-        if now > promised and looks < MOST_LOOKS:
-            heapreplace(heap, (now, key, looks + 1, option))
-            continue
-        heappop(heap)
+    for option in best_first(options, lambda one: per_token(known.worth(one), one), lambda one: one.key):
         known.take(option)
         yield option

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.days import compact, give_distance, short_forms
+from app.core.text.days import compact, first_day, give_distance, short_forms
 from app.core.text.languages.joined import alternatives, words_of
-from app.core.text.numerals import goes_on, of_words, plain
+from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
 from app.core.text.patterns import capped
+from app.core.text.scanned import TIGHT, Cursor, Found, Token, Unit
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -26,7 +27,6 @@ from app.core.text.tables import (
     SHARES,
     UNITS,
 )
-from app.core.text.tokens import TIGHT, Cursor, Found, Token, Unit
 
 _LIST_MARK: Final = capped(r"[.)]\s", 2)
 _REFERENCE: Final = capped(r"(?:#|№ ?)$", 6)
@@ -48,10 +48,28 @@ _RANGES: Final = words_of("values", "ranges") | {"-"}
 _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
 _JOINTS: Final = words_of("values", "number_joints") | {"", ","}
 _POINTS: Final = words_of("values", "points")
+_SIDES: Final = frozenset(words_of("values", "between_sides") | {"x", "×", "*"})
+_MEASURES_OF_SIDES: Final = frozenset({"m", "in", "px"})
+_MOST_SIDES: Final = 3
+_MOST_GIVEN: Final = 4
+_BEFORE_MONEY: Final = TIGHT | {". ", ".", "/"}
+_TIGHT_COINS: Final = words_of("values", "tight_units") & CURRENCIES.keys()
+_PARTS_OF_MONEY: Final = {"CENT": 0.01, "DIME": 0.1}
+_SHARE_BEFORE: Final = capped(
+    rf"(?<![\d.,])(\d{{1,4}}) (?:[^\W\d_]{{1,12}} )?(?:{alternatives('values', 'out_of')}) ?$", 30
+)
+_SHARE: Final = 30
+_HAN: Final = chr(0x3400)
 _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Directly behind their number only: "5 m" are metres, "5m" may be millions."""
+_RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("in", 12.0): 12, ("oz", 16.0): 16}
+"""The units of which a second number, without its unit, counts parts, and how many parts there are."""
+_DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
+_WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
+_AFTER_DECIMALS: Final = words_of("values", "after_decimals")
+_PAIR: Final = 2
 _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
 _MOST_WORDS, _MOST_SCALES, _NOT_FAR = 12, 3, 6
 _LONG_CODE: Final = 7
@@ -81,7 +99,7 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
     token, after = c.tokens[place], place + 1
     if token.kind == "n" and token.text not in SCALES:
         readings = list(token.data) if c.generous or " " not in token.text else token.data[:1]
-        if c.kind(after) == "f" and c.near(after) and "/" not in c.tokens[after].text:
+        if c.kind(after) == "f" and c.near(after) and ("/" not in c.tokens[after].text or c.tokens[after].data < 1):
             readings, after = [reading + c.tokens[after].data for reading in readings], after + 1
     elif token.kind == "w" and (token.text in NUMBERS or token.text in SCALES):
         readings, after = _spelled(c, place)
@@ -96,6 +114,8 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         if not c.near(after, TIGHT | {" ("}) or is_apart:
             break
         scale, after = scale * SCALES[c.tokens[after].text], after + 1
+    if after > first and c.tokens[after - 1].text[0] >= _HAN and (decimals := _decimals(c, after)):  # 3万5
+        readings, after = [reading + decimals for reading in readings], after + 1
     return readings, after, scale
 
 
@@ -193,9 +213,10 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     """Keep a number with all that stands around it; the token after that."""
     token, first, last = c.tokens[place], place, after
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
-    money_before = c.before(place) in CURRENCIES
+    money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS
     money_at = after + (c.word(after) in {"us", "swiss"})
-    if c.word(money_at) in CURRENCIES and c.near(money_at, TIGHT | {". ", ".", "/"}) and not (unit and money_before):
+    gaps = frozenset({""}) if c.word(money_at) in _TIGHT_COINS else _BEFORE_MONEY
+    if c.word(money_at) in CURRENCIES and c.near(money_at, gaps) and not (unit and money_before):
         last, unit = money_at + 1, None
     elif unit:  # "$15 \text{cm}$" is no money
         money_before, last = False, with_unit
@@ -203,8 +224,11 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
             readings, last = [reading + 0.5 for reading in readings], last + 1
     first -= money_before
     is_money = money_before or (last > after and not unit)
+    part = _PARTS_OF_MONEY.get(CURRENCIES.get(c.word(money_at), ""), 1.0) if is_money and not money_before else 1.0
+    if last > after and c.tokens[last - 1].text[0] >= _HAN and (decimals := _decimals(c, last)):
+        readings, last = [reading + decimals for reading in readings], last + 1
     found = Found("money" if is_money else "number", c.tokens[first].start, c.tokens[last - 1].end, readings=readings)
-    found.unit, found.scale = unit, scale
+    found.unit, found.scale = unit, scale * part
     found.is_approximate = _is_about(c, first, last) or (scale != 1 and token.text not in SCALES)
     has_digits = token.kind == "n" and sum(sign.isdigit() for sign in token.text) > 1
     is_long = has_digits or max(readings) * scale > _SMALL
@@ -215,6 +239,22 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     if unit:
         give_distance(c, place, last, readings[0] * scale, unit)
     return last
+
+
+def _decimals(c: Cursor, place: int) -> float:
+    """What stands behind a unit for the digits after its point: 一米五, 三块五, 一米七五; zero for anything else."""
+    token = c.tokens[place] if c.kind(place) == "n" and not c.gap(place) else None
+    if token is None or len(token.text) > _PAIR or not set(token.text) <= _DIGITS or _is_counted(c, place):
+        return 0.0
+    following = c.text[token.end : token.end + 1]
+    if c.tokens[place - 1].text not in _WITH_DECIMALS or (following >= _HAN and following not in _AFTER_DECIMALS):
+        return 0.0
+    return float(token.data[0] / 10 ** len(token.text))
+
+
+def _is_counted(c: Cursor, place: int) -> bool:
+    """Whether a number has a unit or a currency of its own."""
+    return place + 1 < len(c.tokens) and (c.unit(place + 1)[0] is not None or c.word(place + 1) in CURRENCIES)
 
 
 def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
@@ -229,6 +269,11 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
         c.found.append(implied)
     if c.word(after - 1) in _YEAR_MARKS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
         c.give(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
+    if (share := _SHARE_BEFORE.search(c.text[max(0, start - _SHARE) : start])) and int(share[1]) < number:
+        told = 100 * int(share[1]) / number
+        shares = [(told, ""), (told / 100, "")]
+        given = frozenset(f"n:{plain(one)}" for one, _ in shares)
+        c.found.append(Found("share", start, c.tokens[place].end, given, is_claim=False, amounts=shares))
     before = c.text[max(0, start - 2) : start]
     if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10" of a network
         c.give(place, [f"p:.{digits}"], "version")
@@ -265,7 +310,7 @@ def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
 
 def _keep(c: Cursor, found: Found, token: Token | None = None) -> None:
     """Work out the forms of an amount, join it to the one before where both are one, and keep it."""
-    previous = c.found[-1] if c.found and c.found[-1].readings else None
+    previous = _amount_before(c, found.start)
     between = (
         c.text[previous.end : found.start].strip() if previous and found.start - previous.end <= _NOT_FAR else None
     )
@@ -274,13 +319,26 @@ def _keep(c: Cursor, found: Found, token: Token | None = None) -> None:
     _state(found, generous=c.generous)
     if token is not None and token.kind == "n":
         _state_digits(c, found, token)
-    if c.generous and previous and between == "" and found.unit is None and _is_rest(previous, found):
-        total = previous.readings[0] * previous.unit[1] + found.readings[0] * previous.unit[1] / 60  # type: ignore[index]
-        c.found.append(Found("number", previous.start, found.end, frozenset({f"q:{plain(total)}|s"}), is_claim=False))
+    if previous and between in _SIDES and found.unit and found.unit[0] in _MEASURES_OF_SIDES:
+        _share_side(c, found)
+    if c.generous and previous and between in _JOINTS:
+        _give_with_rest(c, previous, found)
+    if previous and between == "-" and previous.kind == "number" and not previous.unit and token is not None:
+        previous.forms |= first_day(previous.readings[0], token.text)
     if previous and between in _JOINTS and _go_together(previous, found):
         _join(c, previous, found)
     else:
         c.found.append(found)
+
+
+def _amount_before(c: Cursor, start: int) -> Found | None:
+    """The last value, if it is an amount; what the number that begins here gives besides is passed over."""
+    for one in c.found[: -_MOST_GIVEN - 1 : -1]:
+        if one.readings:
+            return one
+        if one.start < start:
+            return None
+    return None
 
 
 def _share_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
@@ -297,13 +355,14 @@ def _share_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
 def _state(found: Found, *, generous: bool) -> None:
     """Fill in the forms and amounts of a number with its unit and scale."""
     scaled = [reading * found.scale for reading in found.readings]
-    if generous and found.scale != 1:
+    if found.scale < 1 or (generous and found.scale != 1):  # coins, or a scale that others leave out
         scaled += found.readings
     base, factor = found.unit or ("", 1.0)
     forms = {f"n:{plain(amount)}" for amount in scaled}
     found.amounts = [(amount, "") for amount in scaled]
     if base == "%":
-        forms |= {f"n:{plain(amount / 100)}" for amount in scaled}
+        forms |= {f"n:{plain(amount * factor / 100)}" for amount in scaled}
+        forms |= {f"n:{plain(amount * factor)}" for amount in scaled}
     elif base:
         forms |= {f"q:{plain(amount * factor)}|{base}" for amount in scaled}
         found.amounts += [(amount * factor, base) for amount in scaled]
@@ -326,9 +385,35 @@ def _state_digits(c: Cursor, found: Found, token: Token) -> None:
         found.forms |= set(parts) if c.generous else {"&".join(parts)}
 
 
-def _is_rest(previous: Found, found: Found) -> bool:
-    """Such as "1 min 50", "4 h 5": minutes of an hour, seconds of a minute."""
-    return previous.unit in {("s", 60.0), ("s", 3600.0)} and found.readings[0] < 60  # noqa: PLR2004
+def _share_side(c: Cursor, found: Found) -> None:
+    """Such as "90 x 60 x 75 cm": the unit of the last is the others' too."""
+    following = found
+    for previous in c.found[: -_MOST_SIDES - 1 : -1]:
+        between = c.text[previous.end : following.start] if following.start - previous.end <= _NOT_FAR else ""
+        is_bare = previous.kind == "number" and previous.readings and not previous.unit and previous.scale == 1
+        if not is_bare or between.strip() not in _SIDES:
+            break
+        previous.unit = found.unit
+        _state(previous, generous=c.generous)
+        following = previous
+
+
+def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
+    """Give what two amounts are together where the second says no unit, or is of coins: "4 h 5", "5 ft 2", "1 m 80"."""
+    first, rest = previous.readings[0] * previous.scale, found.readings[0] * found.scale
+    if previous.kind == "money" and found.kind == "money" and found.scale < 1 <= previous.scale and rest < 1:
+        c.found.append(
+            Found("money", previous.start, found.end, frozenset({f"n:{plain(first + rest)}"}), is_claim=False)
+        )
+    if previous.unit is None or found.unit is not None or found.kind != "number":
+        return
+    base, factor = previous.unit
+    parts = _RESTS.get(previous.unit)
+    if parts and rest < parts:
+        total = first * factor + rest * factor / parts
+        c.found.append(
+            Found("number", previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), is_claim=False)
+        )
 
 
 def _go_together(previous: Found, found: Found) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
+from itertools import islice
 from typing import Final
 
 from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.moments import Day
+from app.core.text.scanned import LOOSE, Cursor, Found, Unit
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -32,19 +34,20 @@ from app.core.text.tables import (
     WEEKDAYS,
     WORDS_AND_VERBS,
 )
-from app.core.text.tokens import LOOSE, Cursor, Unit
 
 _DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
-_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL
+_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL | WEEKDAYS.keys()
 _IN_DATE: Final = LOOSE - {" ("}
 """Between a day and its month: in "in June (12)" stands no date."""
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
-_BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | words_of("values", "before_weekdays")
+_BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_of("values", "before_weekdays")
 _BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
 _VERBS: Final = frozenset({"may", "march", "mar"})
-_LAST_DAY, _LIST, _FILLING = 31, 4, 2
+_LAST_DAY, _LIST, _FILLING, _FAR = 31, 4, 2, 5
 _DAY: Final = 86_400
+_WEEK: Final = 7
+_STOPS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
 _NOT_FAR: Final = 10
 """Characters between the end and its month: "Ende des Monats"."""
@@ -61,7 +64,7 @@ def date_at(c: Cursor, place: int) -> int:
         if month and not _is_verb(c, month_at):
             return _days_of_month(c, place, month_at + 1, month, days)
         if month and c.at:  # "21 march"
-            c.give(place, moments.given((None, month, days[-1][0]), c.at))
+            c.give(place, [form for day, *_ in days for form in moments.given((None, month, day), c.at)])
     if c.word(place) not in MONTHS:
         return _day_alone(c, place)
     month = MONTHS[c.word(place)]
@@ -95,15 +98,42 @@ def relative(c: Cursor, place: int) -> int:
         far = {"after": 2, "before": -2}.get(before, 0) if abs(NEAR[word]) == 1 else 0
         days = [day for count in (NEAR[word], far) for day in moments.moved(at, count * _DAY, "s")]
         c.give(place, moments.of_dates(days))
+    following = c.word(place + 1) if c.near(place + 1) else ""
     is_named = word not in WORDS_AND_VERBS or c.is_capital(place) or before in _BEFORE_WEEKDAYS
-    if word in WEEKDAYS and (is_named or c.kind(place + 1) in {"n", "t"} or c.word(place + 1) == "um"):
+    is_named = is_named or c.gap(place + 1)[:1] in _STOPS
+    if word in WEEKDAYS and (is_named or c.kind(place + 1) in {"n", "t"} or following in BEFORE_HOURS):
         c.give(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)))
+        if not _is_dated(c, place):
+            c.weekdays[place] = WEEKDAYS[word]
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
         c.give(place, moments.of_span(at, step or 0, SPANS[word]))
     is_end = SPANS.get(word) == "month" and ENDS & {c.word(place - 1), c.word(place - 2), c.word(place - 3)}
     if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _NOT_FAR):
         c.give(place, moments.of_dates([moments.month_end(at)]))
     return place
+
+
+def give_beside_dates(c: Cursor) -> None:
+    """Give the days that weekdays may mean beside the dates of the same text: "sat 3 Oct is bad, rather fri"."""
+    dates = (one for one in c.found if one.kind == "date" and (one.is_claim or _has_digit(c, one)))
+    told = list(islice(dates, _LIST))
+    days = {day for one in told for form in one.forms if (day := moments.day_in(form))}
+    for place, weekday in islice(c.weekdays.items(), _LIST):
+        for day in sorted(days):
+            after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
+            c.give(place, moments.of_dates([day + after, day + after - timedelta(days=_WEEK)]))
+        numbers = {int(form[2:]) for one in told for form in one.forms if form.startswith("o:")}
+        c.give(place, moments.of_dates(moments.such_days(c.at, numbers, weekday) if c.at else []))
+
+
+def _is_dated(c: Cursor, place: int) -> bool:
+    """Whether a weekday stands before its own date: "Saturday, 12 May", "Monday May 3"."""
+    words = [c.word(at) for at in range(place + 1, place + _FAR) if c.near(at, _DAY_LIST)]
+    return c.kind(place + 1) == "d" or any(word in MONTHS for word in words)
+
+
+def _has_digit(c: Cursor, found: Found) -> bool:
+    return any(map(str.isdigit, c.text[found.start : found.end]))
 
 
 def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -> None:
@@ -138,8 +168,18 @@ def short_forms(digits: str) -> frozenset[str]:
     return forms | (moments.times(int(first), int(second), "") if len(second) > 1 else frozenset())
 
 
+def first_day(number: float, last: str) -> frozenset[str]:
+    """The day that a number is where the day behind it has the month: the 17 of "17–24.01"."""
+    first, _, month = last.partition(".")
+    if not (first.isdecimal() and month.isdecimal() and len(last) <= 5 and number == int(number)):  # noqa: PLR2004
+        return frozenset()
+    day = (None, int(month), int(number))
+    return moments.claimed(day) if 1 <= number <= _LAST_DAY and moments.is_day(day) else frozenset()
+
+
 def _is_verb(c: Cursor, place: int) -> bool:
-    return c.word(place) in _VERBS and not c.is_capital(place)
+    is_plain = c.generous and c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
+    return c.word(place) in _VERBS and not c.is_capital(place) and not is_plain
 
 
 def _month_alone(c: Cursor, place: int, month: int) -> int:
@@ -215,7 +255,9 @@ def _day_alone(c: Cursor, place: int) -> int:
     elif c.generous and token.kind == "n" and "." in token.text:
         first, _, second = token.text.partition(".")
         if short_forms(token.text) and moments.is_day((None, int(second), int(first))):
-            c.give(place, moments.given((None, int(second), int(first)), c.at))
+            before = c.small(place - 1) if c.gap(place) == "-" and c.kind(place - 1) == "n" else 0
+            told = [(None, int(second), number) for number in (int(first), before) if number]
+            c.give(place, [form for day in told if moments.is_day(day) for form in moments.given(day, c.at)])
     number, _ = _day_number(c, place)
     is_day = token.kind != "n" or c.word(place - 1) in DATE_FILL or c.text[token.end : token.end + 1] == "."
     is_first_of_two = c.kind(place + 1) == "o" and c.gap(place + 1) in _TWO_ORDINALS

@@ -149,3 +149,9 @@ def plain_letters(character: str) -> str:
         return ""
     folded = unicodedata.normalize("NFKD", character).casefold().translate(_CONFUSABLE)
     return "".join(letter for letter in folded if unicodedata.category(letter) not in _SKIPPED_CATEGORIES)
+
+
+def as_json_writes(found: re.Match[str]) -> str:
+    r"""Signs of a text in UTF-16 units, as JSON may write any of them: ``\u2192``."""
+    units = found.group().encode("utf-16-be")
+    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))

@@ -7,6 +7,7 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.numerals import plain
+from app.core.text.scanned import Cursor
 from app.core.text.tables import (
     BEFORE_HOURS,
     CLOCK,
@@ -14,13 +15,14 @@ from app.core.text.tables import (
     HALF_HOURS,
     LATE,
     NAMED_HOURS,
+    NEAR,
     NIGHT,
     ORDINALS,
     RANGE_WORDS,
+    SHARES,
     TENS,
     UNITS,
 )
-from app.core.text.tokens import Cursor
 
 _PARTS_OF_DAY: Final = LATE | EARLY | NIGHT
 _IN_BETWEEN: Final = CLOCK | words_of("values", "within_times")
@@ -28,10 +30,13 @@ _LENGTHS: Final = words_of("values", "hours_of_length")
 """Alone they are as often lengths as times."""
 _MINUTE_WORDS: Final = {"half": 30, "quarter": 15, "viertel": 15}
 _TO_OR_PAST: Final = {"past": 1, "nach": 1, "after": 1, "to": -1, "vor": -1, "before": -1}
-_HALVES: Final = frozenset({"половина", "половине", "половину", "половины"})
+_HALF: Final = 0.5
 _ONE_HOUR: Final = frozenset({"час", "часу"})
 """Before "дня" or "ночи": one o'clock."""
-_CLOCK_HOURS, _HOURS, _MINUTES, _TEN = 12, 24, 59, 10
+_AFTER_HOURS: Final = RANGE_WORDS | NEAR.keys()
+"""Such as "8 til", "9 tomorrow"."""
+_DASHES: Final = frozenset({"-", " - "})
+_CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 
 
 def time_at(c: Cursor, place: int) -> int:
@@ -49,8 +54,22 @@ def time_at(c: Cursor, place: int) -> int:
             half, after = _half(c, last + 1)
             total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
             c.add("time", place, after, moments.times(total // 60 or _CLOCK_HOURS, total % 60, half))
-            return after
+            is_maybe = c.word(place + 1) == "to" and word not in _MINUTE_WORDS  # "5 to 3" is a range as well
+            return place if is_maybe else after
     return _hour(c, place)
+
+
+def _is_end(c: Cursor, place: int) -> bool:
+    """Whether a number is an end of a range of two, and no amount of something: "2-10", "between 8 and 1"."""
+    if c.gap(place) in _DASHES or c.gap(place + 1) in _DASHES:
+        last = place + (c.gap(place + 1) in _DASHES)
+    elif c.word(place - 1) in RANGE_WORDS and c.near(place - 1) and c.near(place):
+        last = place
+    else:
+        return False
+    first = last - 1 if c.gap(last) in _DASHES else last - 2
+    are_hours = all(0 < c.small(end) <= _HOURS or c.kind(end) == "t" for end in (first, last))
+    return are_hours and (last + 1 == len(c.tokens) or c.unit(last + 1)[0] is None)
 
 
 def _written(c: Cursor, place: int) -> int:
@@ -64,7 +83,8 @@ def _written(c: Cursor, place: int) -> int:
     forms = moments.times(hour, minute, half)
     if second is not None:
         exact = frozenset(f"{form}:{second:02}" for form in forms)
-        forms = forms | exact if c.generous else exact
+        length = {f"q:{plain(hour * 3600 + minute * 60 + second)}|s"} if c.generous else set()
+        forms = forms | exact | length if c.generous else exact
     if half == "h" or hour > _HOURS or minute > _MINUTES or c.generous:  # or a length
         lengths = {f"q:{plain(hour * 3600 + minute * 60)}|s", f"q:{plain(hour * 60 + minute)}|s"}
         forms |= {*lengths, f"n:{hour}", f"n:{minute}"}
@@ -110,10 +130,11 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
         return 0, 0, place
     if word in {"halb", "dreiviertel"} and c.word(place + 2) not in UNITS:
         return c.small(place + 1), -30 if word == "halb" else -15, place + 1
-    if word == "half" and c.generous and c.before(place) in BEFORE_HOURS:  # "at half 12" is 12:30
+    if word == "half" and c.generous and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
         return c.small(place + 1), 30, place + 1
-    if word in _HALVES or word == "четверть":
-        return ORDINALS.get(following, 0), -45 if word == "четверть" else -30, place + 1
+    if SHARES.get(word) == _HALF or word == "четверть":
+        hour = c.small(place + 1) if word != "четверть" and c.generous and c.word(place + 2) not in UNITS else 0
+        return ORDINALS.get(following, hour), -45 if word == "четверть" else -30, place + 1
     return 0, 0, place
 
 
@@ -133,7 +154,10 @@ def _hour(c: Cursor, place: int) -> int:
     if c.word(place) in _ONE_HOUR and word in {"дня", "ночи"} and c.gap(place + 1) == " ":
         c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))
         return place + 2
+    if c.word(place) in _ONE_HOUR and c.before(place) in BEFORE_HOURS:  # «в час»
+        c.give(place, moments.times(1, 0, ""), "time")
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
+        _give_in_four(c, place)
         return place
     half, after = _half(c, place + 1)
     if half or (word in CLOCK - _LENGTHS and c.near(place + 1)):
@@ -142,7 +166,26 @@ def _hour(c: Cursor, place: int) -> int:
         c.add("time", place, after, moments.times(hour, minute, half))
         return after
     before = c.before(place)
-    if before in BEFORE_HOURS | _PARTS_OF_DAY | {"-"} or (word in RANGE_WORDS and hour):
+    if before in BEFORE_HOURS | _PARTS_OF_DAY or (word in _AFTER_HOURS and hour) or _is_end(c, place):
         half = _name_of_half(before) if before in _PARTS_OF_DAY else ""
         c.give(place, moments.times(hour, 0, half), "time")
+    _give_together(c, place, hour)
     return place
+
+
+def _give_together(c: Cursor, place: int, hour: int) -> None:
+    """Give the time of "18-30"."""
+    if c.gap(place + 1) == "-" and c.kind(place + 1) == "n" and len(c.tokens[place + 1].text) == _TWO:
+        minute = c.tokens[place + 1].text
+        if minute.isdecimal() and int(minute) <= _MINUTES:
+            c.give(place, moments.times(hour, int(minute), ""), "time")
+
+
+def _give_in_four(c: Cursor, place: int) -> None:
+    """Give the time of "at 1845", "0930"."""
+    text = c.tokens[place].text
+    if c.kind(place) != "n" or len(text) != 2 * _TWO or not text.isdecimal():
+        return
+    hour, minute = int(text[:2]), int(text[2:])
+    if hour < _HOURS and minute <= _MINUTES and (text[0] == "0" or c.before(place) in BEFORE_HOURS):
+        c.give(place, moments.times(hour, minute, "0"), "time")

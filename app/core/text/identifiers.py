@@ -110,14 +110,14 @@ def identifiers(text: str) -> list[str]:
     return list(dict.fromkeys(found.text for found in find_identifiers(text)))
 
 
-def find_identifiers(text: str) -> list[Identifier]:
+def find_identifiers(text: str) -> tuple[Identifier, ...]:
     """Like ``identifiers``, with kind and place, repetitions included.
 
     A capitalised word at the start of a sentence is no name, unless another capitalised word follows it.
     """
     if not _HAS_DIGIT_OR_CAPITAL.search(text):
-        return []
-    return list(_scanned(text) if len(text) <= _SENTENCE else _scan(text))
+        return ()
+    return _scanned(text) if len(text) <= _SENTENCE else tuple(_scan(text))
 
 
 @lru_cache(maxsize=_REMEMBERED)

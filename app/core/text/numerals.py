@@ -11,6 +11,7 @@ _GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
 _SEPARATORS: Final = str.maketrans("", "", ".,' ")
 _HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+HAN_DIGITS: Final = frozenset(_HAN_DIGITS)
 _HAN_TENS: Final = {"十": 10, "百": 100, "千": 1_000}
 _HAN_SCALES: Final = {"万": 10_000, "亿": 100_000_000}
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import islice
 from typing import Final
 
 from app.core.text import moments
-from app.core.text.folding import folded
-from app.core.text.reader import day_of, read
+from app.core.text.reader import day_of, read, scanned
+from app.core.text.scanned import Found
 from app.core.text.tables import WEEKDAYS
-from app.core.text.tokens import Found
 
 MONEY: Final = "money"
 """The unit of every currency: conversions between them are no calculation."""
@@ -30,6 +29,8 @@ class Quantity:
     """The base of its unit; empty: a bare number."""
     factor: float = 1.0
     """From the written unit to its base."""
+    start: int = field(default=0, compare=False)
+    """Where it stands in its text."""
 
     @property
     def size(self) -> float:
@@ -68,13 +69,13 @@ def operands(text: str, at: datetime | None = None, *, without: Iterable[tuple[i
         at: The moment of its message.
         without: Stretches of the text that do not count, as start and end.
     """
-    plain_text = folded(text)
+    plain_text, pieces = scanned(text)
     left_out = tuple(without)
     read_out = _Read()
-    for found in read(plain_text, day_of(at), generous=True):
+    for found in read(plain_text, pieces, day_of(at), generous=True):
         start = plain_text.original(found.start)
         if not any(first <= start < last for first, last in left_out):
-            read_out.take(found, plain_text.text[found.start : found.end])
+            read_out.take(found, plain_text.text[found.start : found.end], start)
     return read_out.operands(at)
 
 
@@ -87,9 +88,10 @@ class _Read:
         self._numbers: dict[int, None] = {}
         self._times: dict[int, None] = {}
 
-    def take(self, found: Found, text: str) -> None:
+    def take(self, found: Found, text: str, start: int) -> None:
         if found.kind in _COUNTABLE:
-            self._amounts.update(dict.fromkeys(_amounts(found)))
+            for one in _amounts(found, start):
+                self._amounts.setdefault(one)
         if text in WEEKDAYS:
             self._weekdays[WEEKDAYS[text]] = None
         for form in sorted(found.forms):
@@ -112,10 +114,10 @@ class _Read:
         )
 
 
-def _amounts(found: Found) -> list[Quantity]:
+def _amounts(found: Found, start: int) -> list[Quantity]:
     unit, factor = (MONEY, 1.0) if found.kind == MONEY else found.unit or ("", 1.0)
     if found.readings:
-        return [Quantity(reading * found.scale, unit, factor) for reading in found.readings[:1]]
+        return [Quantity(reading * found.scale, unit, factor, start) for reading in found.readings[:1]]
     kinds = "q:" if found.kind == "time" else ("q:", "n:")
     forms = (form[2:].partition("|") for form in sorted(found.forms) if form.startswith(kinds) and "&" not in form)
-    return [Quantity(float(size), base) for size, _, base in forms]
+    return [Quantity(float(size), base, start=start) for size, _, base in forms]

@@ -32,6 +32,8 @@ class Known:
 
 
 _KNOWN: Final[dict[tuple[str, int, int | None], Known]] = {}
+_AROUND: Final[set[tuple[str, str, int]]] = set()
+"""What stood around literals so far: with others within, it takes as long."""
 _LATER: Final[list[Capped]] = []
 
 
@@ -133,7 +135,9 @@ def any_literal(texts: Collection[str], *, before: str = "", after: str = "", fl
         after: Likewise behind them.
         flags: Of ``re``.
     """
-    _kept(re.compile(f"{before}(?:ab|a){after}", flags), None, _place())
+    if (before, after, flags) not in _AROUND:
+        _AROUND.add((before, after, flags))
+        _kept(re.compile(f"{before}(?:ab|a){after}", flags), None, _place())
     longest = sorted(texts, key=lambda text: (-len(text), text))
     return re.compile(f"{before}(?:{'|'.join(map(re.escape, longest))}){after}", flags)
 

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Final
 
 from app.core.text import moments
 from app.core.text.amounts import number_at
-from app.core.text.days import compact, date_at, relative, stated
-from app.core.text.folding import Folded
+from app.core.text.days import compact, date_at, give_beside_dates, relative, stated
+from app.core.text.folding import Folded, folded
 from app.core.text.hours import time_at
 from app.core.text.patterns import compiled
+from app.core.text.scanned import Cursor, Found, Token
 from app.core.text.scanner import tokens
-from app.core.text.tokens import Cursor, Found
 from app.core.text.vocabulary import BEGINNINGS
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 9000
 _DIGITS: Final = compiled(r"\d{1,15}")
+
+
+SENTENCE: Final = 600
+"""Characters: what texts at most this long hold is remembered."""
+_REMEMBERED: Final = 1_024
+
+
+def scanned(text: str) -> tuple[Folded, Sequence[Token]]:
+    """A text folded and cut into tokens: the same for what it states and for what it may mean."""
+    return (_remembered if len(text) <= SENTENCE else _scan)(text)
+
+
+def _scan(text: str) -> tuple[Folded, Sequence[Token]]:
+    plain = folded(text)
+    return plain, tuple(tokens(plain))
+
+
+_remembered: Final = lru_cache(maxsize=_REMEMBERED)(_scan)
 
 
 def day_of(at: datetime | None) -> date | None:
@@ -25,15 +44,16 @@ def day_of(at: datetime | None) -> date | None:
     return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
 
 
-def read(text: Folded, at: date | None, *, generous: bool) -> list[Found]:
+def read(text: Folded, pieces: Sequence[Token], at: date | None, *, generous: bool) -> list[Found]:
     """Every value of a text, in order.
 
     Args:
         text: Folded.
+        pieces: Its tokens.
         at: The day of its message, from which relative days follow.
         generous: Whether to give all that the text may mean; otherwise the values that it states.
     """
-    cursor = Cursor(text.text, text.cased, tokens(text), at, generous)
+    cursor = Cursor(text.text, text.cased, pieces, at, generous)
     place = 0
     while place < len(cursor.tokens):
         token = cursor.tokens[place]
@@ -41,6 +61,8 @@ def read(text: Folded, at: date | None, *, generous: bool) -> list[Found]:
             place += 1
             continue
         place = next((after for step in _STEPS if (after := step(cursor, place)) > place), place + 1)
+    if cursor.weekdays:
+        give_beside_dates(cursor)
     return cursor.found
 
 
@@ -54,6 +76,7 @@ def _complete(c: Cursor, place: int) -> int:
     elif token.kind == "weekday":
         days = moments.weekdays(c.at, token.data[1], token.data[0]) if c.at else []
         c.give(place, moments.of_dates(days))
+        c.weekdays[place] = token.data[1]
     elif token.kind == "span":
         c.give(place, moments.of_span(c.at, *token.data) if c.at else ())
     else:

@@ -10,8 +10,8 @@ from app.core.text import shapes
 from app.core.text.folding import Folded
 from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
+from app.core.text.scanned import Token
 from app.core.text.tables import FRACTION_SIGNS
-from app.core.text.tokens import Token
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
 
 _HAN: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -33,7 +33,7 @@ _SHAPES: Final = (
         rf"|(?<![\w.@/-])[a-z][a-z0-9-]{{1,62}}(?:\.[a-z][a-z0-9-]{{0,62}}){{0,3}}\.(?:{_DOMAINS})(?![\w.@-])"
         rf"(?:/{_NO_BLANK}{{0,300}}+)?)"
     ),
-    r"(?P<email>(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})",
+    r"(?P<email>(?<![a-z0-9_.+-])[a-z0-9_.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})",
     (
         r"(?P<path>(?<![^\s\"'`(\[<«„“:=,])(?:[a-z]:\\|~/|\.{1,2}/|/)[\w.@+-]{1,255}(?:[/\\][\w.@+-]{1,255}){0,40}/?"
         rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}/){{0,20}}[\w@-]{{1,100}}(?:\.[\w-]{{1,30}}){{0,3}}\.(?:{_EXTENSIONS})\b)"
@@ -63,14 +63,15 @@ _SHAPES: Final = (
     r"(?P<span>上上?个?(?:周末|周|星期|礼拜|月)|下下?个?(?:周末|周|星期|礼拜|月)|[这本]个?(?:周末|周|星期|礼拜|月)|[今明去后前]年)",
     rf"(?P<skip>{NOT_HAN_NUMBERS})",
     (
-        r"(?P<number>(?P<digits>\d{1,3}(?:[ ']\d{3}(?!\d))++(?:[.,]\d{1,9})?|\d++(?:(?:[.,:'/]|\.?-)\d++)*+)"
+        r"(?P<number>(?P<digits>\d{1,3}(?:[ ']\d{3}(?!\d))++(?:[.,]\d{1,9})?"
+        r"|\d++(?:-\d{1,3}(?:[ ']\d{3}(?!\d))++|(?:[.,:'/]|\.?-)\d++)*+)"
         rf"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))|(?P<tail>{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
     rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|[-']\d{_INNER}*+)*+|_{_INNER}*+)",
     rf"(?P<han_word>{'|'.join(HAN_WORDS)})",
     rf"(?P<han_number>[{HAN_SIGNS}]{{1,20}}+(?:点[零一二三四五六七八九]{{1,6}})?)",
     rf"(?P<fraction>[{_FRACTIONS}])",
-    r"(?P<sign>[$€£¥₽₹₴₩₸₺%~≈]|°[cf]?\b|°)",
+    r"(?P<sign>[$€£¥₽₹₴₩₸₺¢%~≈]|°[cf]?\b|°)",
 )
 _SCAN: Final = compiled("|".join(_SHAPES))
 _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {

@@ -9,17 +9,21 @@ from urllib.parse import unquote
 
 from app.core.text.numerals import of_compound, of_han, of_one_word, readings
 from app.core.text.patterns import compiled
+from app.core.text.scanned import Token
 from app.core.text.tables import COMPOUND_STEMS, FRACTION_SIGNS, HEADS, NUMBER_ENDINGS, ORDINAL_ENDINGS, SCALES, UNITS
-from app.core.text.tokens import Token
 from app.core.text.vocabulary import VOCABULARY
 
 _DAY_MONTH_YEAR: Final = compiled(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})")
 _YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _YEAR_MONTH: Final = compiled(r"(\d{4})[-/](0[1-9]|1[0-2])")
+_MONTH_YEAR: Final = compiled(r"(0?[1-9]|1[0-2])[./]((?:19|20)\d{2})")
+_HAN_BEFORE: Final = compiled(r"\A[\u3400-\u9fff]{1,255}")
+"""Words without blanks before a file's name: 修改了config.py."""
 _CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
 _FRACTION: Final = compiled(r"(\d{1,4})/(\d{1,4})")
 _CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
 _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
+_SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2})s")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
 _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
@@ -66,7 +70,8 @@ def path(match: re.Match[str]) -> Iterator[Token]:
     """A file or folder, also found by its last part."""
     text = match.group().rstrip(".,-")
     last = text.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
-    yield _token("path", text, match.start(), {f"s:{part}" for part in (text, last) if part})
+    parts = (text, last, _HAN_BEFORE.sub("", text), _HAN_BEFORE.sub("", last))
+    yield _token("path", text, match.start(), {f"s:{part}" for part in parts if part})
 
 
 def version(match: re.Match[str]) -> Iterator[Token]:
@@ -185,8 +190,8 @@ def run(text: str, start: int, cased: str) -> Iterator[Token]:
 def number(match: re.Match[str]) -> Iterator[Token]:
     """Digits with what is written directly behind them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
-    if half and (hours := list(_half_day(digits, half, start))):
-        yield from hours
+    if times := list(_half_day(digits, half, start) if half else _minutes(digits, tail or "", start)):
+        yield from times
         return
     if not tail:
         yield from _digits(digits, start)
@@ -213,6 +218,17 @@ def number(match: re.Match[str]) -> Iterator[Token]:
         yield _identifier(match.group(), start, match.group().split("-"))
 
 
+def _minutes(minutes: str, tail: str, start: int) -> Iterator[Token]:
+    """Such as "14m20s"."""
+    found = _SECONDS_IN_ONE.fullmatch(tail)
+    if found and minutes.isdecimal():
+        end = start + len(minutes)
+        yield from _digits(minutes, start)
+        yield Token("w", "min", end, end + 1)
+        yield from _digits(found[1], end + 1)
+        yield _token("w", "s", end + len(tail) - 1)
+
+
 def _token(kind: str, text: str, start: int, data: object = None) -> Token:
     return Token(kind, text, start, start + len(text), data)
 
@@ -237,6 +253,9 @@ def _identifier(text: str, start: int, pieces: list[str]) -> Token:
         return _version(text, start)
     numbers = [piece for piece in pieces if piece.isdecimal()]
     single = {f"n:{int(numbers[0][:20])}"} if len(numbers) == 1 else set()
+    codes = [piece for piece in pieces if not piece.isalpha()]
+    if len(codes) == 1 and len(pieces) > 1 and len(codes[0]) > 1:  # "N3-Packung"
+        single |= {f"s:{codes[0]}"}
     return _token("identifier", text, start, {f"s:{text}", f"i:{squashed(text)}", *single})
 
 
@@ -292,7 +311,7 @@ def _clock(match: re.Match[str], half: str = "") -> tuple[int, int, int | None, 
 
 def _digits(digits: str, start: int) -> Iterator[Token]:
     """One token for digits that belong together, one for each part of a range or a list."""
-    token = _digits_in_one(digits, start)
+    token = None if " " in digits and "-" in digits else _digits_in_one(digits, start)  # "700-1 200"
     if token:
         yield token
         return
@@ -330,5 +349,7 @@ def _days(digits: str) -> list[tuple[int, int, int | None]]:
         year = int(match[4]) + (_CENTURY if len(match[4]) == 2 else 0)  # noqa: PLR2004
         first, second = int(match[1]), int(match[3])
         return [(year, second, first)] if match[2] == "." else [(year, second, first), (year, first, second)]
-    match = _YEAR_MONTH.fullmatch(digits)
-    return [(int(match[1]), int(match[2]), None)] if match else []
+    if match := _YEAR_MONTH.fullmatch(digits):
+        return [(int(match[1]), int(match[2]), None)]
+    match = _MONTH_YEAR.fullmatch(digits)
+    return [(int(match[2]), int(match[1]), None)] if match else []

@@ -18,9 +18,8 @@ from typing import Final, Literal
 from urllib.parse import unquote
 
 from app.core.text import moments
-from app.core.text.folding import folded
 from app.core.text.numerals import plain, resolution
-from app.core.text.reader import day_of, read
+from app.core.text.reader import SENTENCE, day_of, read, scanned
 from app.core.text.shapes import squashed
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
@@ -28,9 +27,8 @@ _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
-SENTENCE: Final = 600
-"""Characters: what texts at most this long mean is remembered."""
 REMEMBERED: Final = 8_192
+"""Texts of a sentence's length whose values, and whose meaning, are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +62,14 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
         text: Of any length; Markdown, LaTeX and character references are read through.
         at: The moment of its message; only values that need a year to be understood depend on it.
     """
-    plain_text = folded(text)
+    return (_cached_values if len(text) <= SENTENCE else _values)(text, day_of(at))
+
+
+def _values(text: str, day: date | None) -> tuple[Value, ...]:
+    plain_text, pieces = scanned(text)
     found: list[Value] = []
     last = 0
-    for one in read(plain_text, day_of(at), generous=False):
+    for one in read(plain_text, pieces, day, generous=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
         if not one.is_claim or start < last or end <= start:
             continue
@@ -81,8 +83,8 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
 
 def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
     """All forms and amounts (with their bases) that a text of that day may mean, and the text to be searched."""
-    plain_text = folded(text)
-    found = read(plain_text, day, generous=True)
+    plain_text, pieces = scanned(text)
+    found = read(plain_text, pieces, day, generous=True)
     small = plain_text.text
     return (
         frozenset(form for one in found for form in one.forms),
@@ -91,6 +93,7 @@ def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tup
     )
 
 
+_cached_values: Final = lru_cache(maxsize=REMEMBERED)(_values)
 _cached_meaning: Final = lru_cache(maxsize=REMEMBERED)(_meaning)
 """A compaction shows each sentence to half a dozen checks, and each entry of its state again at the next chunk."""
 

@@ -12,7 +12,7 @@ VOCABULARY: Final[frozenset[str]] = frozenset().union(
     t.NUMBERS, t.SCALES, t.UNITS, t.CURRENCIES, t.MONTHS, t.WEEKDAYS, t.NEAR, t.ORDINALS, t.SHARES, t.HALF_UNITS,
     t.HALF_HOURS, t.ARTICLES, t.JOINTS, t.APPROXIMATE, t.SQUARES, t.CUBES, t.NUMBERING, t.RANGE_WORDS, t.BEFORE_HOURS,
     t.BEFORE_MONTHS, t.LATE, t.EARLY, t.NIGHT, t.CLOCK, t.NAMED_HOURS, t.PAST, t.NEXT, t.THIS, t.AHEAD, t.LATER, t.AGO,
-    t.DATE_FILL, t.SPANS, t.ENDS, t.MONTH_ENDS,
+    t.DATE_FILL, t.SPANS, t.ENDS, t.MONTH_ENDS, words_of("values", "before_weekdays"),
 )  # fmt: skip
 BEGINNINGS: Final[frozenset[str]] = words_of("values", "beginnings").union(
     t.NUMBERS, t.SCALES, t.UNITS, t.MONTHS, t.WEEKDAYS, t.NEAR, t.ORDINALS, t.SHARES, t.HALF_UNITS, t.HALF_HOURS,

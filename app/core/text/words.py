@@ -6,7 +6,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from app.core.text.identifiers import identifiers as identifiers  # noqa: PLC0414 - belongs to this module's words
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS, respelled

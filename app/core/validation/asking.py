@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from app.core.anchors.naming import names_of, without_names
 from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
@@ -44,7 +45,7 @@ def doubts_of(failures: Iterable[Failure]) -> tuple[Doubt, ...]:
 
 
 def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Second:
-    """Read the answer; what cannot be read answers nothing."""
+    """Read the answer, ids of kept passages as numbers of messages; what cannot be read answers nothing."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or len(text) > _MOST_CHARACTERS:
         return Second()
@@ -55,13 +56,18 @@ def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Se
     if not isinstance(data, dict):
         return Second()
     names = {one.name for one in schema.fields}
+    passages = {name for name, _ in names_of(request.anchors)}
     statements = {
-        one["n"]: one["text"]
+        one["n"]: without_names(one["text"], passages)
         for one in _objects(data.get("statements"), len(request.doubts))
         if type(one.get("n")) is int and isinstance(one.get("text"), str) and len(one["text"]) <= _LONGEST
     }
     added = tuple(
-        CandidateItem(field=one["field"], text=" ".join(one["text"].split()), from_seqs=_seqs(one.get("from")))
+        CandidateItem(
+            field=one["field"],
+            text=without_names(" ".join(one["text"].split()), passages),
+            from_seqs=_seqs(one.get("from")),
+        )
         for one in _objects(data.get("added"), MOST_LOST)
         if one.get("field") in names and isinstance(one.get("text"), str) and 0 < len(one["text"].strip()) <= _LONGEST
     )

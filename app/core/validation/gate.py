@@ -5,6 +5,8 @@ Order matters, and the first refusal is the reason that is recorded. First what 
 (``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": a refusal
 in the right shape is no skeleton, and a skeleton has too few words to tell its language.
 
+Ids of kept passages, which no reader sees, become the numbers of their messages.
+
 Then the exact checks (``app.core.validation``): what fails in them is no reason to refuse an answer, but to ask about
 it again, and what fails still is cut or goes. Last, the days of relative times are added (``dates``).
 """
@@ -16,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.anchors.naming import names_of, without_names
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.model_io import OFFLINE, FinishReason, Proposal, SummaryRequest
@@ -36,7 +39,7 @@ from app.core.validation.asking import second_answer
 from app.core.validation.cut_off import is_cut_off
 from app.core.validation.dates import with_dates
 from app.core.validation.digests import described
-from app.core.validation.exact import Examined, corrected, examine, settled
+from app.core.validation.exact import STRETCHES, Examined, corrected, examine, settled
 from app.core.validation.excuses import is_excuse
 from app.core.validation.orders import orders_in
 from app.core.validation.shown import Shown
@@ -70,6 +73,11 @@ class GateReport:
         """Texts that were changed or went, because they said what nobody said."""
         return sum(repair.reason in _CHANGES for repair in self.repairs)
 
+    @property
+    def named(self) -> tuple[Repair, ...]:
+        """The texts in which a kept passage was named by its id."""
+        return tuple(repair for repair in self.repairs if repair.reason == "passage_named")
+
 
 _CHANGES: Final = frozenset({"novel_value", "order", "narrative_line"})
 
@@ -90,15 +98,16 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     by_model = proposal.model != OFFLINE
     if by_model and any(is_cut_off(text) for text in candidate.narrative.values()):
         return GateReport(reason="cut_off")
-    for check in CHECKS:
+    for check in CHECKS if by_model else QUOTERS_CHECKS:
         if reason := check(candidate, request):
             return GateReport(reason=reason)
     attributed = attribute_sources(_without_excuse(candidate), request.messages)
     if not by_model:  # it quotes: there is nothing to look up
         return _with_dates(GateReport(candidate=_with_orders_quoted(attributed, request), by_model=False), request)
-    whole = replace(attributed, digests=described(attributed.digests, request))
-    shown = Shown.of(request)
-    return _report(whole, request, GateReport(by_model=by_model, shown=shown))
+    whole, repairs = _without_passage_names(
+        replace(attributed, digests=described(attributed.digests, request)), request
+    )
+    return _report(whole, request, GateReport(by_model=by_model, shown=Shown.of(request), repairs=repairs))
 
 
 def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
@@ -116,7 +125,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
         narrative[item.field] = " ".join(filter(None, [narrative.get(item.field), item.text]))
     restored = tuple(Repair(field=item.field, reason="value_restored", before="", after=item.text) for item in holding)
     candidate = replace(candidate, items=(*candidate.items, *added), narrative=narrative)
-    return _report(candidate, request, replace(report, repairs=(*repairs, *restored)))
+    return _report(candidate, request, replace(report, repairs=(*report.named, *repairs, *restored)))
 
 
 def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -> GateReport:
@@ -132,6 +141,30 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
     if left.repairs and (nothing or is_skeleton):
         return replace(report, reason="skeleton")
     return _with_dates(replace(report, candidate=_without_secrets(left.candidate), reason=None), request)
+
+
+def _without_passage_names(candidate: Candidate, request: SummaryRequest) -> tuple[Candidate, tuple[Repair, ...]]:
+    """The candidate without ids of kept passages, and what was changed for that."""
+    known = {name for name, _ in names_of(request.anchors)}
+    if not known:
+        return candidate, ()
+    repairs: list[Repair] = []
+
+    def told(field: str, text: str) -> str:
+        after = without_names(text, known)
+        if after != text:
+            repairs.append(Repair(field=field, reason="passage_named", before=text, after=after))
+        return after
+
+    return replace(
+        candidate,
+        items=tuple(replace(item, text=told(item.field, item.text)) for item in candidate.items),
+        narrative={field: told(field, text) for field, text in candidate.narrative.items()},
+        digests=tuple(
+            replace(one, topic=told(STRETCHES, one.topic), brief=told(STRETCHES, one.brief))
+            for one in candidate.digests
+        ),
+    ), tuple(repairs)
 
 
 def _without_secrets(candidate: Candidate) -> Candidate:
@@ -228,6 +261,8 @@ Check = Callable[[Candidate, SummaryRequest], str | None]
 
 CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
 """In order; each returns a reason word or nothing."""
+QUOTERS_CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton)
+"""Of the offline summarizer's answers: of a talk in two languages a quote may be in either."""
 
 
 def _without_excuse(candidate: Candidate) -> Candidate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from app.core.text.languages.loading import languages
@@ -13,6 +14,12 @@ from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
 _SHARED: Final = 0.7  # of an order's words, for who asks for it: an invented one shares names and topics too
+_LEAST: Final = 0.4
+"""Of its words, for who asks for what the assistant says beside them."""
+_FEW: Final = 4
+"""Words of an order that are too few to be put together from two texts."""
+_SHORT: Final = 6
+"""Words of an answer that may only agree."""
 
 
 def _patterns() -> tuple[re.Pattern[str], ...]:
@@ -31,20 +38,48 @@ def orders_in(text: str) -> list[str]:
     return [sentence for sentence in sentences(text) if any(pattern.match(sentence) for pattern in _PATTERNS)]
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person said, and what the assistant said to them directly before and after it."""
+
+    text: str
+    around: tuple[str, ...] = ()
+
+
 class Wishes:
     """What people asked for: an order that one of them gave is told of, and no order of the record's own.
+
+    Somebody also asks for what the assistant proposed ("yes, do that"), and for what it then promised in its own words:
+    so what it said directly before or after counts together with theirs, where they said some of it or hardly anything.
 
     Args:
         spoken: What users said, and system messages.
     """
 
-    def __init__(self, spoken: Iterable[str]) -> None:
-        self._said: Final = [_content(text) for text in spoken]
+    def __init__(self, spoken: Iterable[Said]) -> None:
+        self._said: Final = [
+            (_content(one.text), len(one.text.split()) <= _SHORT, [_content(text) for text in one.around])
+            for one in spoken
+        ]
 
     def include(self, order: str) -> bool:
-        """Whether somebody said most of it."""
-        content = _content(order)
-        return bool(content) and any(len(content & said) >= _SHARED * len(content) for said in self._said)
+        """Whether somebody said most of what it orders; how it begins ("the assistant must always") does not count."""
+        content = _content(_ordered(order)) or _content(order)
+        least = _LEAST * len(content) if len(content) >= _FEW else len(content)
+        return bool(content) and any(
+            len(content & (said | other)) >= _SHARED * len(content)
+            for said, is_short, around in self._said
+            for other in (
+                frozenset[str](),
+                *(around if (is_short and len(content) >= _FEW) or len(content & said) >= least else ()),
+            )
+        )
+
+
+def _ordered(order: str) -> str:
+    """An order without the words by which it is known as one."""
+    known = next((match for pattern in _PATTERNS if (match := pattern.match(order))), None)
+    return order[known.end() :] if known else order
 
 
 def _content(text: str) -> frozenset[str]:

@@ -8,41 +8,43 @@ passes by chance no more often than that. What a statement calculates from its o
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Final
 
 from app.core.text.values import Value
+from app.core.validation.odds import WEIGHTS
 from app.core.validation.sought import Basis, Sought
 from app.core.validation.sought_amounts import sought_amount
 from app.core.validation.sought_days import sought_date, sought_time, sought_year
 
-CHANCE: Final = 1 / 20
+CHANCE: Final = 0.035
 """The share of the values like one that may follow as well."""
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 
 
 def follows(value: Value, basis: Basis) -> bool:
     """Whether a value follows by one calculation, and few other values like it do."""
-    sought = _sought(value)
+    sought = sought_of(value)
     if sought is None:
         return False
     if any(sought.place(result) == sought.at for results in sought.within(basis) for result in results):
         return True
-    most = CHANCE * (sought.last - sought.first + 1)
     shown = {sought.place(result) for result in sought.shown(basis)}
-    reached: set[int] = set()
-    for results in sought.kinds(basis):
+    best: dict[int, float] = {}
+    for marks, results in sought.derivations(basis):
+        weight = sum(map(WEIGHTS.get, marks, repeat(0.0)))
         for result in results:
             place = sought.place(result)
             if place is not None and sought.first <= place <= sought.last and place not in shown:
-                reached.add(place)
-                if len(reached) > most:
-                    return False
-        if sought.at in reached:
-            return True
-    return False
+                best[place] = max(weight, best.get(place, -99.0))
+    if sought.at not in best:
+        return False
+    share = sum(weight >= best[sought.at] for weight in best.values()) / (sought.last - sought.first + 1)
+    return share <= CHANCE
 
 
-def _sought(value: Value) -> Sought | None:
+def sought_of(value: Value) -> Sought | None:
+    """The value among those that are like it; ``None`` for one that follows from nothing."""
     if value.kind == "date":
         return sought_date(value.forms)
     if value.kind == "time":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Final
@@ -15,9 +15,11 @@ from app.core.model.overlap import message_text
 from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
 from app.core.text.operands import Operands, operands
+from app.core.text.patterns import compiled
 from app.core.text.values import Given, Value, values
-from app.core.validation.orders import Wishes
-from app.core.validation.sought import Basis
+from app.core.text.words import stems
+from app.core.validation.orders import Said, Wishes
+from app.core.validation.sought import Basis, Source
 
 BACKGROUND: Final = 0
 """The source of what belongs to no message: the system prompt."""
@@ -27,6 +29,7 @@ _MOST_HINTS: Final = 3
 _FEW: Final = 4
 """Sources of a value: one that stands in more tells nothing of where a statement comes from."""
 _MOST_SOURCES: Final = 3
+_CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _MOST_OWN: Final = 6
 _MOST_NEAR: Final = 6
 
@@ -51,6 +54,7 @@ class Shown:
         self._texts: Final = {message.seq: message_text(message) for message in messages}
         self._texts.update((number, entry.text) for number, entry in self._entries.items())
         self._operands: Final[dict[int, Operands]] = {}
+        self._clauses: Final[dict[int, list[tuple[int, int, frozenset[str]]]]] = {}
         for message in messages:
             self._given.add(message.seq, message_text(message), message.created_at)
         for number, entry in self._entries.items():
@@ -111,11 +115,31 @@ class Shown:
         if not own:
             own, likely = likely[:_MOST_SOURCES], likely[_MOST_SOURCES:]
         near = list(dict.fromkeys([*likely, *beside]))
-        return Basis(
-            told,
-            [self._operands_of(seq) for seq in own[:_MOST_OWN]],
-            [self._operands_of(seq) for seq in near[:_MOST_NEAR]],
-        )
+        words = frozenset(stems(text))
+        return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
+
+    def _close(self, sources: Iterable[int], words: frozenset[str]) -> list[Source]:
+        """Sources with their operands, and how close each clause is to a statement of these words."""
+        shared = {source: [len(words & said) for *_, said in self._clauses_of(source)] for source in sources}
+        most = max((count for counts in shared.values() for count in counts), default=0)
+        return [
+            Source(
+                self._operands_of(source),
+                tuple(
+                    (start, end, (count > 0) + (count == most > 0))
+                    for (start, end, _), count in zip(self._clauses_of(source), counts, strict=True)
+                ),
+            )
+            for source, counts in shared.items()
+        ]
+
+    def _clauses_of(self, source: int) -> list[tuple[int, int, frozenset[str]]]:
+        if source not in self._clauses:
+            text = self._texts.get(source, "")
+            self._clauses[source] = [
+                (one.start(), one.end(), frozenset(stems(one.group()))) for one in _CLAUSE.finditer(text)
+            ]
+        return self._clauses[source]
 
     def _operands_of(self, source: int) -> Operands:
         if source not in self._operands:
@@ -143,14 +167,16 @@ class Shown:
     @cached_property
     def wishes(self) -> Wishes:
         """What people asked for."""
-        return Wishes(self.spoken())
+        entries = (Said(entry.text) for entry in self._entries.values() if {"user", "system"} & {*entry.origins})
+        return Wishes(chain(self._spoken(), entries))
 
-    def spoken(self) -> list[str]:
-        """What people said or set up: users' own words, system messages, and entries that rest on them."""
-        people = (
-            regions(message.content)[1] if message.role == "user" else message.content
-            for message in self.messages.values()
-            if message.role in {"user", "system"}
-        )
-        entries = (entry.text for entry in self._entries.values() if {"user", "system"} & {*entry.origins})
-        return list(chain(people, entries))
+    def _spoken(self) -> Iterator[Said]:
+        """What people said or set up, users in their own words, with what the assistant said beside it."""
+        messages = list(self.messages.values())
+        for place, message in enumerate(messages):
+            if message.role == "user":
+                beside = (*messages[max(place - 1, 0) : place], *messages[place + 1 : place + 2])
+                around = tuple(one.content for one in beside if one.role == "assistant")
+                yield Said(regions(message.content)[1], around)
+            elif message.role == "system":
+                yield Said(message.content)

@@ -10,6 +10,23 @@ from app.core.text.operands import Operands
 
 Results = Iterator[float]
 """Of one kind of calculation with some operands, in the unit of what is looked for."""
+Marks = tuple[str, ...]
+"""What is known of a calculation: its kind, where its operands stand, how they fit."""
+Derivation = tuple[Marks, Results]
+"""The results of one calculation, or of a few of which the same is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text that a statement may rest on."""
+
+    operands: Operands
+    close: tuple[tuple[int, int, int], ...] = ()
+    """Its clauses, as start and end, and how close each is to the statement: 2 as none is closer, 1 by some word."""
+
+    def closeness(self, place: int) -> int:
+        """Of the clause that stands there."""
+        return next((close for start, end, close in self.close if start <= place < end), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +35,20 @@ class Basis:
 
     statement: Operands
     """Of its own values that hold, and of its small numbers."""
-    own: Sequence[Operands] = ()
-    """Of each of its sources."""
-    near: Sequence[Operands] = ()
-    """Of each message beside them."""
+    own: Sequence[Source] = ()
+    """Each of its sources."""
+    near: Sequence[Source] = ()
+    """Each message beside them."""
+
+    @property
+    def of_own(self) -> Operands:
+        """All of its sources."""
+        return together(one.operands for one in self.own)
+
+    @property
+    def of_near(self) -> Operands:
+        """All beside them."""
+        return together(one.operands for one in self.near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +72,8 @@ class Sought(ABC):
         """What the statement itself shows how to calculate."""
 
     @abstractmethod
-    def kinds(self, basis: Basis) -> Iterator[Results]:
-        """All other results, from the likeliest kind to the least, as measured on honest statements."""
+    def derivations(self, basis: Basis) -> Iterator[Derivation]:
+        """All other results, by what is known of their calculations."""
 
 
 def together(several: Iterable[Operands]) -> Operands:

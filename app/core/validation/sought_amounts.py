@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import combinations, product
+from itertools import chain, combinations, islice, pairwise, product
 from typing import Final
 
 from app.core.text.numerals import plain, resolution
 from app.core.text.operands import MONEY, Operands, Quantity
 from app.core.text.values import Value
-from app.core.validation.sought import Basis, Results, Sought, together
+from app.core.validation.sought import Basis, Derivation, Results, Sought, Source, together
 
 _LEAST_AROUND: Final = 38
 """Values that are looked at around one, at least: of a number with one digit there are only few of its size."""
-_AROUND_PRICE: Final = 60
+_AROUND_PRICE: Final = 125
 """The same of money: prices and what follows from them are rounder than other numbers."""
 _SMALL, _SMALL_BARE = 10, 100
 """A smaller number, zeros at its end apart, follows from nearly any others; one without a unit does so sooner."""
 _EXACT: Final = 1e-6
 _ROUGHLY: Final = 0.1
 _ROUNDED: Final = 0.02
-_ROUND_FROM: Final = 1_000
 _MOST_OPERANDS: Final = 24
 _MOST_TOGETHER: Final = 48
 _MOST_PAIRS: Final = 2_000
 _MOST_TERMS: Final = 12
 _PAIR: Final = 2
+_LONGEST_RUN: Final = 8
 _MONTHS: Final = (12.0,)
 _USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
 _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
@@ -36,8 +36,8 @@ _UNSAID: Final = (1_000.0, 100.0, 10.0)
 """Prices are told without their thousands, sizes without their unit."""
 _DAY: Final = 86_400.0
 _YEAR_MONTHS: Final = 12
-_Operation = Callable[[Quantity, Quantity], Results]
-_Pairs = Sequence[tuple[Quantity, Quantity]]
+_Placed = tuple[Quantity, int]
+"""With how close its clause is to the statement."""
 
 
 def sought_amount(value: Value) -> Sought | None:
@@ -64,50 +64,94 @@ class _Amount(Sought):
     def place(self, result: float) -> int | None:
         place = round(result / self.step)
         target, off = place * self.step, abs(result - place * self.step)
-        if self.is_about:
-            tolerance = min(self.step / 2, target * _ROUGHLY)
-        elif target >= _ROUND_FROM:
-            tolerance = min(self.step / 2, target * _ROUNDED)
-        else:
-            tolerance = min(self.written / 2, target * _ROUNDED)
+        least, most = (self.step, _ROUGHLY) if self.is_about else (self.written, _ROUNDED)
+        tolerance = min(least / 2, target * most)
         return place if off <= max(tolerance, _EXACT * target) else None
 
     def shown(self, basis: Basis) -> Results:
-        sources = [basis.statement, *basis.own, *basis.near]
+        sources = [basis.statement, *(one.operands for one in (*basis.own, *basis.near))]
         yield from (self._own(one) for source in sources for one in source.amounts if self._is_alike(one))
 
     def within(self, basis: Basis) -> Iterator[Results]:
         told = basis.statement.amounts[:_MOST_OPERANDS]
         if self.at >= (_SMALL if self.unit else _SMALL_BARE):
-            yield from self._of(list(combinations(told, 2)), self._sums, self._products, self._shares)
+            for one, other in combinations(told, 2):
+                yield (result for _, results in self._of(one, other) for result in results)
         if self.unit and self.at >= _SMALL:
             yield self._converted(told, _MONTHS)
         yield self._totals([told])
-        yield self._spans(_Instants.of(basis.statement), _Instants.of(basis.statement, *basis.own))
+        instants = _Instants.of(basis.statement)
+        yield self._spans(instants, _Instants.of(basis.statement, basis.of_own))
 
-    def kinds(self, basis: Basis) -> Iterator[Results]:
-        told = basis.statement.amounts[:_MOST_OPERANDS]
-        own = [one.amounts[:_MOST_OPERANDS] for one in basis.own]
-        every = _together(own)
-        with_own = [pair for pair in product(told, every) if pair[0].amount != pair[1].amount]
-        with_near = list(product(told, _together(one.amounts for one in basis.near)))
-        in_own = [pair for one in own for pair in combinations(one, 2)]
-        across = [pair for one, other in combinations(own, 2) for pair in product(one, other)][:_MOST_PAIRS]
-        instants = _Instants.of(basis.statement, *basis.own)
-        yield self._spans(instants, instants)
-        yield from self._of(list(combinations(told, 2)), self._sums, self._products, self._shares)
-        yield self._triples(told)
-        if self.unit == "%":  # a share, more often than not
-            yield from self._bare([*with_own, *in_own, *across], self._shares)
-        yield from self._measured(with_own, self._sums, self._products, self._shares)
-        yield self._converted(told, _USUAL)
-        yield self._totals(own)
-        yield from self._measured(across, self._sums, self._products)
-        yield from self._measured(in_own, self._sums, self._shares, self._products)
-        yield self._converted(told, _SELDOM)
-        yield self._converted([one for one in every if self.unit and not one.unit], _UNSAID)
-        yield from self._measured(with_near, self._sums, self._shares, self._products)
-        yield from self._bare(with_own, self._products, self._shares, self._sums)
+    def derivations(self, basis: Basis) -> Iterator[Derivation]:
+        told = [(one, 1) for one in basis.statement.amounts[:_MOST_OPERANDS]]
+        own, near = ([_placed(source) for source in sources] for sources in (basis.own, basis.near))
+        instants = _Instants.of(basis.statement, basis.of_own)
+        relative = _Instants(basis.of_own.relative, ())
+        yield ("span",), self._spans(instants, instants)
+        yield ("span relative",), self._spans(relative, instants)
+        yield from self._pairs("told", combinations(told, 2))
+        yield ("triple",), self._triples([one for one, _ in told])
+        yield from self._beside(told, own)
+        yield from self._among(own)
+        yield from self._pairs("near", product(told, list(chain.from_iterable(near))[:_MOST_TOGETHER]))
+        every = list(chain.from_iterable(own))[:_MOST_TOGETHER]
+        yield from self._single("told", told)
+        yield from self._single("own", every)
+        for (one, close), factor in product(every, _UNSAID):
+            if not one.unit and (self.unit or self.step >= factor):
+                yield (f"unsaid {factor:.0f}", f"close {close}"), self._converted([one], (factor,))
+
+    def _beside(self, told: Sequence[_Placed], own: Iterable[Sequence[_Placed]]) -> Iterator[Derivation]:
+        """What is told together with what a source holds, which may hold that as well."""
+        for one in own:
+            amounts = {quantity.amount for quantity, _ in one}
+            for first in told:
+                where = "told there+own" if first[0].amount in amounts else "told+own"
+                yield from self._pairs(where, ((first, other) for other in one if other[0].amount != first[0].amount))
+
+    def _among(self, own: Sequence[Sequence[_Placed]]) -> Iterator[Derivation]:
+        """What the sources hold, each by itself and two together."""
+        for one in own:
+            yield from self._pairs("next", pairwise(one))
+            apart = ((first, other) for place, first in enumerate(one) for other in one[place + 2 :])
+            yield from self._pairs("own", apart)
+            yield from self._runs(one)
+            yield ("total",), self._totals([[quantity for quantity, _ in one]])
+        across = chain.from_iterable(product(one, other) for one, other in combinations(own, 2))
+        yield from self._pairs("across", islice(across, _MOST_PAIRS))
+
+    def _single(self, where: str, quantities: Iterable[_Placed]) -> Iterator[Derivation]:
+        """In other units, or times a usual factor."""
+        for (one, close), (name, factors) in product(quantities, (("usual", _USUAL), ("seldom", _SELDOM))):
+            marks = (f"{name} {where}", f"{name} {self._unit_mark(one)}", f"close {close}")
+            yield marks, self._converted([one], factors)
+
+    def _unit_mark(self, *quantities: Quantity) -> str:
+        if not self.unit:
+            return "bare"
+        return f"unit {sum(one.unit == self.unit for one in quantities)} {sum(not one.unit for one in quantities)}"
+
+    def _pairs(self, where: str, pairs: Iterable[tuple[_Placed, _Placed]]) -> Iterator[Derivation]:
+        for (one, close), (other, as_close) in pairs:
+            for name, results in self._of(one, other):
+                yield (f"{name} {where}", f"{name} {self._unit_mark(one, other)}", f"close {close + as_close}"), results
+
+    def _runs(self, quantities: Sequence[_Placed]) -> Iterator[Derivation]:
+        """Sums of three and more amounts of one unit that follow one another."""
+        for start in range(len(quantities) - 2):
+            total, size = 0.0, 0
+            for one, _ in quantities[start : start + _LONGEST_RUN]:
+                if not self._is_alike(one) or one.unit != quantities[start][0].unit:
+                    break
+                total, size = total + self._own(one), size + 1
+                if size > _PAIR:
+                    yield (f"run {self._unit_mark(one)}", f"run close {quantities[start][1]}"), iter((total,))
+
+    def _of(self, one: Quantity, other: Quantity) -> Iterator[tuple[str, Results]]:
+        yield from self._sums(one, other)
+        yield "product", self._products(one, other)
+        yield "share", self._shares(one, other)
 
     def _spans(self, ones: _Instants, others: _Instants) -> Results:
         """Lengths of time between two days, or two times of day."""
@@ -115,21 +159,6 @@ class _Amount(Sought):
             yield from (_between(*days, self.unit) / self.factor for days in product(ones.days, others.days))
         elif self.unit == "s":
             yield from (abs(one - other) * 60 / self.factor for one, other in product(ones.times, others.times))
-
-    def _measured(self, pairs: _Pairs, *operations: _Operation) -> Iterator[Results]:
-        """Of pairs in which one operand has the unit that is looked for."""
-        chosen = [pair for pair in pairs if self.unit and self.unit in {pair[0].unit, pair[1].unit}]
-        yield from self._of(chosen, *operations)
-
-    def _bare(self, pairs: _Pairs, *operations: _Operation) -> Iterator[Results]:
-        """Of all other pairs."""
-        chosen = [pair for pair in pairs if not self.unit or self.unit not in {pair[0].unit, pair[1].unit}]
-        yield from self._of(chosen, *operations)
-
-    @staticmethod
-    def _of(pairs: _Pairs, *operations: _Operation) -> Iterator[Results]:
-        for operation in operations:
-            yield (result for one, other in pairs for result in operation(one, other))
 
     def _is_alike(self, one: Quantity) -> bool:
         return not self.unit or not one.unit or one.unit == self.unit
@@ -147,11 +176,11 @@ class _Amount(Sought):
         alike = [self._own(one) for one in quantities if self._is_alike(one)][:_MOST_TERMS]
         yield from (sum(terms) for terms in combinations(alike, 3))
 
-    def _sums(self, one: Quantity, other: Quantity) -> Results:
+    def _sums(self, one: Quantity, other: Quantity) -> Iterator[tuple[str, Results]]:
         if self._is_alike(one) and self._is_alike(other) and (one.unit == other.unit or not one.unit or not other.unit):
             first, second = self._own(one), self._own(other)
-            yield first + second
-            yield abs(first - second)
+            yield "sum", iter((first + second,))
+            yield "difference", iter((abs(first - second),))
 
     def _converted(self, quantities: Sequence[Quantity], factors: Sequence[float]) -> Results:
         for factor in factors:
@@ -185,8 +214,8 @@ class _Amount(Sought):
                 yield self._own(first) / second.amount
 
 
-def _together(lists: Iterable[Sequence[Quantity]]) -> list[Quantity]:
-    return list(dict.fromkeys(quantity for one in lists for quantity in one))[:_MOST_TOGETHER]
+def _placed(source: Source) -> list[_Placed]:
+    return [(one, source.closeness(one.start)) for one in source.operands.amounts[:_MOST_OPERANDS]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, made, minutes_in, moved
 from app.core.text.operands import Operands, Quantity
-from app.core.validation.sought import Basis, Results, Sought, together
+from app.core.validation.sought import Basis, Derivation, Results, Sought, together
 
 _NEAR_YEARS: Final = 20
 _NEAR_DAYS: Final = 60
@@ -53,17 +53,18 @@ class _Year(Sought):
         return round(result)
 
     def shown(self, basis: Basis) -> Results:
-        yield from (float(day.year) for one in (basis.statement, *basis.own) for day in one.days)
+        yield from (float(day.year) for one in (basis.statement, basis.of_own) for day in one.days)
 
     def within(self, basis: Basis) -> Iterator[Results]:
         yield from self._moved({day.year for day in basis.statement.days}, basis.statement.amounts, "mo")
 
-    def kinds(self, basis: Basis) -> Iterator[Results]:
-        every = together([basis.statement, *basis.own])
+    def derivations(self, basis: Basis) -> Iterator[Derivation]:
+        every = together([basis.statement, basis.of_own])
         now, told = {at.year for at in every.moments}, {day.year for day in every.days}
         for unit in ("mo", ""):
-            yield from self._moved(now, every.amounts, unit)
-            yield from self._moved(told, every.amounts, unit)
+            for name, years in (("now", now), ("told", told)):
+                for results in self._moved(years, every.amounts, unit):
+                    yield ("year", f"year {name} {unit}"), results
 
     @staticmethod
     def _moved(years: Iterable[int], amounts: Iterable[Quantity], unit: str) -> Iterator[Results]:
@@ -81,27 +82,29 @@ class _Date(Sought):
         return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
 
     def shown(self, basis: Basis) -> Results:
-        yield from (float(day.toordinal()) for one in (basis.statement, *basis.own) for day in one.days)
+        yield from (float(day.toordinal()) for one in (basis.statement, basis.of_own) for day in one.days)
 
     def within(self, basis: Basis) -> Iterator[Results]:
         yield self._moved(basis.statement.days, _lengths(basis.statement))
 
-    def kinds(self, basis: Basis) -> Iterator[Results]:
-        told, own = basis.statement, together(basis.own)
-        near = together(basis.near)
+    def derivations(self, basis: Basis) -> Iterator[Derivation]:
+        told, own, near = basis.statement, basis.of_own, basis.of_near
         now = [at.date() for at in own.moments]
-        yield self._moved(now, _lengths(told), ways=(1,))
-        yield self._moved(own.days, _lengths(told))
-        yield self._moved(now, _lengths(own), ways=(1,))
-        yield self._moved(told.days, _lengths(own))
-        yield self._moved(own.days, _lengths(own))
-        yield self._moved(own.relative, _lengths(told + own))
-        yield self._after(told.days + own.days, own.weekdays)
-        yield self._in_month(own.days, own.numbers)
-        yield self._moved(own.days, _lengths(near))
-        yield self._moved(near.days, _lengths(told + own))
-        yield self._after(near.days, own.weekdays)
-        yield self._in_month(near.days, own.numbers)
+        yield ("date", "now + told"), self._moved(now, _lengths(told), ways=(1,))
+        yield ("date", "own ± told"), self._moved(own.days, _lengths(told))
+        yield ("date", "now + own"), self._moved(now, _lengths(own), ways=(1,))
+        yield ("date", "told ± own"), self._moved(told.days, _lengths(own))
+        yield ("date", "own ± own"), self._moved(own.days, _lengths(own))
+        yield ("date", "relative ± any"), self._moved(own.relative, _lengths(told + own))
+        yield ("date", "weekday after own"), self._after(told.days + own.days, own.weekdays + told.weekdays)
+        yield ("date", "weekday before own"), self._before(told.days + own.days, own.weekdays + told.weekdays)
+        yield ("date", "weekday near relative"), self._after(near.relative, own.weekdays)
+        yield ("date", "own month"), self._in_month(own.days, own.numbers)
+        yield ("date", "own ± near"), self._moved(own.days, _lengths(near))
+        yield ("date", "near ± any"), self._moved(near.days, _lengths(told + own))
+        yield ("date", "weekday after near"), self._after(near.days, own.weekdays)
+        yield ("date", "weekday before near"), self._before(near.days, own.weekdays)
+        yield ("date", "near month"), self._in_month(near.days, own.numbers)
 
     @staticmethod
     def _moved(days: Iterable[date], lengths: Sequence[Quantity], ways: Sequence[int] = (1, -1)) -> Results:
@@ -113,6 +116,12 @@ class _Date(Sought):
         """Such as "the Saturday after"."""
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
+
+    @staticmethod
+    def _before(days: Iterable[date], weekdays: Sequence[int]) -> Results:
+        """Such as "the Friday before"."""
+        for day, weekday in product(days, weekdays):
+            yield float(day.toordinal() - (day.weekday() - weekday - 1) % _WEEK - 1)
 
     @staticmethod
     def _in_month(days: Iterable[date], numbers: Sequence[int]) -> Results:
@@ -134,23 +143,24 @@ class _Time(Sought):
         return round(result) // self.step if round(result) % self.step == 0 else None
 
     def shown(self, basis: Basis) -> Results:
-        yield from (float(time) for one in (basis.statement, *basis.own) for time in one.times)
+        yield from (float(time) for one in (basis.statement, basis.of_own) for time in one.times)
 
     def within(self, basis: Basis) -> Iterator[Results]:
         yield from self._moved(basis.statement.times, basis.statement)
 
-    def kinds(self, basis: Basis) -> Iterator[Results]:
-        told, own, near = basis.statement, together(basis.own), together(basis.near)
+    def derivations(self, basis: Basis) -> Iterator[Derivation]:
+        told, own, near = basis.statement, basis.of_own, basis.of_near
         now = [at.hour * 60 + at.minute for at in own.moments]
-        for times, pool in (
-            (told.times, own),
-            (own.times, told),
-            (own.times, own),
-            (now, told + own),
-            (own.times, near),
-            (near.times, own),
+        for name, times, pool in (
+            ("own ± told", told.times, own),
+            ("told ± own", own.times, told),
+            ("own ± own", own.times, own),
+            ("now ± any", now, told + own),
+            ("own ± near", own.times, near),
+            ("near ± own", near.times, own),
         ):
-            yield from self._moved(times, pool)
+            for results in self._moved(times, pool):
+                yield ("time", f"time {name}"), results
 
     @staticmethod
     def _moved(times: Iterable[int], pool: Operands) -> Iterator[Results]:

@@ -230,11 +230,18 @@ class _State:
         return refuted
 
     def judge_sentences(self, judged: Iterable[tuple[Claim, VerdictWord]]) -> None:
-        """Take contradicted sentences out of their narratives; what else is said of them changes nothing."""
-        gone: defaultdict[str, set[str]] = defaultdict(set)
+        """Take contradicted sentences out of their narratives; what else is said of them changes nothing.
+
+        Of two equal sentences of one narrative nothing counts where the verdicts on them differ.
+        """
+        words: defaultdict[tuple[str, str], set[VerdictWord]] = defaultdict(set)
         for claim, word in judged:
-            if claim.kind == "sentence" and word == "contradicted":
-                gone[claim.target].add(claim.text)
+            if claim.kind == "sentence":
+                words[claim.target, claim.text].add(word)
+        gone: defaultdict[str, set[str]] = defaultdict(set)
+        for (target, text), said in words.items():
+            if said == {"contradicted"}:
+                gone[target].add(text)
         for name, told in gone.items():
             entry = self._current(name)
             if entry is None or entry.pruned:

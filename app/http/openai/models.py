@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from app.bootstrap import Container
 from app.core.model.errors import FieldError, ModelNotAllowedError
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.resolving import PRESETS
 from app.http.dependencies import Services
 from app.http.openai.resources import OWNER, model_object
 from app.http.openai.routing import openai_router

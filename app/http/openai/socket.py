@@ -37,7 +37,7 @@ from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected
 from app.http.shutdown import Stopping
 from app.http.strict_json import parse
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.shared.asking import Asking, Principal
+from app.usecases.shared.caller import Asking, Principal
 
 LIFE: Final = 3_600.0
 """Seconds that a connection lasts at most; one with a key may have a shorter life, and ends with its key."""

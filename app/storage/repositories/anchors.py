@@ -17,7 +17,7 @@ from app.core.model.records import Page
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
-from app.storage.repositories.mapping import columns, value, without
+from app.storage.repositories.mapping import as_new, columns, new, value, without
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
 from app.storage.tenancy import built_once
 
@@ -59,7 +59,13 @@ _SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
 _THESE = _ACTIVE.where(col(AnchorRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
 _NAMED = _newest_active((col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
 _TEXTS = select(func.json_agg(func.json_build_array(*_NAMED.c), type_=JSON))
-built_once(_ACTIVE, _SERVABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS)
+_INSERT = insert(AnchorRow).values(without(new(Anchor), _SAID_AT)).on_conflict_do_nothing()
+_CHANGE = (
+    update(AnchorRow)
+    .where(col(AnchorRow.conversation_id) == bindparam("of"), col(AnchorRow.id) == bindparam("anchor_id"))
+    .values(new(also=("status", "superseded_by")) | {"claimed_status": None, "claimed_seq": None})
+)
+built_once(_ACTIVE, _SERVABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _INSERT, _CHANGE)
 
 
 class AnchorRepository(Repository):
@@ -68,8 +74,8 @@ class AnchorRepository(Repository):
     async def add(self, anchors: Sequence[Anchor]) -> None:
         """Insert; one that stands at the same place with the same type already is left as it is."""
         if anchors:
-            rows = await in_slices(lambda anchor: without(columns(anchor), _SAID_AT), anchors)
-            await self._session.execute(insert(AnchorRow).on_conflict_do_nothing(), rows)
+            rows = await in_slices(lambda anchor: as_new(without(columns(anchor), _SAID_AT)), anchors)
+            await self._session.write(_INSERT, rows)
 
     async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
         """One. Raises ``NotFoundError``."""
@@ -170,17 +176,12 @@ class AnchorRepository(Repository):
 
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
         """Set statuses; what was claimed of these anchors is forgotten."""
-        for transition in transitions:
-            await self._session.execute(
-                update(AnchorRow)
-                .where(col(AnchorRow.conversation_id) == conversation_id, col(AnchorRow.id) == transition.anchor_id)
-                .values(
-                    status=transition.status,
-                    superseded_by=transition.superseded_by,
-                    claimed_status=None,
-                    claimed_seq=None,
-                )
-            )
+        rows = [
+            as_new({"status": transition.status, "superseded_by": transition.superseded_by})
+            | {"of": conversation_id, "anchor_id": transition.anchor_id}
+            for transition in transitions
+        ]
+        await self._session.write(_CHANGE, rows)
 
     async def withdraw_of(self, conversation_id: UUID, seq: int) -> tuple[int, int]:
         """Withdraw the anchors of a message; those that they superseded are active again. How many of each."""

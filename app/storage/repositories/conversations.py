@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,18 @@ from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_TIME_AND_ID, paged
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import LAYOUT, PACE, columns, plain, sums_columns, sums_value, value, without
+from app.storage.repositories.mapping import (
+    LAYOUT,
+    PACE,
+    as_new,
+    columns,
+    new,
+    plain,
+    sums_columns,
+    sums_value,
+    value,
+    without,
+)
 from app.storage.repositories.sizes import cut_to_fit
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
@@ -39,6 +51,19 @@ _GET = select(ConversationRow).where(_THIS)
 _EPOCH = select(col(ConversationRow.content_epoch)).where(_THIS)
 _LOCK = _GET.with_for_update(key_share=True)
 _UPDATE = update(ConversationRow).where(_THIS).returning(ConversationRow)
+
+
+@lru_cache(maxsize=128)
+def _setting(names: frozenset[str]) -> Any:
+    """The update of these columns, and of the number of the newest event by so many. Raises ``ValueError``."""
+    if unknown := names.difference(ConversationRow.model_fields):
+        raise ValueError(f"no columns: {', '.join(sorted(unknown))}")
+    events = {"last_event": col(ConversationRow.last_event) + bindparam("events")}
+    statement = _UPDATE.values({"updated_at": now()} | events | new(also=sorted(names)))
+    built_once(statement)
+    return statement
+
+
 _LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(ConversationRow.created_at))
 _LISTED_BYTES = (
     func.octet_length(col(ConversationRow.system_prompt)) + func.pg_column_size(col(ConversationRow.meta))
@@ -81,10 +106,14 @@ class ConversationRepository(Repository):
         """
         return await self._read(await self._session.first(_LOCK, conversation_id=conversation_id))
 
-    async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
-        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
-        statement = _UPDATE.values({"updated_at": now()} | _columns(changes))
-        return await self._read(await self._session.first(statement, conversation_id=conversation_id))
+    async def update(self, conversation_id: UUID, *, events: int = 0, **changes: Any) -> Conversation:
+        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values).
+
+        ``events``: so many numbers are taken for events, the last of them ``last_event`` of what is returned.
+        """
+        values = _columns(changes)
+        given = {"conversation_id": conversation_id, "events": events, **as_new(values)}
+        return await self._read(await self._session.first(_setting(frozenset(values)), **given))
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
         """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor.

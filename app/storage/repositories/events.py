@@ -10,11 +10,12 @@ from uuid import UUID
 from sqlalchemy import Integer, bindparam, delete, func, insert, select, update
 from sqlmodel import col
 
+from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Event
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import as_new, columns, new, value
 from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
@@ -32,7 +33,8 @@ _AFTER = (
     .order_by(col(EventRow.number))
     .limit(bindparam("limit", type_=Integer))
 )
-built_once(_NUMBERS, _AFTER)
+_INSERT = insert(EventRow).values(new(Event, also=("tenant_id",)))
+built_once(_NUMBERS, _AFTER, _INSERT)
 
 
 class EventRepository(Repository):
@@ -56,22 +58,39 @@ class EventRepository(Repository):
         """
         if not items:
             return []
-        tenant_id, first = await self._take_numbers(conversation_id, len(items))
+        tenant_id, last = await self._take_numbers(conversation_id, len(items))
+        return await self._insert(tenant_id, conversation_id, last, items, at)
+
+    async def add_numbered(
+        self, conversation: Conversation, items: Sequence[tuple[str, Mapping[str, Any]]], at: datetime
+    ) -> list[Event]:
+        """The same with the numbers that were taken as the row was changed, the last of them its ``last_event``."""
+        self._check_tenant(conversation.tenant_id)
+        return await self._insert(conversation.tenant_id, conversation.id, conversation.last_event, items, at)
+
+    async def _insert(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        last: int,
+        items: Sequence[tuple[str, Mapping[str, Any]]],
+        at: datetime,
+    ) -> list[Event]:
         events = [
             Event(conversation_id=conversation_id, number=number, type=type_, data=dict(data), occurred_at=at)
-            for number, (type_, data) in enumerate(items, first)
+            for number, (type_, data) in enumerate(items, last - len(items) + 1)
         ]
-        await self._session.execute(insert(EventRow), [columns(event) | {"tenant_id": tenant_id} for event in events])
+        await self._session.write(_INSERT, [as_new(columns(event, tenant_id=tenant_id)) for event in events])
         self._added.extend(events)
         return events
 
     async def _take_numbers(self, conversation_id: UUID, count: int) -> tuple[UUID, int]:
-        """The conversation's tenant, which the system scope does not know, and the first of that many numbers."""
+        """The conversation's tenant, which the system scope does not know, and the last of that many numbers."""
         rows = await self._session.rows(_NUMBERS, conversation_id=conversation_id, count=count)
         if not rows:
             raise NotFoundError("No such conversation.")
         ((tenant_id, last),) = rows
-        return tenant_id, last - count + 1
+        return tenant_id, last
 
     async def after(self, conversation_id: UUID, number: int, *, limit: int) -> list[Event]:
         """Events after that number, in order."""

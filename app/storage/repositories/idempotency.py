@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -15,10 +15,23 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import IdempotencyRecord
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import as_new, columns, new, value
 from app.storage.tables import IdempotencyRow
+from app.storage.tenancy import built_once
 
 _key = col(IdempotencyRow.key)
+_OF_KEY = _key == bindparam("of_key")
+_CLAIM = (
+    insert(IdempotencyRow)
+    .values(**new(IdempotencyRecord))
+    .on_conflict_do_nothing(index_elements=["tenant_id", "key"])
+    .returning(_key)
+)
+_GET = select(IdempotencyRow).where(_OF_KEY)
+_LOCK = _GET.with_for_update()
+_SET: dict[str, Any] = {"ref": bindparam("new_ref"), "status": bindparam("new_status")}
+_UPDATE = update(IdempotencyRow).where(_OF_KEY).values(_SET).returning(_key)
+built_once(_CLAIM, _GET, _LOCK, _UPDATE)
 
 
 class IdempotencyRepository(Repository):
@@ -32,29 +45,23 @@ class IdempotencyRepository(Repository):
     async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
         """Insert, or the record that is already there, locked: of two requests with one key the second waits."""
         key = self._own(record.key)
-        statement = (
-            insert(IdempotencyRow)
-            .values(**columns(record, key=key, ref=dict(record.ref)))
-            .on_conflict_do_nothing(index_elements=["tenant_id", "key"])
-            .returning(_key)
-        )
+        given = as_new(columns(record, key=key, ref=dict(record.ref)))
         # The record in the way may be deleted before it is read: then the key is free, and the insert comes again.
-        while await self._session.first(statement) is None:
-            row = await self._session.first(select(IdempotencyRow).where(_key == key).with_for_update())
+        while await self._session.first(_CLAIM, **given) is None:
+            row = await self._session.first(_LOCK, of_key=key)
             if row is not None:
                 return value(IdempotencyRecord, row)
         return None
 
     async def get(self, key: str) -> IdempotencyRecord | None:
         """What a key stands for; ``None`` where it stands for nothing."""
-        row = await self._session.first(select(IdempotencyRow).where(_key == self._own(key)))
+        row = await self._session.first(_GET, of_key=self._own(key))
         return None if row is None else value(IdempotencyRecord, row)
 
     async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
         """Set what the key did, in the transaction that did it. Raises ``NotFoundError``."""
-        changed = update(IdempotencyRow).where(_key == self._own(key)).values(ref=dict(ref), status=status)
-        statement = changed.returning(_key)
-        if await self._session.first(statement) is None:
+        given = as_new({"ref": dict(ref), "status": status})
+        if await self._session.first(_UPDATE, of_key=self._own(key), **given) is None:
             raise NotFoundError("No such idempotency key.")
 
     async def delete(self, key: str) -> None:

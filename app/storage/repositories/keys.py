@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import any_, delete, exists, func, literal, or_, select, update
+from sqlalchemy import any_, bindparam, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -17,8 +17,11 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, value, without
 from app.storage.tables import ApiKeyRow, TenantRow
+from app.storage.tenancy import built_once
 
 _USABLE = col(ApiKeyRow.revoked_at).is_(None)
+_BY_HASH = select(ApiKeyRow).where(col(ApiKeyRow.secret_hash) == bindparam("secret_hash"), _USABLE)
+built_once(_BY_HASH)
 USER = "user:"
 """Before the end user whose conversations alone a key sees, among its scopes."""
 
@@ -70,7 +73,7 @@ class KeyRepository(Repository):
 
     async def by_hash(self, secret_hash: bytes) -> ApiKey | None:
         """The key with that hash, unless revoked."""
-        row = await self._session.first(select(ApiKeyRow).where(col(ApiKeyRow.secret_hash) == secret_hash, _USABLE))
+        row = await self._session.first(_BY_HASH, secret_hash=secret_hash)
         return None if row is None else _key(row)
 
     async def get(self, key_id: UUID) -> ApiKey:

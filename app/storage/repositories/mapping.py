@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import TypeAdapter
+from sqlalchemy import BindParameter, bindparam
 
 from app.core.model.conversation import Layout, Sums
 from app.core.model.pace import Pace
 
 Record = TypeVar("Record")
 
+_NEW: Final = "new_"
 LAYOUT = TypeAdapter(Layout | None)
 PACE = TypeAdapter(Pace | None)
 
@@ -32,6 +34,17 @@ def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
 def _names(kind: Any) -> tuple[str, ...]:
     """Asked for every row that is read or written."""
     return tuple(item.name for item in fields(kind))
+
+
+def new(*kinds: type[Any], also: Collection[str] = ()) -> dict[str, BindParameter[Any]]:
+    """For a statement that is built once: each field of these records, and each name, with a parameter of its own."""
+    names = [name for kind in kinds for name in _names(cast("Any", kind))]
+    return {name: bindparam(f"{_NEW}{name}") for name in (*names, *also)}
+
+
+def as_new(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the names of those parameters."""
+    return {f"{_NEW}{name}": item for name, item in values.items()}
 
 
 def without(values: dict[str, Any], *names: str) -> dict[str, Any]:

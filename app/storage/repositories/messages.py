@@ -46,7 +46,7 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, paged
 from app.storage.repositories.living import living
-from app.storage.repositories.mapping import columns, plain, value, without
+from app.storage.repositories.mapping import as_new, columns, new, plain, value, without
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, told_bytes
@@ -135,7 +135,13 @@ def _newest_within() -> Any:
 
 
 _NEWEST = _newest_within()
-built_once(_AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, _NEWEST)
+_DERIVED = (
+    *("meta", "call_ids", "result_ids", "contents", "is_protected"),
+    *("message_sum", "token_sum", "byte_sum", "term_keys"),
+)
+"""Columns of a message that are none of its fields."""
+_INSERT = insert(MessageRow).values(without(new(Message, also=_DERIVED), "metadata"))
+built_once(_AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, _NEWEST, _INSERT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,12 +170,13 @@ class MessageRepository(Repository):
         keys = await _keys(messages)
         stored, contents = await _taken_apart(messages)
         rows = await in_slices(
-            lambda one: _columns(one[0], one[1]) | {"term_keys": one[2]}, list(zip(stored, sums, keys, strict=True))
+            lambda one: as_new(_columns(one[0], one[1]) | {"term_keys": one[2]}),
+            list(zip(stored, sums, keys, strict=True)),
         )
         if rows:
             for some in _of_few_parts(rows):
-                await self._session.execute(insert(MessageRow), some)
-            await ContentRepository(self._session).count_up(contents, [row["contents"] for row in rows])
+                await self._session.write(_INSERT, some)
+            await ContentRepository(self._session).count_up(contents, [row["new_contents"] for row in rows])
 
     async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
         """One message. Raises ``NotFoundError``."""
@@ -570,10 +577,6 @@ class MessageRepository(Repository):
         """
         return await Narrowing(self._session, conversation_id).sources(stems, limit=limit, neighbours=neighbours)
 
-    async def sources_at(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Source]:
-        """These messages as recall sees them, in order."""
-        return await Narrowing(self._session, conversation_id).at(seqs)
-
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
     ) -> list[Source]:
@@ -676,11 +679,11 @@ def _of_few_parts(rows: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str,
     """The rows in turns: the parts of each turn are written as JSON at a stretch."""
     some, parts = list[dict[str, Any]](), 0
     for row in rows:
-        if some and parts + len(row["parts"]) > PARTS_AT_ONCE:
+        if some and parts + len(row["new_parts"]) > PARTS_AT_ONCE:
             yield some
             some, parts = [], 0
         some.append(row)
-        parts += len(row["parts"])
+        parts += len(row["new_parts"])
     yield some
 
 

@@ -116,10 +116,6 @@ class Narrowing:
             total=total,
         )
 
-    async def at(self, seqs: Sequence[int]) -> list[Source]:
-        """``MessageRepository.sources_at``."""
-        return await self._read(await self._within_bytes(seqs))
-
     async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
         """``MessageRepository.holding``."""
         keys = [self._keys.of_stem(stem) for stem in stems]

@@ -41,11 +41,9 @@ from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevel
 from app.storage.tenancy import built_once
 
 _SERVED: Final[tuple[Level, ...]] = ("L2", "L3")
-_TAGS: Final[tuple[Level, ...]] = ("L3",)
 _FIXED: Final = frozenset({"id", "conversation_id", "from_seq", "to_seq", "is_current", "created_at", "levels"})
 """What erasure leaves as it is."""
 _NUMBERED: Final = "_[0-9]+$"
-_SHORTEST: Final = 2  # letters of a stem that are looked for in any case
 _BIGINTS: Final = ARRAY(BigInteger)
 _TEXTS: Final = ARRAY(Text)
 _LEVEL: Final = tuple(item.name for item in fields(SegmentLevel))
@@ -68,7 +66,7 @@ def _with_levels(picked: Any, levels: Collection[Level]) -> Any:
         col(level.tenant_id) == rows.c.tenant_id,
         col(level.conversation_id) == rows.c.conversation_id,
         col(level.segment_id) == rows.c.id,
-        col(level.level).in_(levels),
+        col(level.level) == any_(literal(list(levels), _TEXTS)),
     )
     statement = select(rows, *_LEVEL_COLUMNS).outerjoin_from(rows, level, of_segment)
     return statement.order_by(rows.c.from_seq, rows.c.to_seq, col(level.level))
@@ -131,23 +129,6 @@ class SegmentRepository(Repository):
         """The newest current ones with these levels, by ``from_seq``; one query, bounded by ``limit``."""
         found = _SERVED_NEWEST if levels == _SERVED else _with_levels(_NEWEST, levels)
         return await self._read(found, conversation_id=conversation_id, limit=limit)
-
-    async def tagged(self, conversation_id: UUID, stems: Sequence[str], *, limit: int) -> list[Segment]:
-        """The newest current ones whose L3, told by a model, may hold a word with one of these stems; with their L3.
-
-        What code wrote holds no word that the messages do not.
-        """
-        if not stems:
-            return []
-        level = SegmentLevelRow
-        patterns = [f"%{_literal(stem[: max(len(stem) - 1, _SHORTEST)])}%" for stem in stems]
-        told = (
-            select(col(level.segment_id))
-            .where(col(level.conversation_id) == conversation_id, col(level.level) == "L3")
-            .where(col(level.made_by) != EXTRACTIVE, func.lower(col(level.text)).like(any_(literal(patterns, _TEXTS))))
-        )
-        picked = select(SegmentRow).where(_of(conversation_id), _CURRENT, _id.in_(told)).order_by(_from.desc())
-        return await self._whole(picked.limit(limit), _TAGS)
 
     async def count(self, conversation_id: UUID) -> int:
         """How many are current."""
@@ -282,9 +263,9 @@ class SegmentRepository(Repository):
         here = (_of(conversation_id), _id == segment_id)
         await self._session.execute(update(SegmentRow).where(*here).values(**values))
 
-    async def _whole(self, picked: Any, levels: Collection[Level] = LEVELS) -> list[Segment]:
+    async def _whole(self, picked: Any) -> list[Segment]:
         """The picked segments with their levels, by place: one statement, so that the two belong together."""
-        return await self._read(_with_levels(picked, levels))
+        return await self._read(_with_levels(picked, LEVELS))
 
     async def _read(self, statement: Any, /, **given: Any) -> list[Segment]:
         lines = await self._session.rows(statement, **given)
@@ -322,11 +303,6 @@ def _ids_of_chain(conversation_id: UUID, version: int) -> Any:
 
 def _of(conversation_id: UUID) -> Any:
     return col(SegmentRow.conversation_id) == conversation_id
-
-
-def _literal(text_: str) -> str:
-    """As a part of a pattern that stands for itself alone."""
-    return text_.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
 
 
 def _levels_of(conversation_id: UUID, segment_id: str) -> tuple[Any, ...]:

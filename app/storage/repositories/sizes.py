@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, any_, case, cast, func, literal_column, select
 from sqlmodel import col
 
 from app.core.model.records import Page
+from app.core.text.budget import each_fitting, first_fitting
 from app.storage.repositories.cursor import cut
 from app.storage.tables import ContentRow, MessageRow
 
@@ -22,7 +22,7 @@ _ENCODED: Final = 4 / 3
 
 def fitting(sizes: Sequence[int], limit: int) -> int:
     """How many of the first ones fit together."""
-    return sum(through <= limit for through in accumulate(sizes))
+    return len(first_fitting(sizes, limit, int))
 
 
 def cut_to_fit(heads: Sequence[Any], page: Page, key: Callable[[Any], tuple[Any, ...]]) -> tuple[list[Any], str | None]:
@@ -32,12 +32,7 @@ def cut_to_fit(heads: Sequence[Any], page: Page, key: Callable[[Any], tuple[Any,
 
 def within(sizes: Sequence[tuple[int, int]], limit: int) -> list[int]:
     """The first of each pair, as long as the seconds fit together; what has no room is passed over."""
-    kept, room = [], limit
-    for seq, size in sizes:
-        if size <= room:
-            kept.append(seq)
-            room -= size
-    return kept
+    return [seq for seq, _ in each_fitting(sizes, limit, lambda one: one[1])]
 
 
 def told_bytes() -> Any:

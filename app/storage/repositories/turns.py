@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, select, text, update
+from sqlalchemy import Interval, and_, bindparam, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.repositories.base import LeasedRepository
-from app.storage.repositories.leases import lease_end, now
+from app.storage.repositories.leases import now
 from app.storage.repositories.living import living
-from app.storage.repositories.mapping import columns, plain, value
+from app.storage.repositories.mapping import as_new, columns, new, plain, value
 from app.storage.tables import RUNNING, TurnRow
+from app.storage.tenancy import built_once
 
 LEASE_EXPIRED = TurnLostError.code
 """``error_code`` of a turn whose process went away."""
@@ -27,6 +30,32 @@ _LISTS = ("warnings", "recalled")
 # Words, not a parameter: only so can the planner be sure that the partial indexes hold them.
 _RUNNING = text(RUNNING)
 
+_HERE = col(TurnRow.conversation_id) == bindparam("of")
+_THIS = _id == bindparam("turn_id")
+_LEASE: dict[str, Any] = {"lease_until": now() + bindparam("lease", type_=Interval())}
+_EXPIRED = and_(_RUNNING, col(TurnRow.lease_until) < now())
+_FAILED: dict[str, Any] = {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
+_START = (
+    insert(TurnRow)
+    .values(new(Turn) | _LEASE)
+    .on_conflict_do_nothing(index_elements=["tenant_id", "conversation_id"], index_where=text(RUNNING))
+    .returning(TurnRow)
+)
+_NEWEST = select(TurnRow).where(_HERE).order_by(_id.desc()).limit(1)
+_BEFORE = _NEWEST.where(_id < bindparam("turn_id"), col(TurnRow.reply_id).is_not(None))
+_LIVING = select(TurnRow).where(_HERE, _RUNNING, col(TurnRow.lease_until) >= now())
+_BEAT = update(TurnRow).where(_THIS, _RUNNING).values(_LEASE).returning(TurnRow)
+_FAIL_DEAD = update(TurnRow).where(_HERE, _EXPIRED).values(_FAILED).returning(TurnRow)
+built_once(_START, _NEWEST, _BEFORE, _LIVING, _BEAT, _FAIL_DEAD)
+
+
+@lru_cache(maxsize=64)
+def _ending(names: tuple[str, ...]) -> Any:
+    """The update of these columns of a running turn."""
+    statement = update(TurnRow).where(_THIS, _RUNNING).values(new(also=names)).returning(TurnRow)
+    built_once(statement)
+    return statement
+
 
 class TurnRepository(LeasedRepository):
     """Rows of ``turns``."""
@@ -35,13 +64,8 @@ class TurnRepository(LeasedRepository):
         """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""
         self._check_tenant(turn.tenant_id)
         lists = {name: list(getattr(turn, name)) for name in _LISTS}
-        values = columns(turn, **lists, lease_until=lease_end(self._lease_seconds), request=plain(turn.request))
-        statement = (
-            insert(TurnRow)
-            .values(**values)
-            .on_conflict_do_nothing(index_elements=["tenant_id", "conversation_id"], index_where=text(RUNNING))
-        )
-        return await self._maybe(statement.returning(TurnRow))
+        values = as_new(columns(turn, **lists, request=plain(turn.request)))
+        return await self._maybe(_START, lease=self._lease, **values)
 
     async def get(self, turn_id: UUID) -> Turn:
         """One row. Raises ``NotFoundError``."""
@@ -49,7 +73,7 @@ class TurnRepository(LeasedRepository):
 
     async def newest(self, conversation_id: UUID) -> Turn | None:
         """The one that began last, whatever became of it."""
-        return await self._maybe(select(TurnRow).where(_of(conversation_id)).order_by(_id.desc()).limit(1))
+        return await self._maybe(_NEWEST, of=conversation_id)
 
     async def replied_by(self, conversation_id: UUID, message_ids: Collection[UUID]) -> Turn | None:
         """The newest turn whose reply is one of these messages."""
@@ -58,9 +82,7 @@ class TurnRepository(LeasedRepository):
 
     async def running(self, conversation_id: UUID) -> Turn | None:
         """The running turn with a live lease."""
-        return await self._maybe(
-            select(TurnRow).where(_of(conversation_id), _RUNNING, col(TurnRow.lease_until) >= now())
-        )
+        return await self._maybe(_LIVING, of=conversation_id)
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
         """Those that began after one id and before another, in order; ``None``: from the first, to the last."""
@@ -70,8 +92,7 @@ class TurnRepository(LeasedRepository):
 
     async def before(self, conversation_id: UUID, turn_id: UUID) -> Turn | None:
         """The last turn with a reply before this one."""
-        statement = select(TurnRow).where(_of(conversation_id), _id < turn_id, col(TurnRow.reply_id).is_not(None))
-        return await self._maybe(statement.order_by(_id.desc()).limit(1))
+        return await self._maybe(_BEFORE, of=conversation_id, turn_id=turn_id)
 
     async def newest_ids(self, conversation_id: UUID, *, limit: int) -> list[UUID]:
         """The ids of those that began last."""
@@ -87,17 +108,12 @@ class TurnRepository(LeasedRepository):
 
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
-        return await self._maybe(
-            update(TurnRow)
-            .where(_id == turn_id, _RUNNING)
-            .values(lease_until=lease_end(self._lease_seconds))
-            .returning(TurnRow)
-        )
+        return await self._maybe(_BEAT, turn_id=turn_id, lease=self._lease)
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
         values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
-        return await self._maybe(update(TurnRow).where(_id == turn_id, _RUNNING).values(**values).returning(TurnRow))
+        return await self._maybe(_ending(tuple(values)), turn_id=turn_id, **as_new(values))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
         """Set the column on the running turn."""
@@ -107,21 +123,24 @@ class TurnRepository(LeasedRepository):
 
     async def expired(self, *, limit: int) -> list[Turn]:
         """Running turns whose lease is over, the longest dead first; not locked."""
-        statement = select(TurnRow).where(_expired()).order_by(col(TurnRow.lease_until)).limit(limit)
+        statement = select(TurnRow).where(_EXPIRED).order_by(col(TurnRow.lease_until)).limit(limit)
         return [as_turn(row) for row in await self._session.all(statement)]
 
     async def fail_expired(self, turn_id: UUID) -> Turn | None:
         """End a turn whose lease is over; ``None`` when it is not, or has ended."""
-        statement = update(TurnRow).where(_id == turn_id, _expired()).values(**_failed())
+        statement = update(TurnRow).where(_id == turn_id, _EXPIRED).values(_FAILED)
         return await self._maybe(statement.returning(TurnRow))
 
     async def fail_dead(self, conversation_id: UUID) -> Turn | None:
         """End the turn of that conversation whose lease is over, if there is one."""
-        statement = update(TurnRow).where(_of(conversation_id), _expired()).values(**_failed())
-        return await self._maybe(statement.returning(TurnRow))
+        return await self._maybe(_FAIL_DEAD, of=conversation_id)
 
-    async def _maybe(self, statement: Any) -> Turn | None:
-        row = await self._session.first(statement)
+    @property
+    def _lease(self) -> timedelta:
+        return timedelta(seconds=self._lease_seconds)
+
+    async def _maybe(self, statement: Any, /, **given: Any) -> Turn | None:
+        row = await self._session.first(statement, **given)
         return None if row is None else as_turn(row)
 
     async def _one(self, statement: Any) -> Turn:
@@ -133,14 +152,6 @@ class TurnRepository(LeasedRepository):
 
 def _of(conversation_id: UUID) -> Any:
     return col(TurnRow.conversation_id) == conversation_id
-
-
-def _expired() -> Any:
-    return and_(_RUNNING, col(TurnRow.lease_until) < now())
-
-
-def _failed() -> dict[str, Any]:
-    return {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
 
 
 def as_turn(row: TurnRow) -> Turn:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import fields
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -15,7 +14,7 @@ from sqlmodel import col
 from app.core.model.records import Crashes, Work
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import lease_end, now
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import as_new, columns, new, value
 from app.storage.tables import CrashRow, WorkRow
 from app.storage.tenancy import built_once
 
@@ -27,8 +26,7 @@ def _of(conversation_id: Any) -> Any:
     return col(_crash.conversation_id) == conversation_id
 
 
-_NEW: Mapping[str, Any] = {field.name: bindparam(f"new_{field.name}") for field in fields(Work)}
-_BEGUN = insert(WorkRow).values(lease_until=now() + bindparam("lease", type_=Interval()), **_NEW).cte("begun")
+_BEGUN = insert(WorkRow).values(lease_until=now() + bindparam("lease", type_=Interval()), **new(Work)).cte("begun")
 _BEGIN = select(CrashRow).where(_of(bindparam("of"))).add_cte(_BEGUN)
 _END = delete(WorkRow).where(col(_row.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
 built_once(_BEGIN, _END)
@@ -43,10 +41,10 @@ class WorkRepository(Repository):
         Everything that works on a text waits for this: it is one statement, and one round trip.
         """
         self._check_tenant(work.tenant_id)
-        self._session.at_once()
-        given = {f"new_{name}": item for name, item in columns(work).items()}
-        lease = timedelta(seconds=seconds)
-        return _crashes(await self._session.first(_BEGIN, of=work.conversation_id, lease=lease, **given))
+        given = as_new(columns(work)) | {"of": work.conversation_id, "lease": timedelta(seconds=seconds)}
+        if not await self._session.alone(_BEGIN, **given):
+            return None
+        return await self.crashes(work.conversation_id)
 
     async def renew(self, work_id: UUID, *, seconds: float) -> None:
         """Prolong the lease; committed at once."""
@@ -56,8 +54,7 @@ class WorkRepository(Repository):
 
     async def end(self, work_ids: Collection[UUID]) -> None:
         """Delete; committed at once."""
-        self._session.at_once()
-        await self._session.execute(_END, ids=list(work_ids))
+        await self._session.alone(_END, ids=list(work_ids))
 
     async def abandoned(self, *, limit: int) -> list[Work]:
         """Those whose lease is over; not locked."""

@@ -23,7 +23,7 @@ from app.core.model.errors import (
 from app.core.model.records import ApiKey, Scope
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.failures import FailedKeys
-from app.usecases.shared.asking import Principal, audit
+from app.usecases.shared.caller import Principal, audit
 from app.usecases.shared.shell import Shell
 
 __all__ = ["ALL_SCOPES", "DEFAULT_TENANT", "KeyService", "Principal"]

@@ -28,7 +28,7 @@ from app.core.model.allowances import (
 from app.core.model.errors import DependencyUnavailableError, RateLimitedError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import Counters, Place
-from app.usecases.shared.asking import Principal, asker, asking
+from app.usecases.shared.caller import Principal, asker, asking
 from app.usecases.shared.shell import Shell
 
 PURPOSES: Final[tuple[Purpose, ...]] = ("chat", "compaction", "verification", "embedding")

@@ -13,7 +13,7 @@ from app.core.model.errors import NotFoundError, UnauthenticatedError
 from app.core.model.records import Scope
 from app.usecases.admin.keys import KeyService, principal_of
 from app.usecases.ports import Sealer
-from app.usecases.shared.asking import Principal
+from app.usecases.shared.caller import Principal
 from app.usecases.shared.shell import Shell
 
 LIFE: Final = timedelta(hours=12)

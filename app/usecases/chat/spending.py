@@ -9,7 +9,7 @@ from app.core.model.conversation import Usage
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.reply import Answer
-from app.usecases.shared.asking import asker
+from app.usecases.shared.caller import asker
 
 
 async def noted(uow: UnitOfWorkFactory, answering: Awaitable[Answer], *, metered: bool) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from app.core.state.apply import ApplyContext, served
 from app.core.state.schema_change import from_anchors, in_schema, next_after, requested_state_tokens
 from app.core.summarizer.stretches import output_room
 from app.core.summarizer.system_context import system_context
+from app.core.text.budget import first_fitting
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, TOO_LONG
@@ -230,13 +232,11 @@ async def _later(
     uow: UnitOfWork, conversation_id: UUID, outline: Sequence[Outline], after_seq: int
 ) -> tuple[Message, ...]:
     """The newest messages that stay as they are, as many as the probes look at; one that is longer is left out."""
-    left, first, last = MOST_CHARACTERS, 0, 0
-    for one in reversed(outline):
-        left -= one.byte_length
-        if left < 0 or one.seq <= after_seq:
-            break
-        first, last = one.seq, last or one.seq
-    return tuple(await uow.messages.between(conversation_id, first, last)) if first else ()
+    staying = takewhile(lambda one: one.seq > after_seq, reversed(outline))
+    newest = first_fitting(staying, MOST_CHARACTERS, lambda one: one.byte_length)
+    if not newest:
+        return ()
+    return tuple(await uow.messages.between(conversation_id, newest[-1].seq, newest[0].seq))
 
 
 def _after_failures(resolved: Resolved, digestible: int) -> int:

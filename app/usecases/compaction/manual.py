@@ -27,7 +27,7 @@ from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import UNLIMITED
 from app.usecases.compaction.run import CompactionService
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard, limited
-from app.usecases.shared.asking import audit
+from app.usecases.shared.caller import audit
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.lease import Lease

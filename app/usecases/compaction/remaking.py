@@ -17,6 +17,7 @@ from app.core.planning.compaction import CompactionPlan
 from app.core.state.apply import Applied, repairs_on_record
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
+from app.core.text.budget import first_fitting
 from app.core.validation.gate import GateReport
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -114,13 +115,9 @@ async def _newest_covered(uow: UnitOfWork, conversation: Conversation, tokens: i
     start = max(boundary - OUTLINE_LIMIT, 0)
     outline = await uow.messages.outline(conversation.id, after_seq=start, limit=OUTLINE_LIMIT)
     weights = {item.seq: item.token_count for item in outline if item.seq <= boundary and not item.is_command}
-    first, room = boundary, tokens
-    for seq in sorted(weights, reverse=True):
-        room -= weights[seq]
-        if room < 0 and seq != max(weights):
-            break
-        first = seq
-    found = await uow.messages.between(conversation.id, first, boundary)
+    newest = sorted(weights, reverse=True)
+    shown = first_fitting(newest, tokens, weights.__getitem__) or newest[:1] or [boundary]
+    found = await uow.messages.between(conversation.id, shown[-1], boundary)
     return [message for message in found if message.status != "erased"]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
-from itertools import accumulate
 from uuid import UUID
 
 import structlog
@@ -15,7 +14,7 @@ from app.core.context.assembly import AssembledContext, Material, assemble, exce
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.eliding import LARGE
 from app.core.context.fitting import DIGEST_SHARE
-from app.core.context.opening import places_to_read
+from app.core.context.larger_budget import places_to_read
 from app.core.model.conversation import Layout, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.policies.policy import Budgets
@@ -23,6 +22,7 @@ from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
 from app.core.summarizer.offline.extractive import digest as extractive_digest
+from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text, tokens_of
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -318,9 +318,8 @@ def _assembled(material: Material, budget: int | None) -> AssembledContext:
 
 def _newest_within(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
     """The newest that weigh so much at most, and the newest one in any case."""
-    sizes = accumulate(message.token_count for message in reversed(messages))
-    count = max(sum(size <= tokens for size in sizes), 1)
-    return tuple(messages[-count:])
+    newest = first_fitting(reversed(messages), tokens, lambda message: message.token_count)
+    return tuple(newest[::-1] or messages[-1:])
 
 
 class _Span:

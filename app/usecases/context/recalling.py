@@ -22,10 +22,8 @@ from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
-from app.core.retrieval.tags import by_seq, tagged
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.text.parts import own_parts
-from app.off_loop import off_loop
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWork
 
@@ -37,8 +35,6 @@ CHOICE: Final = 3
 """Candidates for each message that the budget has room for: with fewer there is little to choose from."""
 RELATED: Final = 16
 """Words that mean the same as the question's that are sought with them; each is one more look into the index."""
-TAGGED: Final = 50
-"""Segments, the newest, whose tags hold a word of the question."""
 QUESTION_CHARACTERS: Final = 4_000
 """Of a longer message the first and the last half of this are the question: bounds the work for a pasted book."""
 
@@ -92,8 +88,6 @@ class Gathered:
     is_explicit: bool
     narrowed: Narrowed | None
     passages: tuple[Passage, ...]
-    tags: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """By ``seq``, words of the question that only the tags of a message's segment say."""
     cosines: Mapping[int, float] = field(default_factory=dict)
     """By ``seq``, how alike question and message are by their vectors."""
 
@@ -117,42 +111,22 @@ async def gather(
 ) -> Gathered:
     """Read the messages to choose from: a bounded number, whatever the history."""
     narrowed = None
-    tags: Mapping[int, frozenset[str]] = {}
     if question:
         limit = candidates_for(_places(material, budget, is_explicit=asked.query is not None))
         narrowed = await uow.messages.sources(material.conversation.id, stems=sought(question), limit=limit)
-        narrowed, tags = await _with_tagged(uow, material.conversation.id, question, narrowed)
         narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
     return Gathered(
         question=question,
         is_explicit=asked.query is not None,
         narrowed=narrowed,
         passages=asked.passages,
-        tags=tags,
     )
-
-
-async def _with_tagged(
-    uow: UnitOfWork, conversation_id: UUID, question: str, narrowed: Narrowed
-) -> tuple[Narrowed, Mapping[int, frozenset[str]]]:
-    """With the messages of segments whose tags say what no message does; and by ``seq`` what they say."""
-    wanted = frozenset(question_of(question, ()).stems)
-    segments = await uow.segments.tagged(conversation_id, sorted(wanted), limit=TAGGED)
-    if not segments:
-        return narrowed, {}
-    found = await off_loop(lambda: tagged(segments, wanted, narrowed.sources, known=narrowed.documents))
-    tags = by_seq(found)
-    known = {source.seq for source in narrowed.sources}
-    if len(known) < narrowed.total and (missing := sorted(tags.keys() - known)):
-        others = await uow.messages.sources_at(conversation_id, missing)
-        narrowed = replace(narrowed, sources=sorted([*narrowed.sources, *others], key=lambda source: source.seq))
-    return narrowed, tags
 
 
 def sought(question: str) -> list[str]:
     """The question's stems, and behind them those that mean the same."""
     own = list(question_of(question, ()).stems)
-    alike = (other for stem in own for other in sorted(forms_of(stem) | forms_of(stem, wide=True)))
+    alike = (other for stem in own for other in sorted(forms_of(stem)))
     return [*own, *islice((other for other in dict.fromkeys(alike) if other not in own), RELATED)]
 
 
@@ -171,9 +145,7 @@ def _places(material: Material, budget: int | None, *, is_explicit: bool) -> flo
 def with_gathered(material: Material, gathered: Gathered) -> Material:
     """The material with what was gathered; CPU work."""
     found = gathered.narrowed
-    corpus = (
-        Corpus(found.sources, documents=found.documents, total=found.total, tags=gathered.tags) if found else Corpus(())
-    )
+    corpus = Corpus(found.sources, documents=found.documents, total=found.total) if found else Corpus(())
     recall = Recall(
         question=gathered.question,
         corpus=corpus,

@@ -124,5 +124,5 @@ def _best(gathered: Gathered, count: int) -> Sequence[int]:
     found = gathered.narrowed
     if found is None:
         return ()
-    corpus = Corpus(found.sources, documents=found.documents, total=found.total, tags=gathered.tags)
+    corpus = Corpus(found.sources, documents=found.documents, total=found.total)
     return Ranking(corpus, asked_of(gathered.question, corpus)).best(count)

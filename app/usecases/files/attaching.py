@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation
@@ -18,7 +18,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
-from app.usecases.shared.asking import audit
+from app.usecases.shared.caller import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -153,7 +153,7 @@ class FileService:
     async def _settle(self, uow: UnitOfWork, resolved: Resolved) -> UUID | None:
         """Sizes and triggers, after what every context has changed; a stateful model is told the whole anew."""
         conversation = resolved.conversation
-        changes = {
+        changes: dict[str, Any] = {
             "file_tokens": conversation.file_tokens,
             "file_bytes": conversation.file_bytes,
             "content_epoch": conversation.content_epoch,

@@ -19,7 +19,7 @@ import structlog
 
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
 from app.core.model.files import FILE_FAILED, FILE_LOST, KeptFile, ProviderFile
-from app.usecases.shared.asking import audit_own
+from app.usecases.shared.caller import audit_own
 from app.usecases.shared.shell import Shell
 
 LASTING: Final = timedelta(minutes=10)

@@ -88,12 +88,12 @@ async def append(
         after = shell.resolver(replace(conversation, **grown))
     if moves_layout:
         after = await laid_out_again(uow, shell, after, work=work)
-    stored = await refresh_sizes(uow, after, **grown)
     created = [
         ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
         for message in messages
     ]
-    await uow.events.add_many(conversation.id, created, now)
+    stored = await refresh_sizes(uow, after, events=len(created), **grown)
+    await uow.events.add_numbered(stored, created, now)
     await _record_threshold(uow, before, after, now)
     await tell_over_allotment(uow, shell, after, decided.left_out)
     return messages, replace(after, conversation=stored)

@@ -20,9 +20,9 @@ from app.core.model.gauge import Gauge
 from app.core.model.json_merge import merge_patch
 from app.core.model.limits import MERGED_BYTES, json_bytes
 from app.core.model.policies.contradictions import contradictions, without_triggers
-from app.core.model.policies.designs import Preset
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.policies.presets import PRESETS
+from app.core.model.policies.presets import Preset
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.records import Event, Page
 from app.off_loop import A_POLICY, ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -38,7 +38,7 @@ from app.usecases.history.holding import (
     laid_out_again,
 )
 from app.usecases.history.removing import ROWS, delete_conversation
-from app.usecases.shared.asking import audit, own_user
+from app.usecases.shared.caller import audit, own_user
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retaking import Results, Work, retaken

@@ -39,8 +39,8 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
-from app.usecases.history.forgetting import concerned, forget
-from app.usecases.shared.asking import audit
+from app.usecases.history.erasing_segments import concerned, forget
+from app.usecases.shared.caller import audit
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.retaking import Results, Work, retaken
 from app.usecases.shared.shell import STREAMS, Shell

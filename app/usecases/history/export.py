@@ -13,7 +13,7 @@ from app.core.model.records import Page
 from app.core.model.state import StateVersion
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.history.conversations import ConversationService, ConversationView
-from app.usecases.shared.asking import audit
+from app.usecases.shared.caller import audit
 from app.usecases.shared.shell import Shell
 
 PAGE: Final = 500

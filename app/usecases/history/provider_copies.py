@@ -10,7 +10,7 @@ import structlog
 
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
 from app.core.model.records import ProviderCopy
-from app.usecases.shared.asking import audit_own
+from app.usecases.shared.caller import audit_own
 from app.usecases.shared.shell import Shell
 
 AT_ONCE: Final = 20

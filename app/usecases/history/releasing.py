@@ -7,7 +7,7 @@ from uuid import UUID
 import structlog
 
 from app.usecases.history.conversations import ConversationService, ConversationView
-from app.usecases.shared.asking import audit
+from app.usecases.shared.caller import audit
 from app.usecases.shared.shell import Shell
 
 log = structlog.get_logger(__name__)

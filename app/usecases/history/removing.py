@@ -11,7 +11,7 @@ import structlog
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Erasure
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.shared.asking import audit
+from app.usecases.shared.caller import audit
 from app.usecases.shared.shell import STREAMS, Shell
 
 SHORT: Final = 2_000

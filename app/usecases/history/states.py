@@ -18,7 +18,7 @@ from app.core.model.state_difference import StateDifference, difference
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.conversations import ConversationService, ConversationView, check_version
-from app.usecases.shared.asking import audit
+from app.usecases.shared.caller import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.retaking import Results, Work, retaken

@@ -20,7 +20,7 @@ from app.usecases.chat.reply import REPLY_CUT_OFF, Answer, Hearing, answer
 from app.usecases.chat.spending import noted
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import size_of
-from app.usecases.shared.asking import asker
+from app.usecases.shared.caller import asker
 from app.usecases.shared.shell import Shell
 
 TOO_LONG: Final = "context_too_long"

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.shared.asking import own_user
+from app.usecases.shared.caller import own_user
 
 _VERSION_BITS, _VERSION = 0xF000 << 64, 0x8000 << 64
 _VARIANT_BITS, _VARIANT = 0xC000 << 48, 0x8000 << 48

@@ -41,7 +41,7 @@ class Openings:
         self._shell = shell
 
     async def claim(self, tenant_id: UUID, opening: Idem, *, is_retry: bool) -> bool:
-        """Say that a turn begins for it; whether its retries can be told from those of others."""
+        """Record that a turn begins for it. Returns whether its retries can be told from those of others."""
         now = self._shell.clock.now()
         record = IdempotencyRecord(key=opening.key, fingerprint=opening.fingerprint, ref={}, status=0, created_at=now)
         async with self._shell.uow(tenant_id) as uow:

@@ -15,8 +15,8 @@ from app.core.text.contents import data_bytes
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.sizes import PAGE_BYTES
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.chat.chat import ChatService
 from app.usecases.chat.reply import left_open
+from app.usecases.chat.starting import ChatService
 from app.usecases.history.erasure import ErasureService
 from app.usecases.shared.shell import Shell
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.usecases.admin.limiting import LimitService
-from app.usecases.chat.chat import ChatService
+from app.usecases.chat.starting import ChatService
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.conversations import ConversationService
 from app.usecases.history.erasure import ErasureService

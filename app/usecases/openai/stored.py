@@ -30,8 +30,8 @@ from app.core.model.errors import (
 from app.core.model.records import Turn
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.chat.chat import ChatService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
+from app.usecases.chat.starting import ChatService
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft

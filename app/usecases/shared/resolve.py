@@ -22,7 +22,7 @@ from app.core.model.policies.adaptive import Adapted, adapt, in_force
 from app.core.model.policies.operator import PRESETS_OWN, OperatorNumbers
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.policy_errors import field_error
-from app.core.model.policies.presets import DEFAULT_PRESET, resolve
+from app.core.model.policies.resolving import DEFAULT_PRESET, resolve
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateSchema
 from app.core.state.layout import messages_tokens

@@ -8,8 +8,8 @@ from uuid import UUID
 from app.core.model.conversation import Message
 from app.core.model.errors import NotFoundError, NotRegenerableError
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.chat.chat import ChatService
 from app.usecases.chat.chat_input import ChatInput
+from app.usecases.chat.starting import ChatService
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell

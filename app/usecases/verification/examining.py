@@ -27,7 +27,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.history.conversations import check_version
 from app.usecases.history.preparing import OutdatedError, prepared_and_retaken
-from app.usecases.shared.asking import audit
+from app.usecases.shared.caller import audit
 from app.usecases.shared.retaking import Results, Work
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version

@@ -22,6 +22,7 @@ from app.core.model.redaction import redact, redact_message, redact_messages
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import served
+from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources
 from app.core.validation.evidence import background, evidence
@@ -57,8 +58,8 @@ class Reading:
     version: StateVersion
     before: StateVersion | None
     """The version that was verified last, or the one that the summarizer went on from."""
-    since: tuple[StateVersion, ...]
-    """The versions that are judged, the newest first."""
+    judged: tuple[StateVersion, ...]
+    """The versions that are judged together, the newest first; ``version`` is the first of them."""
     messages: tuple[Message, ...]
     """Those that the summarizer was shown."""
     digests: tuple[DigestText, ...]
@@ -66,8 +67,8 @@ class Reading:
     """Those of which a summarizer claims something."""
 
     def gone(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-        """What the judged versions stopped serving, beyond what is on record beside these entries."""
-        return gone_between(present, [version.entries for version in self.since])
+        """Entries that the judged versions held, and that neither stand among these nor are on record beside them."""
+        return gone_between(present, [version.entries for version in self.judged])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +128,8 @@ class Judgement:
 async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int) -> Reading:
     """A version with what it was made from.
 
-    Versions that wait one after the other are judged together, the newest of which the messages since weigh no more
-    than a call may read; so are those that fold nothing, with the one before them.
+    Waiting versions are judged together, the oldest first, as many as one call can read; versions that fold nothing go
+    with the one before them. What is returned may end before the version that was asked for.
     """
     since, base = await _since(uow, conversation_id, version)
     since = _readable(since, base, most_tokens)
@@ -142,7 +143,7 @@ async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVer
     return Reading(
         version=version,
         before=since[fresh] if fresh < len(since) else base,
-        since=judged,
+        judged=judged,
         messages=tuple(one for one in messages if one.status != "erased" and not one.is_command),
         digests=tuple(told for segment in segments if (told := digest_text(segment)) is not None),
         anchors=tuple(claimed),
@@ -190,7 +191,7 @@ def subject_of(reading: Reading) -> Subject:
         reading.before.entries if reading.before else (),
         (*reading.version.entries, *reading.gone(reading.version.entries)),
         digests=reading.digests,
-        repairs=[repair for version in reversed(reading.since) for repair in version.repairs],
+        repairs=[repair for version in reversed(reading.judged) for repair in version.repairs],
         anchors=[replace(anchor, content=redact(anchor.content)) for anchor in reading.anchors],
     )
     return Subject(reading=reading, claims=claims, messages=redact_messages(reading.messages))
@@ -204,14 +205,12 @@ def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) 
     named = older_sources(subject.claims, [message.seq for message in subject.messages])
     retold = retold_sources(subject.claims, subject.messages, messages)
     wanted = [message for message in messages if message.seq in {*named, *retold}]
-    room, older = most_tokens // OLDER_PART, dict[int, Message]()
-    for message in sorted(wanted, key=lambda one: (one.seq not in named, -one.seq)):
-        text = message_text(redact_message(message))[:EXCERPT]
-        room -= estimate_text(text)
-        if room < 0:
-            break
-        older[message.seq] = replace(message, content=text, parts=())
-    return replace(subject, older=older, retold=retold)
+    excerpts = (
+        replace(message, content=message_text(redact_message(message))[:EXCERPT], parts=())
+        for message in sorted(wanted, key=lambda one: (one.seq not in named, -one.seq))
+    )
+    shown = first_fitting(excerpts, most_tokens // OLDER_PART, lambda one: estimate_text(one.content))
+    return replace(subject, older={one.seq: one for one in shown}, retold=retold)
 
 
 async def judge(summarizer: Summarizer, requests: Sequence[VerificationRequest], clock: Clock) -> Judgement:

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 7243c768d8ce856257836bcd36388d4de1f449e655b13f8b8bcd531e511a7bc2
+// sha256 of openapi.json: e2812b1fd2d8d7635002f6479964e929ec2face659cfcf177ab715eb7680a631
 
 export interface paths {
     "/conversations": {
@@ -4428,7 +4428,7 @@ export interface components {
              * Reason
              * @enum {string}
              */
-            reason: "novel_value" | "borrowed_value" | "order" | "narrative_line" | "set_aside" | "date_added" | "value_restored" | "misplaced_quote" | "contradicted" | "not_stated" | "dropped";
+            reason: "novel_value" | "borrowed_value" | "order" | "narrative_line" | "set_aside" | "date_added" | "passage_named" | "value_restored" | "misplaced_quote" | "contradicted" | "not_stated" | "dropped";
         };
         /**
          * RepairStats

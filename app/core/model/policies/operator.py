@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.core.model.errors import FieldError, PolicyInvalidError
-from app.core.model.policies.presets import PRESETS, preset_named, resolve
+from app.core.model.policies.resolving import PRESETS, preset_named, resolve
 from app.core.model.policies.short_forms import SHORT_FORMS
 
 _KEEPS: Final = ("manual_keep", "keep_tail_messages", "keep_tail_turns")

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
+from functools import lru_cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
@@ -438,6 +439,7 @@ def _counts_messages(at: Any) -> bool:
     return counted is not None
 
 
+@lru_cache(maxsize=1_024)
 def _exact(share: float) -> Fraction:
     """0.7 as seven tenths: binary fractions would round 2 142 down to 2 141."""
     return Fraction(str(share))

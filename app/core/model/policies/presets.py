@@ -1,64 +1,156 @@
-"""Policies by the name of a preset, with a conversation's overrides; nothing branches on a preset's name."""
+"""The published designs, each as one policy over the engine: data, and nothing else."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
-from pydantic import BaseModel, ValidationError
-
-from app.core.model.errors import FieldError, UnknownPresetError
-from app.core.model.policies.designs import DESIGNS, SEMANTIC, Preset
-from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.policies.policy_errors import policy_invalid
-from app.core.model.policies.short_forms import SHORT_FORMS, expanded, short_form_of
-
-PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in DESIGNS}
-DEFAULT_PRESET = SEMANTIC.name
+from app.core.model.policies.policy import CompactionPolicy, Keep, Threshold, Trigger
 
 
-def preset_named(name: str) -> Preset:
-    """The preset of that name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A policy under a name."""
 
-    Raises:
-        UnknownPresetError: There is none; the error lists those there are.
-    """
-    preset = PRESETS.get(name)
-    if preset is None:
-        known = ", ".join(PRESETS)
-        message = f"unknown preset {name!r}; known: {known}"
-        raise UnknownPresetError(message, errors=[FieldError(field="preset", message=message)])
-    return preset
-
-
-def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
-    """The preset's policy with a conversation's overrides, short forms resolved.
-
-    Raises:
-        UnknownPresetError: No such preset.
-        PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
-    """
-    # Most conversations have one of a few policies, and each request needs its own several times.
-    return _resolved(preset_name, json.dumps(dict(overrides), default=BaseModel.model_dump))
+    name: str
+    title: str
+    design: str
+    """What it was published as; of a preset of your own, its title."""
+    description: str
+    policy: CompactionPolicy
+    own_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What its design calls a number, and the fields of the policy that it stands for; ``*`` is every trigger."""
 
 
-@lru_cache(maxsize=256)
-def _resolved(preset_name: str, written_overrides: str) -> CompactionPolicy:
-    overrides = json.loads(written_overrides)
-    values = preset_named(preset_name).policy.model_dump()
-    short = {name: overrides[name] for name in SHORT_FORMS if name in overrides}
-    values.update({name: value for name, value in overrides.items() if name not in short})
-    written = expanded(values, short)
-    try:
-        return CompactionPolicy.model_validate(written)
-    except ValidationError as error:
-        raise policy_invalid(error, SHORT_FORMS, lambda place: _short_form_at(place, written, short)) from None
+_BACKGROUND: Final = Trigger(name="background", on="stored", at=Threshold(share=0.70), run="background")
+_SYNC: Final = Trigger(name="sync", on="before_call", at=Threshold(share=0.85), run="inline")
+_CRITICAL: Final = Threshold(window=0.90)
 
+SEMANTIC: Final = Preset(
+    name="semantic",
+    title="Session State Compression",
+    design="Session State Compression",
+    description="Old messages become a structured state of facts, tone, shared concepts and a narrative.",
+    policy=CompactionPolicy(triggers=(_BACKGROUND, _SYNC), state_cap=800, recall="auto"),
+)
 
-def _short_form_at(place: Sequence[str | int], written: Mapping[str, Any], short: Mapping[str, Any]) -> str | None:
-    triggers = written.get("triggers")
-    items = triggers if isinstance(triggers, list | tuple) else ()
-    names = [str(item.get("name")) if isinstance(item, dict) else "" for item in items]
-    return short_form_of(place, names, short)
+HANDOFF: Final = Preset(
+    name="handoff",
+    title="Session Compaction",
+    design="Session Compaction",
+    description="A self-contained handover in seven sections, and the last twenty messages as they were.",
+    policy=CompactionPolicy(
+        state_schema="handoff",
+        triggers=(
+            Trigger(
+                name="max_tokens",
+                on="before_call",
+                at=Threshold(tokens=80_000, share=0.85),
+                run="inline",
+                keep_messages=20,
+                fold="all",
+            ),
+        ),
+        manual_keep=Keep(messages=20),
+        estimator="bytes",
+        state_tokens=2_000,
+        levels=("L2", "L3"),
+        anchor_share=0,
+        protect=(),
+        on_failure="keep_full",
+        summarizer="chat_model",
+        notifications="summary",
+    ),
+    own_names={"keep_tail": ("keep_tail_messages",)},
+)
+
+HIERARCHICAL: Final = Preset(
+    name="hierarchical",
+    title="Contextual Compression Engine",
+    design="Contextual Compression Engine",
+    description="Levels of detail with markers that lead back, anchors that are never compressed away, recall.",
+    policy=CompactionPolicy(triggers=(_BACKGROUND, _SYNC), anchor_share=None, recall="auto"),
+)
+
+TURN_END: Final = Preset(
+    name="turn_end",
+    title="History Semantic Compression",
+    design="History Semantic Compression",
+    description="One summary in place of everything before it, when a turn ends in a nearly full window, and notices.",
+    policy=CompactionPolicy(
+        state_schema="summary",
+        triggers=(
+            Trigger(name="completion", on="completed", at=_CRITICAL, run="background", fold="all"),
+            Trigger(name="interrupted", on="interrupted", at=_CRITICAL, run="background", keep_turns=1, fold="all"),
+            Trigger(name="sync", on="before_call", at=_CRITICAL, run="inline", keep_turns=1, fold="all"),
+            Trigger(name="mid_turn", on="between_calls", at=_CRITICAL, run="inline", keep_turns=1, fold="all"),
+        ),
+        manual_keep=Keep(),
+        window_share=1.0,
+        output_reserve=0,
+        state_share=0.10,
+        served_as="assistant",
+        levels=(),
+        anchor_share=0,
+        protect=(),
+        on_failure="keep_full",
+        on_disconnect="interrupt",
+        summarizer="chat_model",
+        inject_system_context=True,
+        notifications="before_and_after",
+    ),
+    own_names={
+        "token_status_critical_threshold": ("triggers.*.at.window",),
+        "history_compression_mid_turn_threshold": ("triggers.sync.at.window", "triggers.mid_turn.at.window"),
+        "history_compression_target_tokens_pct": ("state_share",),
+        "history_compression_keep_recent_turns_success": ("triggers.completion.keep_turns",),
+        "history_compression_keep_recent_turns_mid_turn": (
+            "triggers.interrupted.keep_turns",
+            "triggers.sync.keep_turns",
+            "triggers.mid_turn.keep_turns",
+        ),
+    },
+)
+
+SESSIONS: Final = Preset(
+    name="sessions",
+    title="Sessions Pattern",
+    design="Sessions Pattern",
+    description="A window of 8 000 tokens in which objectives, constraints, sign-ins and goals stay word for word.",
+    policy=CompactionPolicy(
+        triggers=(
+            Trigger(name="background", on="stored", at=Threshold(share=0.95), run="background"),
+            Trigger(name="sync", on="before_call", at=Threshold(share=0.95), run="inline"),
+        ),
+        context_window=8_000,
+        window_share=1.0,
+        output_reserve=0,
+        levels=(),
+        protect=("turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"),
+        pin_share=0.25,  # with state and anchors at their most it is the target: a full allotment still lets it be met
+        over_allotment="refuse",
+    ),
+    own_names={
+        "max_tokens": ("context_window",),
+        "compression_threshold": ("background_at", "sync_at"),
+        "trigger_threshold": ("background_at", "sync_at"),
+    },
+)
+
+RESEARCH: Final = Preset(
+    name="research",
+    title="Research State",
+    design="Session State Compression, future",
+    description="Findings with sources, hypotheses, open questions and next actions, for agents that work for days.",
+    policy=CompactionPolicy(
+        state_schema="research",
+        triggers=(_BACKGROUND, _SYNC),
+        state_tokens=2_000,
+        anchor_share=0.20,
+        protect=("turn_0", "constraint", "goal"),
+        recall="auto",
+    ),
+)
+
+DESIGNS: Final = (SEMANTIC, HANDOFF, HIERARCHICAL, TURN_END, SESSIONS, RESEARCH)

@@ -8,6 +8,7 @@ from typing import Final
 from app.core.model.conversation import Message, ProtectedReason, Role
 from app.core.model.policies.goals import states_goal
 from app.core.model.policies.policy import CompactionPolicy
+from app.core.text.budget import Budget
 from app.core.text.token_counts import Estimator, tokens_of
 
 BY_EVENT_TYPE: Final[Mapping[str, ProtectedReason]] = {
@@ -59,12 +60,12 @@ def decided(
         ``compressible``.
     """
     reasons: dict[int, ProtectedReason] = {}
+    budget = Budget(room - used)
     units = units_of([message for message in messages if _can_be_held(message)])
     for unit in sorted(units, key=lambda unit: (not any(one.is_pinned for one in unit), unit[0].seq)):
         wanted = _wanted(policy, unit)
         size = sum(size_of(one, policy.estimator) for one in unit if takes_room(wanted[one.seq]))
-        if used + size <= room:
-            used += size
+        if budget.takes(size):
             reasons |= wanted
         else:
             reasons |= {one.seq: _left_out(policy, one, wanted[one.seq]) for one in unit}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from app.core.anchors.serving import serve
+from app.core.anchors.serving import serve, states
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
@@ -33,6 +33,7 @@ from app.core.summarizer.offline.phrasing import Phrasing
 from app.core.summarizer.offline.retold import is_told, retold, spelled_out
 from app.core.summarizer.offline.style import style_items
 from app.core.summarizer.offline.topics import familiar_terms
+from app.core.summarizer.offline.understood import understood_items
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import language_of_locale
 from app.core.text.shortening import clip
@@ -45,13 +46,13 @@ _FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
 _SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
 _ONE_FACT: Final = 120  # tokens: a span of facts never ends as a story alone, even where no fact is short
 _NARRATIVE_SHARE: Final = 0.12  # of the target
-_NARRATIVE_ROOM: Final = 0.45  # of what is new
-_NARRATIVE_MOST: Final = 60
+_NARRATIVE_ROOM: Final = 0.3  # of what is new
+_NARRATIVE_MOST: Final = 90
 _NARRATIVE_LEAST: Final = 44
 _BRIEF: Final = 340  # tokens of target below which every one of them is needed for facts
 _STYLE_SHARE: Final = 0.12
 _STYLE_LEAST: Final = 48  # the tone and one wish
-_KNOWN_SHARE: Final = 0.06
+_KNOWN_SHARE: Final = 0.12
 _FILES_SHARE: Final = 0.3  # of what is new, where a field asks for files
 _DATA_SHARE: Final = 0.5  # of the target: tools' data that takes more is told in fewer words
 _MOST_OPEN: Final = 6
@@ -70,7 +71,8 @@ def compress(request: SummaryRequest) -> str:
     passages = passages_of(request.messages, language, brief=_is_brief(request))
     if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
         passages = with_terse_data(passages, meant_of(passages))
-    collected = _Collected(request, passages, language, Corrections(passages, request.previous))
+    replaceable = [entry for entry in request.previous if not states(request.anchors, entry)]
+    collected = _Collected(request, passages, language, Corrections(passages, replaceable))
     fields: dict[str, Any] = collected.fields()
     fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
     return json.dumps(fields, ensure_ascii=False)
@@ -165,6 +167,7 @@ class _Collected:
             manner = [item for item in manner if item.passages]
         self.style = self._within(manner, _style_room(room), "style")
         known = [] if _is_brief(request) else _known_items(passages, previous, language)
+        known += understood_items(passages, previous)
         self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
         self.open = self._within(open_items(passages, previous, language, most=_MOST_OPEN), int(room * 0.2), "open")
         self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
@@ -248,7 +251,9 @@ class _Collected:
             focus=request.focus,
             phrasing=phrasing,
             corrections=corrections,
-            spared=frozenset(p.index for item in [*self.open, *self.style, *self.files] for p in item.passages),
+            spared=frozenset(
+                p.index for item in [*self.open, *self.style, *self.known, *self.files] for p in item.passages
+            ),
         )
         facts = find(told=_told([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
         if facts.items or (anchored and (self.open or self.style or self.known)):

@@ -17,9 +17,11 @@ from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
 from app.core.summarizer.offline.keeping import Keeping
 from app.core.summarizer.offline.phrasing import SHORT, Phrasing
+from app.core.text.relative import is_relative
 
 _CORRECTS: Final = 2.5  # what replaces something else must not be missing
 _RESTATES: Final = 1.0  # what is said again with another value has moved, and will be asked for
+_DAY: Final = 9  # tokens of the day that is written beside a time which is told by it
 _SHARED: Final = 100  # characters of records behind one speaker and one name, about
 
 
@@ -91,7 +93,8 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
 
 def _cost(passage: Passage, phrasing: Phrasing) -> int:
     """What a passage adds to a state; records of one list stand behind one speaker and one name."""
-    whole = cost(phrasing.text(passage))
+    text = phrasing.text(passage)
+    whole = cost(text) + _DAY * is_relative(text)
     if passage.line is None or is_call(passage.text):
         return whole
     record = passage.core[len(name_of(passage.core)) :]

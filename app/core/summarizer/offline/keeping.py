@@ -8,16 +8,27 @@ from typing import Final
 from app.core.model.state import StateEntry
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import cues_of
+from app.core.reading.importance import likelihood_of_entry
 from app.core.reading.labels import PHRASES, role_of
 from app.core.reading.ledger import parse_line
-from app.core.reading.scoring import Worth, cue_worth, kind_of, values_worth, worth_of_data
+from app.core.reading.scoring import (
+    BINDING,
+    FOLLOWED,
+    Worth,
+    cue_worth,
+    kind_of,
+    values_worth,
+    worth_of_data,
+    worth_told,
+)
 from app.core.summarizer.offline.items import ANSWERED, cost, parted
 from app.core.text.identifiers import find_identifiers
+from app.core.text.relative import undated
 from app.core.text.words import stems
 
 _OPENED: Final = 12  # messages with which a talk sets out
 _OF_OPENING: Final = 0.4  # of the room at most is reserved for their exact values
-_STEADY: Final = 1.1  # what is kept stays unless something new is plainly worth more: a state must not flicker
+_STEADY: Final = 1.2  # what is kept stays unless something new is plainly worth more: a state must not flicker
 _BINDS: Final = 2.5  # a rule binds until it is taken back, however much is talked of since
 _OPEN: Final = 2.0
 _ANSWER: Final = 1.4  # somebody had asked for it
@@ -99,14 +110,27 @@ def option_of(entry: StateEntry, key: int) -> Option:
 
 
 def worth_of(entry: StateEntry) -> Worth:
-    """What an entry of a state is worth, by its words alone."""
-    label, clauses = parted(entry.text)
-    said = "; ".join(clauses)
-    if role_of(label) == "tool":
-        return worth_of_data(parse_line(said), ()).times(_STEADY)
+    """What an entry of a state is worth, by its words alone: what its clauses are worth together."""
+    label, clauses = parted(undated(entry.text))
+    role = role_of(label)
+    if role == "tool":
+        return worth_of_data(parse_line("; ".join(clauses)), ()).times(_STEADY)
+    is_open = entry.role == "open" or label in {words.open_question for words in PHRASES.values()}
+    worths = [_worth_of_clause(clause, role, is_open=is_open) for clause in clauses]
+    about = next((worth.about for worth in worths if worth.about in FOLLOWED), "fact")
+    values = {value: worth for of_one in worths for value, worth in of_one.values.items()}
+    return Worth(rest=sum(worth.rest for worth in worths), values=values, about=about).times(_STEADY)
+
+
+def _worth_of_clause(said: str, role: str | None, *, is_open: bool) -> Worth:
     cues = cues_of(said)
-    rest = _WORDS + cue_worth(cues) * (_BINDS if "rule" in cues else 1.0) + (_ANSWER if ANSWERED in said else 0.0)
-    if entry.role == "open" or label in {words.open_question for words in PHRASES.values()}:
-        rest += _OPEN
-    worth = Worth(rest=rest, values=values_worth(said, find_identifiers(said)), about=kind_of(cues))
-    return worth.times(_STEADY * _ROLE.get(role_of(label) or "", 1.0))
+    found = find_identifiers(said)
+    values, about = values_worth(said, found), kind_of(cues)
+    answers, by_assistant = ANSWERED in said, role == "assistant"
+    likelihood = likelihood_of_entry(said, stems(said), found, answers=answers, by_assistant=by_assistant)
+    told = worth_told(likelihood, values, about)
+    if not is_open and not (role == "user" and about in FOLLOWED):
+        return told
+    rest = _WORDS + cue_worth(cues) * (_BINDS if "rule" in cues else 1.0) + _ANSWER * answers + _OPEN * is_open
+    binding = Worth(rest=rest, values=values, about=about).times(BINDING * _ROLE.get(role or "", 1.0))
+    return max(told, binding, key=lambda worth: worth.total)

@@ -1,74 +1,51 @@
-"""Two sentences: what the conversation is about, and what was said last that matters."""
+"""The story so far in sentences that somebody said: what the conversation began with, then what came last."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.cues import PLEASANTRY, Cue
-from app.core.reading.labels import PHRASES, Phrases, phrases
+from app.core.reading.cues import Cue
+from app.core.reading.importance import likelihoods, standings
+from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
-from app.core.summarizer.offline.topics import topics
-from app.core.text.clauses import begins_unresolved, is_fragment
-from app.core.text.languages.joined import alternatives, pattern_of
-from app.core.text.patterns import compiled
+from app.core.text.clauses import is_fragment
 from app.core.text.sentences import closed, sentences
 from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import estimate_text
 
-_LONGEST_PART: Final = 130  # characters of a quoted sentence
-_EARLIER: Final = 160  # characters kept of a story without a template
-_OPENING: Final = 12  # sentences among which the first telling one, and the names of the subject, are looked for
-_TELLING: Final = 4  # content words
+_LONGEST_PART: Final = 160  # characters of a quoted sentence
 _SHORTEST: Final = 24  # characters left when room runs out
-_SUBJECTS: Final = 2
-_FIRST: Final = 2  # topics of the story so far that are told on
-_RECENT: Final = 3
-_SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction", "update"})
-_SOUND: Final = 2.0  # how much more telling something settled is, in halves of the span
-_OWN: Final = pattern_of("claims", "own")
-_IS_PERSON: Final = compiled(rf"\b(?:{alternatives('claims', 'introduced')})\.?\s*$", re.IGNORECASE)
-_FRAMES: Final = tuple(
-    compiled(rf"{re.escape(words.about.partition('{')[0])}(?P<about>.{{1,300}}?)\.(?:\s|$)")
-    for words in PHRASES.values()
-)
-
-
-class _Told(NamedTuple):
-    """What an earlier story says."""
-
-    subject: str
-    topics: tuple[str, ...]
+_BEGINNING: Final = 6  # messages
+_LATEST: Final = 2  # sentences
+_LATE: Final = 0.6  # of the span: where its last part begins
+_SETTLED: Final = 0.15  # more likely, where something was decided or has changed
+_SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction", "update", "result", "event"})
+_STANDS: Final = 0.4
 
 
 def narrative(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str, *, room: int) -> str:
-    """The story so far within about ``room`` tokens; empty only when nothing was said."""
-    earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip() or _begun(previous)
+    """The story so far within about ``room`` tokens; empty only when nothing was said.
+
+    Its first sentence stays while there is room. What was said last stands last, in a frame that says so.
+    """
+    earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip()
     if not passages:
         return earlier
+    told = list(_latest(passages))
     words = phrases(language)
-    if words is None:
-        return _fit([_stub(earlier) or _opening(passages), closed(_last(passages).spoken)], room)
-    abouts = list(_abouts(passages, _told(earlier), words))
-    told = _stands(passages, words)
-    stands = closed(_shrunk(told, room - estimate_text(abouts[-1]) - 1))
-    if len(stands) < _SHORTEST:
-        subject = abouts[-1] if estimate_text(abouts[-1]) <= room else ""
-        return subject or _shrunk(told, room) or clip(told, _SHORTEST)
-    stories = (f"{about} {stands}".strip() for about in abouts)
-    return next((story for story in stories if estimate_text(story) <= room), stands)
-
-
-def _fit(parts: Sequence[str], room: int) -> str:
-    """Both parts, the first alone being cut or left out when room is short; the last stays."""
-    text = " ".join(filter(None, parts))
-    if estimate_text(text) > room and estimate_text(parts[-1]) <= room:
-        spare = room - estimate_text(parts[-1]) - 1
-        first = _shrunk(parts[0], spare)
-        text = f"{first} {parts[-1]}" if first else parts[-1]
-    return text if estimate_text(text) <= room else _shrunk(parts[-1], room) or clip(parts[-1], _SHORTEST)
+    parts = [closed(clip(passage.spoken, _LONGEST_PART)) for passage in told]
+    first = _first(earlier) if previous else _beginning(passages, told, room // 2)
+    first = "" if first in parts else first
+    if words and (first or len(parts) > 1):
+        last = told[-1]
+        parts[-1] = closed(words.last_by.format(speaker=last.speaker, text=clip(last.text, _LONGEST_PART)))
+    for kept in ([first, *parts], [first, parts[-1]], parts, parts[-1:]):
+        text = " ".join(filter(None, kept))
+        if estimate_text(text) <= room:
+            return text
+    return _shrunk(parts[-1], room) or clip(parts[-1], _SHORTEST)
 
 
 def _shrunk(text: str, room: int) -> str:
@@ -77,95 +54,41 @@ def _shrunk(text: str, room: int) -> str:
     return cut if estimate_text(cut) <= room else ""
 
 
-def _abouts(passages: Sequence[Passage], told: _Told | None, words: Phrases) -> Iterator[str]:
-    """What it is about, shorter and shorter: the subject it began with, its first topics, and those of this span."""
-    subject = told.subject if told else ", ".join(_subjects(passages))
-    known = told.topics[:_FIRST] if told else ()
-    named = f"{subject} {' '.join(known)}".lower()
-    found = [topic for topic in topics(passages) if topic.lower() not in named][:_RECENT]
-    for first, recent in ((_FIRST, _RECENT), (_FIRST, 2), (1, 1), (1, 0), (0, 0)):
-        late = ", ".join(found[:recent])
-        early = ", ".join(known[:first])
-        listed = early + (words.lately + late if late else "") if early else late
-        if subject and listed:
-            yield words.about_of.format(subject=subject, topics=listed)
-        elif subject or listed:
-            yield words.about.format(topics=subject or listed)
-        elif first == recent == 0:
-            yield ""
+def _first(earlier: str) -> str:
+    """The sentence that the story began with."""
+    return clip(next(iter(sentences(earlier)), ""), _LONGEST_PART)
 
 
-def _begun(previous: Sequence[StateEntry]) -> str:
-    """What the conversation is about, where a text that was carried over says so among its statements."""
-    return next((entry.text for entry in previous if any(frame.match(entry.text) for frame in _FRAMES)), "")
+def _beginning(passages: Sequence[Passage], told: Sequence[Passage], room: int) -> str:
+    """The sentence of the first messages that is most worth remembering, of those that fit."""
+    likely = likelihoods(passages)
+    opening = [one for one in _sound(passages) if one.turn < _BEGINNING and one not in told]
+    fitting = [one for one in opening if estimate_text(one.spoken) <= room]
+    best = max(fitting, key=lambda one: (likely[one.index], -one.index), default=None)
+    return closed(clip(best.spoken, _LONGEST_PART)) if best else ""
 
 
-def _told(earlier: str) -> _Told | None:
-    found = next((match for frame in _FRAMES if (match := frame.match(earlier))), None)
-    if found is None:
-        return None
-    about = found["about"]
-    for known in PHRASES.values():
-        about = about.partition(known.lately)[0]
-    subject, colon, listed = about.partition(": ")
-    names = tuple(name for name in (listed if colon else subject).split(", ") if name)
-    return _Told(subject, names) if colon else _Told("", names)
-
-
-def _subjects(passages: Sequence[Passage]) -> list[str]:
-    """Names of more than one word that the user begins with, and that are no persons."""
-    found: dict[str, None] = {}
-    for passage in [one for one in passages if one.role == "user" and not one.is_named][:_OPENING]:
-        if passage.turn > 1:
-            break
-        for item in passage.identifiers:
-            if item.kind == "name" and " " in item.text and not _IS_PERSON.search(passage.text[: item.start]):
-                found[item.text] = None
-    return list(found)[-_SUBJECTS:]
-
-
-def _stands(passages: Sequence[Passage], words: Phrases) -> str:
-    last = _last(passages)
-    text = clip(last.core, _LONGEST_PART)
-    if _OWN.search(last.core) or last.is_named:
-        return closed(words.last_by.format(speaker=last.speaker, text=text))
-    return closed(words.last.format(text=text))
-
-
-def _last(passages: Sequence[Passage]) -> Passage:
-    """The latest thing that was settled; else the latest that the user stated; else the last words."""
-    spoken = [one for one in passages if one.role in {"user", "assistant"} and not one.is_pasted] or list(passages)
-    sound = [one for one in spoken if not one.is_question and not one.is_listed and _stands_alone(one)]
+def _latest(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """The sentences of the span's last part that are most worth remembering, in order; else the last words."""
+    likely = likelihoods(passages)
+    sound = list(_sound(passages))
     if not sound:
-        return spoken[-1]
-    return max(sound, key=lambda one: (one.index / (spoken[-1].index + 1) * _SOUND + _weight(one), one.index))
+        spoken = [one for one in passages if one.role in {"user", "assistant"} and not one.is_pasted]
+        yield (spoken or list(passages))[-1]
+        return
+    recent = [one for one in sound if one.index >= _LATE * passages[-1].index] or sound[-1:]
+    ranked = sorted(recent, key=lambda one: (-likely[one.index] - _SETTLED * bool(one.cues & _SETTLES), -one.index))
+    yield from sorted(ranked[:_LATEST], key=lambda one: one.index)
 
 
-def _weight(passage: Passage) -> float:
-    mine = passage.role == "user" or passage.is_named
-    return (
-        1.0 * bool(passage.cues & _SETTLES)
-        + 0.6 * bool(passage.values)
-        + 0.8 * mine
-        + 0.1 * min(len(passage.identifiers), 3)
-    )
-
-
-def _stands_alone(passage: Passage) -> bool:
-    text = passage.core
-    return not (is_fragment(text) or begins_unresolved(text) or (PLEASANTRY.match(text) and not passage.values))
-
-
-def _stub(earlier: str) -> str:
-    return clip(sentences(earlier)[0], _EARLIER) if earlier else ""
-
-
-def _opening(passages: Sequence[Passage]) -> str:
-    """What the user came with."""
-    asked = [p for p in passages if p.role == "user"] or list(passages)
-    telling = (p for p in asked[:_OPENING] if len(p.stems) >= _TELLING and not PLEASANTRY.match(p.text))
-    first = next(telling, asked[0]).seq
-    heaviest = max(
-        (p for p in passages if p.seq == first), key=lambda p: (min(len(p.stems), 10) + 2 * len(p.cues), -p.index)
-    )
-    return closed(clip(heaviest.spoken, _LONGEST_PART))
+def _sound(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """Statements that can be read alone; an assistant's own only where nobody else says any."""
+    standing = standings(passages)
+    found = [
+        one
+        for one in passages
+        if one.role in {"user", "assistant"}
+        and not (one.is_question or one.is_pasted or one.is_listed or is_fragment(one.text))
+        and standing[one.index] >= _STANDS
+    ]
+    yield from [one for one in found if one.role == "user" or one.is_named] or found

@@ -7,20 +7,24 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
+from app.core.reading.importance import standings
 from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
-from app.core.reading.scoring import proposal_before
+from app.core.reading.scoring import FOLLOWED, kind_of, proposal_before
 from app.core.summarizer.offline.corrections import FEW, Corrections, content_of
 from app.core.summarizer.offline.items import ANSWERED
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.shortening import clip
-from app.core.text.words import stems, words
 
 SHORT: Final = 90
 """Characters quoted of the utterance before or after."""
 
+_TELLING: Final = 40
+"""Characters: of what is shorter readers would keep a third, of what is twice as long two thirds and more."""
+_STANDS: Final = 0.25
+"""Likelihood below which a sentence is told with what stands before it."""
 _THANKS: Final = 3  # words of a sentence of thanks
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 _ANAPHORA: Final = compiled(
@@ -40,6 +44,7 @@ class Phrasing:
         self, passages: Sequence[Passage], corrections: Corrections, language: str, *, is_brief: bool = False
     ) -> None:
         self._passages = passages
+        self._standing = standings(passages)
         self._corrections = corrections
         self.is_brief = is_brief
         self._words = phrases(language)
@@ -61,39 +66,49 @@ class Phrasing:
     def seqs(self, passage: Passage) -> set[int]:
         """Every message the text draws on."""
         antecedent = self._corrections.antecedents.get(passage.index) if self._changed_value(passage) else None
-        others = (self.question_before(passage), self._lead(passage), antecedent, self.accepted_by(passage))
+        leads = (self.question_before(passage), self._lead(passage), self.sentence_before(passage))
+        others = (*leads, antecedent, self.accepted_by(passage))
         return {passage.seq, *(other.seq for other in others if other is not None)}
 
     def stands_alone(self, passage: Passage) -> bool:
         """Whether the written text can be understood without its surroundings."""
-        if passage.line or self.question_before(passage) or self.accepted_by(passage) or passage.is_action:
+        if passage.line or self.accepted_by(passage) or passage.is_action or not self._needs_more(passage):
             return True
-        if passage.verdict and not passage.values and not content_of(passage.stems):
-            return False
-        if begins_unresolved(passage.text):
-            return self.sentence_before(passage) is not None or self._lead(passage) is not None
-        said_of_it = content_of(passage.stems) - {part for item in passage.identifiers for part in stems(item.text)}
-        is_named_value = passage.values and len(words(passage.core)) > 1 and said_of_it
-        return bool(is_named_value or self.sentence_before(passage)) or not is_fragment(passage.core)
+        if passage.values and not begins_unresolved(passage.text):
+            return True
+        return any(lead(passage) for lead in (self.question_before, self._lead, self.sentence_before))
+
+    def _needs_more(self, passage: Passage) -> bool:
+        if self._standing[passage.index] < _STANDS:
+            return True
+        return bool(passage.verdict and not passage.values and not content_of(passage.stems))
 
     def is_simple(self, passage: Passage) -> bool:
         """Whether nothing but the passage's own words is written."""
         return self.text(passage) == passage.told
 
     def sentence_before(self, passage: Passage) -> Passage | None:
-        """The sentence that a pronoun or a conjunction points back to, within the same message."""
-        points_back = _ANAPHORA.search(passage.text) or begins_unresolved(passage.text)
-        if passage.index == 0 or passage.line or not points_back:
+        """The sentence that the speaker said before, where this one points back to it or says too little alone."""
+        if passage.index == 0 or passage.line:
+            return None
+        is_short = len(passage.text) < _TELLING and kind_of(passage.cues) not in FOLLOWED
+        if not (self._needs_more(passage) or is_short or _ANAPHORA.search(passage.text)):
             return None
         before = self._passages[passage.index - 1]
-        if before.seq != passage.seq or len(before.text) > 2 * SHORT or before.index in self._corrections.outdated:
+        goes_on = before.speaker == passage.speaker and passage.turn - before.turn <= 1
+        if not goes_on or before.line or len(before.text) > 2 * SHORT or before.index in self._corrections.outdated:
             return None
         telling = len(before.stems) > 1 and not PLEASANTRY.match(before.text)
         return before if telling and not begins_unresolved(before.text) else None
 
     def question_before(self, passage: Passage) -> Passage | None:
         """The question that a short answer, or one that begins with yes or no, answers."""
-        if passage.is_question or passage.index == 0 or (passage.role != "user" and not passage.is_named):
+        if (
+            passage.is_question
+            or passage.index == 0
+            or is_thanks(passage)
+            or (passage.role != "user" and not passage.is_named)
+        ):
             return None
         before = self._said_before(passage)
         if before is None or not before.is_question or passage.turn - before.turn != 1 or before.role == passage.role:
@@ -101,7 +116,8 @@ class Phrasing:
         if len(content_of(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
             return None
         short = len(content_of(passage.stems)) <= FEW and len(passage.text) < SHORT
-        return before if short or (passage.verdict and len(passage.text) < 2 * SHORT) else None
+        needed = (passage.verdict or self._needs_more(passage)) and len(passage.text) < 2 * SHORT
+        return before if short or needed else None
 
     def _said_before(self, passage: Passage) -> Passage | None:
         """The passage before, a mere "thank you" at the beginning of the same message left out."""

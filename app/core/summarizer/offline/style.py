@@ -29,6 +29,7 @@ from app.core.summarizer.offline.topics import returning
 _BRIEF: Final = 8  # words of the median message
 _LENGTHY: Final = 40
 _OFTEN: Final = 0.12  # of the messages
+_OFTEN_LOW: Final = 0.05  # of the messages in a low mood: fewer say little
 _FEWEST: Final = 4  # messages in which a tone can be heard
 
 
@@ -53,15 +54,14 @@ def style_items(
     labels = tuple(known.tone for known in PHRASES.values())
     old = [entry for entry in previous if entry.role == "style" and entry.text.startswith(labels)]
     items: list[Item] = []
-    if len(spoken) >= _FEWEST:
-        text, seqs = _tone(messages, passages, old, words)
+    if len(spoken) >= _FEWEST and (told := _tone(messages, passages, old, words)):
+        text, seqs = told
         items.append(Item(text=words.tone + text, seqs=seqs, replaces=tuple(entry.id for entry in old)))
     said = {entry.text for entry in previous}
     for passage in passages:
         if (
             passage.role == "user"
-            and not passage.is_named
-            and not passage.is_pasted
+            and not (passage.is_named or passage.is_pasted or passage.is_question)
             and STYLE_WISH.search(passage.text)
             and passage.spoken not in said
         ):
@@ -72,7 +72,8 @@ def style_items(
 
 def _tone(
     messages: Sequence[Message], passages: Sequence[Passage], old: Sequence[StateEntry], words: Phrases
-) -> tuple[str, tuple[int, ...]]:
+) -> tuple[str, tuple[int, ...]] | None:
+    """What is worth telling of the tone: a mood that is low, or was; ``None`` where there is no such thing."""
     spoken = [(turn, message) for turn, message in enumerate(messages) if message.role == "user"]
     texts = [own_words(message.content) for _, message in spoken]
     length = median(len(text.split()) for text in texts)
@@ -84,6 +85,10 @@ def _tone(
     ]
     moods = [_mood(message.seq, turn, text) for (turn, message), text in zip(spoken, texts, strict=True)]
     direction, seqs = _direction(moods, passages, old, words)
+    if direction == words.steady or (
+        not old and sum(mood.value < 0 for mood in moods) < max(1.0, _OFTEN_LOW * len(moods))
+    ):
+        return None
     return f"{', '.join(traits)}; {direction}", seqs
 
 

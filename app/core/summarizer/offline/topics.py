@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 from typing import Final
 
 from app.core.reading.cues import EXPLAIN
@@ -17,7 +16,7 @@ from app.core.text.words import GENERIC_STEMS, stem, tokens, words
 
 _FEWEST: Final = 2
 _MASTERED: Final = 3  # messages in which a term is used before its user is at home with it
-_SYMBOL: Final = compiled(r"[A-Za-z_]{4,40}(?:\(\))?|[A-Z]{4,8}")
+_SYMBOL: Final = compiled(r"(?=[A-Za-z_]*[a-z])[A-Za-z_]{4,40}(?:\(\))?")
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
 _CALENDAR: Final = frozenset(map(stem, words_of("terms", "calendar")))
 _EXPLAINED: Final = compiled(
@@ -27,37 +26,6 @@ _EXPLAINED: Final = compiled(
 )
 _BEHIND_ARTICLE: Final = compiled(alternatives("terms", "behind_article"), re.IGNORECASE)
 _VERB: Final = compiled(alternatives("terms", "verbs"))
-
-
-def topics(passages: Sequence[Passage], *, most: int = 4) -> list[str]:
-    """The terms that a span returns to, in their commonest spelling; an assistant alone raises none."""
-    speakers = {passage.speaker.lower() for passage in passages}
-    barred = {stem(word) for speaker in speakers for word in words(speaker)}
-    single: Counter[str] = Counter()
-    pairs: Counter[tuple[str, str]] = Counter()
-    spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    seen_turns: set[tuple[str, int]] = set()
-    raised: set[str] = set()
-    for passage in passages:
-        if passage.is_pasted:
-            continue
-        from_user = passage.role == "user" or passage.is_named
-        weight = 2 if from_user else 1
-        run = [
-            base if not any(name.startswith(base) for name in speakers) else ""
-            for base in _run(passage, barred, spelled)
-        ]
-        for here in run:
-            raised.update({here} if here and from_user else ())
-            if here and (here, passage.turn) not in seen_turns:
-                seen_turns.add((here, passage.turn))
-                single[here] += weight
-        for left, right in pairwise(run):
-            if left and right and left != right:
-                pairs[left, right] += weight
-    for bases in [pair for pair in pairs if not raised.issuperset(pair)]:
-        del pairs[bases]
-    return _best(Counter({base: single[base] for base in single if base in raised}), pairs, spelled, most)
 
 
 def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[str]]) -> list[str]:
@@ -84,31 +52,6 @@ def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[s
         lower = respelled(written.lower())
         spelled[stem(lower)][written if not written.isupper() or len(written) < 6 else lower] += 1  # noqa: PLR2004
     return run
-
-
-def _best(
-    single: Counter[str],
-    pairs: Counter[tuple[str, str]],
-    spelled: defaultdict[str, Counter[str]],
-    most: int,
-) -> list[str]:
-    found: list[str] = []
-    used: set[str] = set()
-    scored = [
-        (3.0 * count, f"{_spelling(a, spelled)} {_spelling(b, spelled)}", {a, b})
-        for (a, b), count in pairs.items()
-        if count > _FEWEST + 1
-    ]
-    scored += [(float(count), _spelling(base, spelled), {base}) for base, count in single.items() if count > _FEWEST]
-    if not scored:
-        scored = [(float(count), _spelling(base, spelled), {base}) for base, count in single.items()]
-    for _, name, parts in sorted(scored, key=lambda item: (-item[0], item[1])):
-        if not parts & used:
-            used |= parts
-            found.append(name)
-        if len(found) == most:
-            break
-    return found
 
 
 def _spelling(base: str, spelled: defaultdict[str, Counter[str]]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from app.core.text.languages.kinds import (
     OfSpeaker,
-    OfSubject,
     OfText,
     OfTopic,
     OfTopics,
@@ -44,8 +43,6 @@ class Phrases(Section):
     tone: Template
     uses: Template
     about: OfTopics
-    about_of: OfSubject
-    lately: Template
     last: OfText
     last_by: OfSpeaker
     brief: Template
@@ -211,6 +208,8 @@ class Talk(Section):
     polite: Patterns = ()
     informal: Patterns = ()
     explain: Patterns = ()
+    understood: Patterns = ()
+    """What begins a message of who has understood what was explained."""
     """Somebody asks what something means."""
     headings: Patterns = ()
     """What only says, in capitals, which kind of statement follows its colon; its case counts."""

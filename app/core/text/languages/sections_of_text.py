@@ -26,18 +26,13 @@ class CommonWords(Section):
 
 
 class Questions(Section):
-    r"""What questions ask for, what answers look like; searched in lower case. ``\^`` stands for a capital letter."""
+    """What questions ask for, what answers look like; searched in lower case."""
 
     when: Patterns = ()
-    who: Patterns = ()
-    where: Patterns = ()
-    title: Patterns = ()
     how_many: Patterns = ()
     time: Patterns = ()
     time_words: Words = ()
     """Both: by which a message says when something was; mere words are found fastest."""
-    people: Patterns = ()
-    place: Patterns = ()
     number: Patterns = ()
     first_person: Patterns = ()
     first_person_words: Words = ()
@@ -98,6 +93,8 @@ class Clauses(Section):
     """Words that turn or bound what the rest says."""
     articles: Words = ()
     """Of no weight where two texts are compared."""
+    addressed: Patterns = ()
+    """Pronouns of who is spoken to."""
     unresolved: Patterns = ()
     """A beginning that points to something said before it."""
     open_beginnings: Patterns = ()
@@ -168,6 +165,3 @@ class Related(Section):
     """Words that ask for a kind, a colon, words of that kind; a line each."""
     forms: str = ""
     """Forms that no ending tells, spellings of chats, and words that mean the same; between strokes."""
-    wide_kinds: str = ""
-    wide_forms: str = ""
-    """The same, finer, wider and looser, so that recall weighs them apart."""

@@ -94,6 +94,14 @@ class Values(Section):
     """Beside numbers, units and the calendar: what a value may begin with."""
     and_a_half: Words = ()
     """Behind a number; ``_`` stands between two words."""
+    between_sides: Words = ()
+    """Between the lengths of two sides: "90 by 60 cm"."""
+    before_decimals: Words = ()
+    """Units and scales behind which a digit stands for a tenth of them: 三块五, 一米五, 三万五."""
+    after_decimals: Words = ()
+    """What may stand behind such a digit in a script without blanks."""
+    out_of: Words = ()
+    """Between a part and the whole: "23 out of 25"."""
     ranges: Words = ()
     """Between two numbers, the unit of the second of which is the first one's too."""
     number_joints: Words = ()

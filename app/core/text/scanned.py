@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
@@ -62,11 +62,13 @@ class Cursor:
 
     text: str
     cased: str
-    tokens: list[Token]
+    tokens: Sequence[Token]
     at: date | None
     generous: bool
     """Whether all that the text may mean is wanted, not only what it states."""
     found: list[Found] = field(default_factory=list)
+    weekdays: dict[int, int] = field(default_factory=dict)
+    """Told without a date: by their tokens."""
 
     def kind(self, place: int) -> str:
         """Of a token; empty beyond the ends."""

@@ -2,7 +2,8 @@
 
 The newest, the most important and, with a question, the most related segments come back as their originals (L0), which
 stand as messages before the tail; others are told in the block at L1, L2 or L3. Which, says ``segments.budgeting``.
-Nothing that is served already goes for it, and a conversation asked for no budget stays as it was laid out.
+Nothing that is served is lost for it: recalled messages give way only to a segment that holds them. Without a
+requested budget a conversation stays as it was laid out.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from app.core.model.segments import LEVELS, Segment, ShownSegment
 from app.core.segments.budgeting import TOLD, Form, Step, steps_of, weight, within
 from app.core.segments.digests import WAY_BACK, element_of, lines_of
 from app.core.state.digesting import Digests
+from app.core.text.budget import without_last
 from app.core.text.token_counts import tokens_of
 
 FULL: Final = "full"
@@ -58,8 +60,7 @@ def with_detail(material: Material, draft: Draft, room: int) -> Draft:
     for _ in range(_ROUNDS):
         taken = within(plan.steps, free)
         while taken and (excess := _size(material, plan.served(taken)) - room) > 0:
-            while taken and excess > 0:
-                excess -= taken.pop().tokens
+            taken = without_last(taken, excess, lambda step: step.tokens)
         found = plan.served(taken) if taken else found
         gained = len(draft.recalled) - len(found.recalled)
         left = room - _size(material, found)

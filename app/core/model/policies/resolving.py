@@ -1,0 +1,64 @@
+"""Policies by the name of a preset, with a conversation's overrides; nothing branches on a preset's name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from app.core.model.errors import FieldError, UnknownPresetError
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.policies.policy_errors import policy_invalid
+from app.core.model.policies.presets import DESIGNS, SEMANTIC, Preset
+from app.core.model.policies.short_forms import SHORT_FORMS, expanded, short_form_of
+
+PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in DESIGNS}
+DEFAULT_PRESET = SEMANTIC.name
+
+
+def preset_named(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        UnknownPresetError: There is none; the error lists those there are.
+    """
+    preset = PRESETS.get(name)
+    if preset is None:
+        known = ", ".join(PRESETS)
+        message = f"unknown preset {name!r}; known: {known}"
+        raise UnknownPresetError(message, errors=[FieldError(field="preset", message=message)])
+    return preset
+
+
+def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
+    """The preset's policy with a conversation's overrides, short forms resolved.
+
+    Raises:
+        UnknownPresetError: No such preset.
+        PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
+    """
+    # Most conversations have one of a few policies, and each request needs its own several times.
+    return _resolved(preset_name, json.dumps(dict(overrides), default=BaseModel.model_dump))
+
+
+@lru_cache(maxsize=256)
+def _resolved(preset_name: str, written_overrides: str) -> CompactionPolicy:
+    overrides = json.loads(written_overrides)
+    values = preset_named(preset_name).policy.model_dump()
+    short = {name: overrides[name] for name in SHORT_FORMS if name in overrides}
+    values.update({name: value for name, value in overrides.items() if name not in short})
+    written = expanded(values, short)
+    try:
+        return CompactionPolicy.model_validate(written)
+    except ValidationError as error:
+        raise policy_invalid(error, SHORT_FORMS, lambda place: _short_form_at(place, written, short)) from None
+
+
+def _short_form_at(place: Sequence[str | int], written: Mapping[str, Any], short: Mapping[str, Any]) -> str | None:
+    triggers = written.get("triggers")
+    items = triggers if isinstance(triggers, list | tuple) else ()
+    names = [str(item.get("name")) if isinstance(item, dict) else "" for item in items]
+    return short_form_of(place, names, short)

@@ -1,0 +1,45 @@
+"""What was explained and understood: the user's own restatement, or what the assistant had said before a "got it"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from app.core.model.state import StateEntry
+from app.core.reading.importance import likelihoods
+from app.core.reading.passages import Passage
+from app.core.summarizer.offline.corrections import FEW, content_of
+from app.core.summarizer.offline.items import ANSWERED, Item
+from app.core.text.languages.joined import pattern_of
+from app.core.text.shortening import clip
+
+_UNDERSTOOD: Final = pattern_of("talk", "understood")
+_MOST: Final = 3
+_LONGEST: Final = 160  # characters of what was explained
+
+
+def understood_items(passages: Sequence[Passage], previous: Sequence[StateEntry]) -> list[Item]:
+    """The newest of them, in order."""
+    known = {entry.text for entry in previous if entry.role == "known"}
+    found = [item for item in _found(passages) if item.text not in known]
+    return found[-_MOST:]
+
+
+def _found(passages: Sequence[Passage]) -> Iterator[Item]:
+    likely = likelihoods(passages)
+    explained: list[Passage] = []
+    for passage in passages:
+        if passage.role == "assistant" and not passage.is_named:
+            explained = [*(explained if explained and explained[0].seq == passage.seq else []), passage]
+        elif explained and passage.turn - explained[0].turn == 1 and _UNDERSTOOD.match(passage.text):
+            said = [one for one in explained if not (one.is_question or one.is_listed or one.line)]
+            best = max(said, key=lambda one: (likely[one.index], -one.index), default=None)
+            if best is not None and not passage.is_question:
+                yield _item(best, passage)
+
+
+def _item(explained: Passage, answer: Passage) -> Item:
+    text = f"{explained.speaker}: {clip(explained.text, _LONGEST)}"
+    if len(content_of(answer.stems)) < FEW:
+        return Item(text=text, seqs=(explained.seq,), passages=(explained,))
+    return Item(text=f"{text}{ANSWERED}{answer.spoken}", seqs=(explained.seq, answer.seq), passages=(explained, answer))

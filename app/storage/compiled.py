@@ -1,0 +1,136 @@
+"""Statements that are compiled once: their text, how their values are written, how their rows are read.
+
+The ORM makes most of what a statement costs a process, and makes it anew for each execution. What is built once and
+holds no values, but names that are given some (``tenancy.built_once``), becomes text here, with the tenant's condition
+in it as in every other statement, and goes to the driver as that text.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from types import NoneType
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import Dialect, Float, inspect
+from sqlalchemy.sql.dml import UpdateBase
+
+from app.core.text.patterns import compiled
+from app.storage import tenancy
+
+KEPT: Final = 1_024
+"""Statements; each takes some 10 kB."""
+_MISSING: Final = object()
+_FLOAT8: Final = 701
+"""What Postgres calls our only kind of number that is not whole."""
+QUOTE: Final = "'"
+_PLACE: Final = compiled(r"\$(\d{1,3})")
+_SPELT: Final = compiled(r"[a-z0-9_-]{1,64}")
+
+Process = Callable[[Any], Any]
+
+
+class CompiledStatement:
+    """A statement as the driver takes it."""
+
+    __slots__ = ("_arguments", "_is_whole", "_processes", "_row", "text")
+
+    def __init__(self, statement: Any, scoped: Any, dialect: Dialect) -> None:
+        """``scoped`` is the statement with the tenant's condition.
+
+        Raises:
+            ValueError: Its text depends on its values, or its rows hold an object and more.
+        """
+        made: Any = scoped.compile(dialect=dialect)
+        prefetched = [getattr(made, f"{kind}_prefetch", None) for kind in ("insert", "update")]
+        if made.post_compile_params or any(prefetched):
+            raise ValueError(f"this depends on its values, or on defaults of columns: {made}")
+        self.text = str(made)
+        binds = [made.binds[name] for name in made.positiontup]
+        self._arguments: list[tuple[str, Any, Process | None]] = [
+            (
+                bind.key,
+                _MISSING if bind.required else bind.effective_value,
+                bind.type.dialect_impl(dialect).bind_processor(dialect),
+            )
+            for bind in binds
+        ]
+        columns = made._result_columns or ()  # noqa: SLF001 - what SQLAlchemy itself reads rows by
+        processes = [_reading(column.type.dialect_impl(dialect), dialect) for column in columns]
+        self._processes: list[tuple[int, Process]] = [(place, one) for place, one in enumerate(processes) if one]
+        self._is_whole, names = _names(statement, [column.name for column in columns])
+        self._row: Any = namedtuple("_row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
+
+    def arguments(self, given: Mapping[str, Any]) -> list[Any]:
+        """The values in their order. Raises ``KeyError`` where one is missing."""
+        found = []
+        for name, constant, process in self._arguments:
+            value = given.get(name, constant)
+            if value is _MISSING:
+                raise KeyError(name)
+            found.append(value if process is None else process(value))
+        return found
+
+    def spelled(self, values: Sequence[Any]) -> str:
+        """The text with its values in it: ids, spans of time, words of our own. Raises ``ValueError`` for others."""
+        return _PLACE.sub(lambda found: _literal(values[int(found[1]) - 1]), self.text)
+
+    def scalar(self, record: Sequence[Any]) -> Any:
+        """The first column of a row; where rows stand for objects, the object."""
+        row = self.row(record)
+        return row if self._is_whole else row[0]
+
+    def row(self, record: Sequence[Any]) -> Any:
+        """A row, its columns by name and in order."""
+        if not self._processes:
+            return self._row._make(record)
+        values = list(record)
+        for place, process in self._processes:
+            values[place] = process(values[place])
+        return self._row._make(values)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"'{{{','.join(_literal(one).strip(QUOTE) for one in value)}}}'"
+    if isinstance(value, timedelta):
+        return f"'{value.total_seconds()} seconds'"
+    written = str(value) if isinstance(value, UUID) else value
+    if not (isinstance(written, str) and _SPELT.fullmatch(written)):
+        raise ValueError("only ids, spans of time and words of our own are spelt out")
+    return f"'{written}'"
+
+
+def _reading(kind: Any, dialect: Dialect) -> Process | None:
+    """What is to be done with a column's value as the driver gives it."""
+    process: Process | None = kind.result_processor(dialect, _FLOAT8 if isinstance(kind, Float) else None)
+    return process
+
+
+def _names(statement: Any, columns: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether rows stand for objects, and the names of what is in them."""
+    if isinstance(statement, UpdateBase):
+        attributes = _attributes(statement.entity_description["entity"])
+        return len(columns) == len(attributes), [attributes[name] for name in columns]
+    described = statement.column_descriptions
+    if len(described) == 1 and isinstance(described[0]["expr"], type):
+        attributes = _attributes(described[0]["expr"])
+        return True, [attributes[name] for name in columns]
+    if len(described) != len(columns):
+        raise ValueError(f"its rows hold an object and more: {statement}")
+    return False, [one["name"] or "_" for one in described]
+
+
+def _attributes(entity: Any) -> dict[str, str]:
+    """By the name of a column, what an object calls it."""
+    return {column.name: name for name, column in inspect(entity).columns.items()}
+
+
+@lru_cache(maxsize=KEPT)
+def compiled_for(statement: Any, dialect: Dialect, kind: type) -> CompiledStatement:
+    """A statement for the sessions of one tenant, of one end user, or of all tenants: which, says ``kind``."""
+    scoped = statement if kind is NoneType else tenancy.scoped_for(statement, kind)
+    return CompiledStatement(statement, scoped, dialect)

@@ -1,0 +1,255 @@
+"""Backward ablation of recall's features: the least useful out, fitted again, measured on talks left out. Needs numpy.
+
+Features are computed once. In each step every group that is left is tried: its columns go, the weights of the others
+follow by the curvature of the loss, and evidence recall is measured at 5, 10 and 20 % of each talk. The group goes
+whose absence leaves the best lower bound of the difference to the start; then the weights are fitted again. It ends
+where the interval of the difference would no longer exclude a loss of one point. A group stays that costs the talks in
+other languages than English a point.
+
+LoCoMo's talks are measured by weights of the other four, in each of their four kinds; a question counts their mean.
+The made-up talks and the open half of ``bench/trust`` are measured by weights of all five. The even-numbered questions
+of the made-up talks choose nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from app.core.retrieval.weights import CHOSEN
+from app.core.text.language import detect
+from bench.fidelity_made import FOLDER as MADE
+from bench.recall_fit import KINDS, NEAREST, SHARES, Array, Rows, fitted, learned_from, recalls, rows_of
+from bench.recall_talks import Talk, talks
+
+TRUST: Final = Path(__file__).resolve().parent / "trust"
+LOSS: Final = -1.0
+"""Points of evidence recall that the lower bound of the difference must not reach."""
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "messages two places away": ("two_before", "two_after"),
+    "sittings": ("sitting", "sitting_covered"),
+    "second hop": ("second_hop",),
+    "matches far away": ("far",),
+    "questions": ("asks", "asks_own"),
+    "answers to questions": ("follows_match",),
+    "information": ("information", "mean_information", "named_information"),
+    "repeated words": ("echo",),
+    "second person": ("second_person",),
+    "first person": ("first_person", "named_first_person"),
+    "persons": ("first_person", "named_first_person", "second_person"),
+    "times": ("says_when", "when_near"),
+    "dates": ("date",),
+    "numbers": ("number",),
+    "names": ("names",),
+    "table of kinds": ("kind", "kind_near", "named_kind"),
+    "table of forms": ("form", "form_near", "named_form"),
+    "families and slips": ("family", "family_near"),
+    "beside long answers": ("user_says",),
+}
+"""By its features, what one piece of code or one table makes: without them it can be deleted."""
+_MEASURED: Final = SHARES[:3]
+_BOUNDS: Final = (2.5, 97.5)
+_RESAMPLES: Final = 2_000
+_WITHIN: Final = 200
+"""Resamples of each talk's questions, of which each resample of the talks takes one."""
+_TRIED: Final = 12
+"""Groups tried in a step, those that did best in the last."""
+
+Found = list[Array]
+"""For each talk, of each question the mean of the shares at which all of its evidence is served."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What some weights serve."""
+
+    locomo: Found
+    made: Found
+    trust: Found
+
+    @property
+    def choosing(self) -> Found:
+        """All by which groups are chosen."""
+        return [*self.locomo, *(one[0::2] for one in self.made), *self.trust]
+
+    @property
+    def unseen(self) -> Found:
+        """Questions that choose nothing."""
+        return [one[1::2] for one in self.made]
+
+
+@dataclass(slots=True, kw_only=True)
+class Weighted:
+    """Features that are left, and their weights: with each talk left out, then of all."""
+
+    columns: list[int]
+    weights: list[Array]
+    curvatures: list[Array] = field(default_factory=list)
+
+    def without(self, gone: Sequence[int]) -> Weighted:
+        """The weights of the others where these columns go, as far as the curvature tells."""
+        out = [place for place, column in enumerate(self.columns) if column in gone]
+        kept = [place for place, column in enumerate(self.columns) if column not in gone]
+        weights = [
+            found[kept] + np.linalg.solve(curvature[np.ix_(kept, kept)], curvature[np.ix_(kept, out)] @ found[out])
+            for found, curvature in zip(self.weights, self.curvatures, strict=True)
+        ]
+        return Weighted(columns=[self.columns[place] for place in kept], weights=weights)
+
+
+class Ablation:
+    """The features of all talks, computed once.
+
+    Args:
+        locomo: The talks that weights are fitted on.
+    """
+
+    def __init__(self, locomo: Sequence[Talk]) -> None:
+        made = [talk for path in sorted(MADE.glob("*.jsonl")) for talk in talks(path)]
+        names = sorted(path.stem for path in (TRUST / "answers").glob("*.json"))  # the sealed half is nobody's to see
+        trust = [talk for name in names for talk in talks(TRUST / "conversations" / f"{name}.jsonl")]
+        found = [rows_of(talk) for talk in locomo]
+        self.names = found[0][0]
+        given = [rows for _, rows in found]
+        self._learned = [learned_from(rows, self.names.index(NEAREST)) for rows in given]
+        self._kinds = [
+            given if change is None else [rows_of(change(talk))[1] for talk in locomo] for change in KINDS.values()
+        ]
+        self._made, self._trust = ([rows_of(talk)[1] for talk in each] for each in (made, trust))
+        self._foreign = [detect("\n".join(talk.texts)) not in {"en", None} for talk in (*made, *trust)]
+
+    def fit(self, columns: Sequence[int], start: Sequence[Array] | None = None) -> Weighted:
+        """The weights of these features, with each talk left out and of all."""
+        learned, found = self._learned, Weighted(columns=list(columns), weights=[])
+        sets = [[*learned[:index], *learned[index + 1 :]] for index in range(len(learned))]
+        for index, each in enumerate([*sets, learned]):
+            one = fitted(each, np.array(found.columns), start[index] if start else None)
+            found.weights.append(one.weights)
+            found.curvatures.append(one.curvature)
+        return found
+
+    def measure(self, given: Weighted) -> Measured:
+        """What these weights serve."""
+        weights = [self._whole(given.columns, found) for found in given.weights]
+        kinds = [[_served(rows, weights[index]) for index, rows in enumerate(kind)] for kind in self._kinds]
+        return Measured(
+            locomo=[np.mean(each, axis=0) for each in zip(*kinds, strict=True)],
+            made=[_served(rows, weights[-1]) for rows in self._made],
+            trust=[_served(rows, weights[-1]) for rows in self._trust],
+        )
+
+    def foreign(self, found: Measured) -> Found:
+        """Of the talks that are not English."""
+        others = (*found.made, *found.trust)
+        return [one for one, is_foreign in zip(others, self._foreign, strict=True) if is_foreign]
+
+    def _whole(self, columns: Sequence[int], weights: Array) -> Array:
+        whole = np.zeros(len(self.names))
+        whole[columns] = weights
+        for name, weight in CHOSEN.items():
+            column = self.names.index(name)
+            whole[column] = weight if column in columns else 0.0
+        return whole
+
+    def line(self, name: str, left: int, start: Measured, now: Measured) -> str:
+        """What is lost against the start, in points."""
+        mean = _points(start.choosing, now.choosing)
+        low, high = interval(start.choosing, now.choosing)
+        parts = (
+            (start.locomo, now.locomo),
+            (start.made, now.made),
+            (start.unseen, now.unseen),
+            (start.trust, now.trust),
+            (self.foreign(start), self.foreign(now)),
+        )
+        shown = " | ".join(f"{_points(before, after):+.1f}" for before, after in parts)
+        return f"| {name} | {left} | {mean:+.2f} ({low:+.2f} to {high:+.2f}) | {shown} |"
+
+
+def report(locomo: Sequence[Talk], first: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[str]:
+    """The table, a line after each step; then what each group that is left costs by itself.
+
+    Args:
+        locomo: The talks that weights are fitted on.
+        first: Groups that go before any is chosen.
+        kept: Groups that stay.
+    """
+    ablation = Ablation(locomo)
+    names = ablation.names
+    current = ablation.fit(range(len(names)))
+    start = ablation.measure(current)
+    sizes = [sum(map(len, found)) for found in (start.locomo, start.made, start.unseen, start.trust)]
+    heads = ("LoCoMo", "made", "made, unseen", "trust")
+    heads_sized = " | ".join(f"{head} ({size})" for head, size in zip(heads, sizes, strict=True))
+    foreign = sum(map(len, ablation.foreign(start)))
+    yield f"| without | features | all | {heads_sized} | not English ({foreign}) |"
+    yield f"|---|{'---:|' * 7}"
+    known: dict[str, float] = {}
+    given = list(reversed(first))
+    while True:
+        tried = {name: gone for name, gone in _left(names, current.columns) if name not in kept}
+        if given:
+            name = given.pop()
+            tried = {name: tried[name]}
+        best = _best(ablation, current, start, tried, known)
+        if best is None or best[0] < LOSS:
+            break
+        _, name, found = best
+        current = ablation.fit(found.columns, found.weights)
+        yield ablation.line(name, len(current.columns), start, ablation.measure(current))
+    now = ablation.measure(current)
+    yield "\nEach of the others, against what is left:"
+    for name, gone in _left(names, current.columns):
+        found = current.without(gone)
+        yield ablation.line(name, len(found.columns), now, ablation.measure(found))
+
+
+def interval(start: Found, now: Found) -> tuple[float, float]:
+    """95 % of the paired difference in points: talks, and the questions of each, drawn again."""
+    chance = np.random.default_rng(1)
+    found = [after - before for before, after in zip(start, now, strict=True)]
+    count = np.array([len(one) for one in found])
+    sums = np.stack([one[chance.integers(0, len(one), (_WITHIN, len(one)))].sum(1) for one in found])
+    drawn = chance.integers(0, len(found), (_RESAMPLES, len(found)))
+    means = sums[drawn, chance.integers(0, _WITHIN, drawn.shape)].sum(1) / count[drawn].sum(1)
+    low, high = np.percentile(100 * means, _BOUNDS)
+    return float(low), float(high)
+
+
+def _best(
+    ablation: Ablation, current: Weighted, start: Measured, left: Mapping[str, Sequence[int]], known: dict[str, float]
+) -> tuple[float, str, Weighted] | None:
+    """The group to go, with its lower bound and what is left; ``known``: bounds by group, from the steps before."""
+    tried = sorted(left, key=lambda name: -known.get(name, math.inf))
+    best: tuple[float, str, Weighted] | None = None
+    for name in tried[: max(_TRIED, sum(name not in known for name in tried))]:
+        gone = left[name]
+        found = current.without(gone)
+        now = ablation.measure(found)
+        known[name] = low = interval(start.choosing, now.choosing)[0]
+        if _points(ablation.foreign(start), ablation.foreign(now)) >= LOSS and (best is None or low > best[0]):
+            best = (low, name, found)
+    return best
+
+
+def _left(names: Sequence[str], columns: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+    """The groups that are left, each set of columns once."""
+    seen = set()
+    for name, group in GROUPS.items():
+        gone = tuple(names.index(one) for one in group if names.index(one) in columns)
+        if gone and gone not in seen:
+            seen.add(gone)
+            yield name, list(gone)
+
+
+def _served(rows: Rows, weights: Array) -> Array:
+    return np.array([np.mean(shares) for _, shares in recalls(rows, weights, _MEASURED)])
+
+
+def _points(start: Found, now: Found) -> float:
+    return 100 * float(np.concatenate(now).mean() - np.concatenate(start).mean())

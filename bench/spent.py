@@ -1,0 +1,260 @@
+"""Where an append, a context, a turn and a fold spend their time: the CPU of this process, by the code that ran.
+
+``python -m bench.spent [--rounds 60]`` sends requests to the application itself, without a server and without a client
+between, over a database of its own, in conversations of ten messages, with the offline model. CPU is the median without
+a profiler. The shares are of ``cProfile``, which makes Python's own functions look dearer than what is written in C.
+Beside them stand the statements of a request, and its transactions that are more than one message to the server. The
+file runs in an older checkout too, as ``PYTHONPATH=. python <here>/bench/spent.py``: its imports are taken from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import cProfile
+import gc
+import json
+import os
+import pstats
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from app.devserver import EmbeddedServers, Endpoints
+from app.infrastructure.clock import SystemClock
+from app.storage.connections import TenantConnection
+from app.storage.migrations import run_migrations
+from bench.fixture.served import keys_of
+from bench.growth import compact, talk
+from bench.process import running
+from bench.report import print_table, write_json
+
+PREFILLED: Final = 10
+FOLDED: Final = 100
+_WARM: Final = 5
+_FOLDS: Final = 12
+_PLACES: Final[dict[str, str]] = {
+    "/sqlalchemy/": "SQLAlchemy",
+    "/sqlmodel/": "SQLAlchemy",
+    "/asyncpg/": "asyncpg",
+    "/redis/": "Redis client",
+    "/fastapi/": "FastAPI, Starlette, pydantic",
+    "/starlette/": "FastAPI, Starlette, pydantic",
+    "/pydantic": "FastAPI, Starlette, pydantic",
+    "/asyncio/": "asyncio",
+    "/selectors.py": "asyncio",
+    "/app/http/": "app/http",
+    "/app/storage/": "app/storage",
+    "/app/usecases/": "app/usecases",
+    "/app/core/text/": "app/core/text",
+    "/app/core/": "app/core, the rest",
+    "/app/": "app, the rest",
+}
+"""By a part of a file's path, whose code it is; the first that fits."""
+_BUILT_IN: Final = "built in"
+_OTHERS: Final = "others"
+
+
+class Direct:
+    """Requests to an application as a server hands them on."""
+
+    def __init__(self, app: Any, key: str) -> None:
+        self._app = app
+        self._headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {key}".encode())]
+
+    async def send(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
+        """The answer's JSON. Raises ``RuntimeError`` for a refusal."""
+        raw = b"" if body is None else json.dumps(body).encode()
+        about = [(b"content-type", b"application/json"), (b"content-length", str(len(raw)).encode())]
+        own = [] if key is None else [(b"idempotency-key", key.encode())]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": "",
+            "query_string": b"",
+            "headers": [*self._headers, *about, *own],
+            "client": ("127.0.0.1", 1),
+            "server": ("localhost", 80),
+            "scheme": "http",
+            "state": {},
+        }
+        bodies = iter([{"type": "http.request", "body": raw, "more_body": False}])
+        status, told = 0, b""
+
+        async def receive() -> Any:
+            given = next(bodies, None)
+            if given is None:
+                await asyncio.Event().wait()
+            return given
+
+        async def take(message: Any) -> None:
+            nonlocal status, told
+            status = message.get("status", status)
+            told += message.get("body", b"")
+
+        await self._app(scope, receive, take)
+        if not 200 <= status < 300:
+            raise RuntimeError(f"{status} {told.decode()}")
+        return json.loads(told)
+
+
+class Told:
+    """What is said to the database."""
+
+    def __init__(self) -> None:
+        self.statements = 0
+        self.transactions = 0
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count within the block."""
+        execute = TenantConnection.execute
+
+        def stated(*_: object) -> None:
+            self.statements += 1
+
+        async def executing(driver: Any, query: str, *given: Any, **further: Any) -> Any:
+            self.transactions += query.startswith("BEGIN")
+            return await execute(driver, query, *given, **further)
+
+        TenantConnection.execute = executing  # type: ignore[method-assign,assignment]
+        event.listen(Engine, "before_cursor_execute", stated)
+        try:
+            yield
+        finally:
+            event.remove(Engine, "before_cursor_execute", stated)
+            TenantConnection.execute = execute  # type: ignore[method-assign]
+
+
+class Spent:
+    """Of one operation."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.profile = cProfile.Profile(time.process_time)
+        self.told: list[tuple[int, int]] = []
+
+    def shares(self) -> dict[str, float]:
+        """By whose code it is, the share of all that it ran, without what it called."""
+        by_place: defaultdict[str, float] = defaultdict(float)
+        found: Any = pstats.Stats(self.profile)
+        for (file, _, _), (_, _, own, _, _) in found.stats.items():
+            by_place[_place_of(file)] += own
+        total = sum(by_place.values())
+        return {place: own / total for place, own in by_place.items()}
+
+
+def _place_of(file: str) -> str:
+    if file.startswith(("~", "<")):
+        return _BUILT_IN
+    return next((name for part, name in _PLACES.items() if part in file), _OTHERS)
+
+
+async def requests(servers: Endpoints, rounds: int) -> dict[str, Spent]:
+    """Appends, contexts and turns."""
+    found = {name: Spent() for name in ("append", "context", "turn")}
+    async with running(servers, SystemClock(), embedded=True) as process:
+        key = (await keys_of(process, ["bench"]))["bench"]
+        direct = Direct(process.transport.app, key)
+        for number in range(2 * rounds + _WARM):
+            said = [message.content for message in talk(PREFILLED + 2, seed=1_000 + number)]
+            made = await direct.send("POST", "/conversations", {"policy": {"triggers": []}})
+            at = f"/conversations/{made['id']}"
+            for place, content in enumerate(said[:PREFILLED]):
+                await direct.send("POST", f"{at}/messages", {"role": "user", "content": content}, f"{at}-{place}")
+            asked: dict[str, tuple[str, str, Any]] = {
+                "append": ("POST", f"{at}/messages", {"role": "user", "content": said[-2]}),
+                "context": ("GET", f"{at}/context", None),
+                "turn": ("POST", f"{at}/chat", {"content": said[-1]}),
+            }
+            for name, (method, path, body) in asked.items():
+                once = None if method == "GET" else f"{name}-{number}"
+                await _spend(found[name], number - _WARM, rounds, lambda: direct.send(method, path, body, once))  # noqa: B023
+    return found
+
+
+async def _spend(spent: Spent, number: int, rounds: int, send: Any) -> None:
+    """Once: not counted, then with the clock alone, then with the profiler."""
+    told = Told()
+    if number < 0:
+        await send()
+    elif number < rounds:
+        with told.counting():
+            began = time.process_time()
+            await send()
+            spent.seconds.append(time.process_time() - began)
+        spent.told.append((told.statements, told.transactions))
+    else:
+        spent.profile.enable()
+        await send()
+        spent.profile.disable()
+
+
+def folds() -> Spent:
+    """Of a hundred messages."""
+    spent = Spent()
+    for number in range(2 * _FOLDS + 1):
+        span = talk(FOLDED, seed=2_000 + number)
+        gc.collect()
+        if number > _FOLDS:
+            spent.profile.runcall(compact, span)
+            continue
+        began = time.process_time()
+        compact(span)
+        if number:  # what is compiled once is no part of a fold
+            spent.seconds.append(time.process_time() - began)
+    return spent
+
+
+def rows_of(found: dict[str, Spent]) -> list[list[str]]:
+    """The lines of the table."""
+    shares = {name: spent.shares() for name, spent in found.items()}
+    places = Counter[str]()
+    for one in shares.values():
+        places.update(one)
+    rows = [
+        ["CPU, ms", *(f"{1_000 * statistics.median(spent.seconds):.1f}" for spent in found.values())],
+        ["statements", *(_median(spent.told, 0) for spent in found.values())],
+        ["transactions of several messages", *(_median(spent.told, 1) for spent in found.values())],
+    ]
+    return [
+        *rows,
+        *([place, *(f"{one.get(place, 0):.0%}" for one in shares.values())] for place, _ in places.most_common()),
+    ]
+
+
+def _median(told: Sequence[tuple[int, int]], place: int) -> str:
+    return f"{statistics.median(one[place] for one in told):g}" if told else "–"
+
+
+def main() -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spent", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=60)
+    asked = parser.parse_args()
+    os.environ.pop("DATABASE_URL", None)
+    with tempfile.TemporaryDirectory(prefix="tl-") as name, EmbeddedServers(Path(name), durable=False) as servers:
+        run_migrations(servers.database_url)
+        found = asyncio.run(requests(servers, asked.rounds))
+    found[f"fold of {FOLDED} messages"] = folds()
+    rows = rows_of(found)
+    print_table(["", *found], rows)
+    write_json("spent", {"rounds": asked.rounds, "rows": rows, "load": os.getloadavg()})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

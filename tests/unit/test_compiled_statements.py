@@ -1,0 +1,75 @@
+"""Statements that are kept as text: each of them can be, for every kind of session, with the tenant's condition."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from importlib import import_module
+from types import NoneType
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import bindparam, insert, select
+from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
+from sqlmodel import col
+
+from app.storage import tenancy
+from app.storage.compiled import CompiledStatement, compiled_for
+from app.storage.tables import ConversationRow, EventRow
+
+import_module("app.storage.unit_of_work")  # with every repository, whose statements register themselves
+DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
+NOBODY: Any = NoneType
+KINDS = (NoneType, tenancy.TenantCriteria, tenancy.UserCriteria)
+NAMES = ("tenant_id", "conversation_id", "number", "type")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_statement_that_is_built_once_becomes_text(kind: type) -> None:
+    own = [statement for statement in tenancy._built_once if not (statement.is_insert and kind is NoneType)]
+    assert len(own) > 20
+    for statement in own:
+        text = compiled_for(statement, DIALECT, kind).text
+        assert "POSTCOMPILE" not in text
+        assert kind is NoneType or "tenant_id = $" in text or text.startswith("INSERT")
+
+
+def test_a_value_that_is_missing_is_named() -> None:
+    statement = select(EventRow).where(col(EventRow.number) == bindparam("number"))
+    compiled = compiled_for(statement, DIALECT, tenancy.TenantCriteria)
+    with pytest.raises(KeyError, match="number"):
+        compiled.arguments({tenancy.TENANT_VALUE: None})
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        select(EventRow).where(col(EventRow.number).in_([1, 2])),
+        select(EventRow, col(ConversationRow.id)).join(ConversationRow, col(ConversationRow.id) == EventRow.number),
+    ],
+)
+def test_what_cannot_be_text_once_and_for_all_is_refused(statement: object) -> None:
+    with pytest.raises(ValueError, match=r"depends|object and more"):
+        CompiledStatement(statement, statement, DIALECT)
+
+
+def test_an_insert_takes_the_tenant_of_its_session() -> None:
+    statement = insert(EventRow).values({name: bindparam(f"new_{name}") for name in NAMES})
+    compiled = compiled_for(statement, DIALECT, tenancy.TenantCriteria)
+    given = dict.fromkeys((f"new_{name}" for name in NAMES), "of another") | {tenancy.TENANT_VALUE: "own"}
+    assert compiled.arguments(given)[0] == "own"
+
+
+def test_ids_and_words_of_our_own_are_spelt_out() -> None:
+    statement = select(EventRow).where(col(EventRow.type) == bindparam("type"), col(EventRow.number) < 2)
+    compiled = compiled_for(statement, DIALECT, NOBODY)
+    assert "events.type = 'append'" in compiled.spelled(["append", "2"])
+    assert compiled.spelled([timedelta(seconds=75), "2"]).count("'75.0 seconds'") == 1
+    assert f"'{{{UUID(int=1)},{UUID(int=2)}}}'" in compiled.spelled([[UUID(int=1), UUID(int=2)], "2"])
+
+
+@pytest.mark.parametrize("value", ["it's", "a b", "", "ä", 5, None, ["x'"], "a" * 65])
+def test_nothing_else_is_spelt_out(value: object) -> None:
+    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
+    with pytest.raises(ValueError, match="spelt out"):
+        compiled.spelled([value])
