@@ -363,7 +363,7 @@ def test_all_four_are_of_the_service_and_for_prometheus_too(offline: Service, st
     anchored(talk)
     talked(talk)
     talk.compact(keep_tail_messages=2)
-    talk.chat("Where do we host the archive?")
+    talk.chat("What did I order for room 4, and from whom?")
     of_one, of_all = talk.get("/stats"), good(talk.http.get("/stats"))
     levels = {one["level"]: one for one in of_all["active"]["levels"]}
     assert {one["level"] for one in of_one["levels"]} <= levels.keys()
