@@ -5,7 +5,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /app
 COPY requirements.lock ./
 RUN python -m venv /opt/venv \
-    && /opt/venv/bin/python -m pip install --require-hashes -r requirements.lock
+    && /opt/venv/bin/python -m pip install --no-deps --require-hashes -r requirements.lock
 # An editable install: the code is found in /app, beside alembic.ini, in the final image too.
 # The embedded servers and the build backend have done their part or have none here.
 COPY pyproject.toml README.md LICENSE ./

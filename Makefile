@@ -146,7 +146,7 @@ docs: build/docs/.installed ## Build the pages of docs/ as a site into build/sit
 
 build/docs/.installed: requirements-docs.lock | check-python
 	@$(FOUND) -m venv build/docs
-	@build/docs/bin/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements-docs.lock
+	@build/docs/bin/python -m pip --disable-pip-version-check -qq install --no-deps --require-hashes -r requirements-docs.lock
 	@touch $@
 
 clean: ## Remove the environment and the caches; the data stays
@@ -163,12 +163,12 @@ $(CREATED): | check-python
 	@touch $@
 
 $(FOR_RUN): requirements.lock pyproject.toml $(CREATED)
-	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
 	@$(INSTALL_PROJECT)
 	@touch $@
 
 # What the tests need contains what running needs.
 $(FOR_TEST): requirements-dev.lock pyproject.toml $(CREATED)
-	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@$(INSTALL_PROJECT)
 	@touch $(FOR_RUN) $@

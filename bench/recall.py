@@ -21,7 +21,7 @@ def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> in
     try:
         from bench import recall_ablation, recall_fit  # noqa: PLC0415 - numpy is there for these commands alone
     except ModuleNotFoundError as error:
-        print(f"{error.name} is not installed: pip install --require-hashes -r requirements-bench.lock")
+        print(f"{error.name} is not installed: pip install --no-deps --require-hashes -r requirements-bench.lock")
         return 1
     found = talks()
     if not found:

@@ -71,7 +71,7 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
         NotInstalledError: There is no Schemathesis here.
     """
     if find_spec("schemathesis") is None:
-        raise NotInstalledError("pip install --require-hashes -r requirements-bench.lock")
+        raise NotInstalledError("pip install --no-deps --require-hashes -r requirements-bench.lock")
     outcome = Outcome(NAME)
     with tempfile.TemporaryDirectory(prefix="document-") as folder:
         config = Path(folder) / "schemathesis.toml"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,20 @@ def test_the_image_is_slim_unprivileged_and_checked_by_hash() -> None:
     assert ["USER", "10001:10001"] in instructions
     assert "--require-hashes" in text
     assert instructions[-1][0] == "CMD"
+
+
+@pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
+def test_locked_packages_are_installed_without_asking_for_others(name: str) -> None:
+    """A lock names everything. Older pips look for newer releases where a dependency asks for an extra, and refuse them."""
+    installs = re.findall(r"pip.* install (.*-r .*\.lock)", (ROOT / name).read_text())
+    installs += re.findall(r"\$\(PIP\) install (.*-r .*\.lock)", (ROOT / name).read_text())
+    assert installs
+    assert all("--no-deps --require-hashes" in line for line in installs), installs
+
+
+def test_the_lock_holds_everything_that_its_packages_need() -> None:
+    checked = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_the_image_copies_only_what_its_context_lets_in() -> None:
