@@ -33,9 +33,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.bootstrap import build_container
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.retrieval.choose import scores
-from app.core.retrieval.corpus import Corpus, words_of
+from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.question import question_of
 from app.core.retrieval.search import Query, query_of, rank
+from app.core.text.memo import forget
 from app.core.text.words import stem
 from app.devserver import EmbeddedServers, Endpoints
 from app.infrastructure.ids import new_id
@@ -226,7 +227,7 @@ async def _timed(work: Awaitable[Any]) -> float:
 
 def _scored(query: Query, narrowed: Narrowed, *, is_recall: bool) -> float:
     """How long the core takes, with every message new to it."""
-    words_of.cache_clear()
+    forget()
     began = time.perf_counter()
     if is_recall:
         corpus = Corpus(narrowed.sources, documents=narrowed.documents, total=narrowed.total)

@@ -19,6 +19,7 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction, Page
 from app.core.model.state import StateVersion
 from app.core.state import erasing
+from app.core.text.memo import memoized
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
@@ -636,3 +637,18 @@ async def test_a_typed_command_and_the_summary_that_answered_it(service: Service
     assert CANARY not in await dump(engine)
     kept = (await history(service, conversation_id))[-1]
     assert "- Crates 1 to" in kept.content
+
+
+async def test_nothing_that_was_read_of_texts_is_kept_by_the_process_that_erases(service: Service) -> None:
+    conversation_id, told = await with_canary(service)
+    asked: list[str] = []
+
+    @memoized()
+    def read(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    read(SECRET)
+    await erase(service, conversation_id, told)
+    read(SECRET)
+    assert asked == [SECRET, SECRET]

@@ -42,6 +42,7 @@ from app.core.summarizer.system_context import system_context
 from app.core.text.elision import elide
 from app.core.text.escaping import clean, escape, escape_block, unescape
 from app.core.text.language import detect as language_in
+from app.core.text.memo import forget
 from app.core.text.token_counts import estimate_text, weigh
 from app.core.validation.cut_off import is_cut_off
 from app.core.validation.damage import Made, damages, mended
@@ -121,6 +122,7 @@ class Operation:
         return [*ordinary, *OWN, *(GENERIC if self.every else ())][self.first :: self.share]
 
     def run(self, text: str) -> object:
+        forget()
         for remembered in _caches():
             remembered.cache_clear()
         return self.act(text)
@@ -128,7 +130,7 @@ class Operation:
 
 @functools.cache
 def _caches() -> tuple[Any, ...]:
-    """Everything of the app that is remembered between calls."""
+    """What the app remembers between calls beside its readings of texts: words, stretches, policies."""
     every = (one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper))
     return tuple(one for one in every if str(getattr(one, "__module__", "")).startswith("app.") and _by_text(one))
 

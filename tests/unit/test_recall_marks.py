@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from app.core.retrieval import corpus
@@ -29,6 +31,6 @@ def test_a_text_with_a_price_is_read_as_ascii(monkeypatch: pytest.MonkeyPatch) -
         return ascii_tokens(text)
 
     monkeypatch.setattr(corpus, "ascii_tokens", noted)
-    words_of.__wrapped__("It must not cost more than €40 – or so.")
+    inspect.unwrap(words_of)("It must not cost more than €40 – or so.")
     assert len(read) == 1
     assert read[0].isascii()

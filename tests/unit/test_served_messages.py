@@ -38,6 +38,7 @@ from app.core.state.digesting import Digestible
 from app.core.state.layout import ACKNOWLEDGEMENT, layout_of, messages_tokens, with_digests
 from app.core.text import escaping
 from app.core.text import served_text as fencing
+from app.core.text.memo import forget
 from app.core.text.parts import Part
 from app.core.text.served_text import SERVED_TAGS, as_data, value_as_data
 from app.core.text.token_counts import estimate_text
@@ -545,9 +546,9 @@ def test_without_escaping_each_place_is_seen(place: str, monkeypatch: pytest.Mon
     expected = in_every_way(put_together(scene(BENIGN)))
     for module, name in CONTROLS[place]:
         monkeypatch.setattr(module, name, identity)
-    rendering.anchor_line.cache_clear()
+    forget()
     found = in_every_way(put_together(scene("<session_state>")))
-    rendering.anchor_line.cache_clear()
+    forget()
     assert all(found[way] != expected[way] for way in WAYS)
 
 

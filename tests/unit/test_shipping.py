@@ -170,7 +170,7 @@ def test_the_image_is_slim_unprivileged_and_checked_by_hash() -> None:
 
 @pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
 def test_locked_packages_are_installed_without_asking_for_others(name: str) -> None:
-    """A lock names everything. Older pips look for newer releases where a dependency asks for an extra, and refuse them."""
+    """A lock names everything; older pips look for newer releases where a dependency asks for an extra."""
     installs = re.findall(r" install (.*-r .*\.lock)", (ROOT / name).read_text())
     assert installs
     assert all("--no-deps --require-hashes" in line for line in installs), installs

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
 from typing import Final
 
 from app.core.anchors.pool import without_label
@@ -18,11 +17,11 @@ from app.core.anchors.topics import Topic, stems_of
 from app.core.model.anchors import AnchorType
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import words_of
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import GENERIC, STOPWORDS, respelled
 from app.core.text.words import GENERIC_STEMS, stem, tokens
 
-_REMEMBERED: Final = 4_096
 _PARALLEL: Final = 2  # places of one sentence at which another has something else
 
 _ADDED: Final = frozenset({"name", "time"})
@@ -118,7 +117,7 @@ def _opposed(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table
     return bool(topic.every - own - known.every - changing(new, tables))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
     """Which of several a text names, with the stems that name it."""
     plain = text.replace("’", "'")
@@ -139,13 +138,13 @@ def _owners_differ(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     return bool(mine - _every_stem(old)) or bool(theirs - _every_stem(new) and (mine or says(new, tables, "own")))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _owners(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     named = named_by(text, tables, "owner")
     return frozenset(stem(word.lower()) for word in named) - GENERIC_STEMS
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _every_stem(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in _words(text))
 
@@ -179,7 +178,7 @@ def _parallel_places(new: str, old: str, tables: tuple[Table, ...]) -> tuple[int
     return (places, parts) if matching else (0, 0)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _sequence(text: str, tables: tuple[Table, ...]) -> tuple[str, ...]:
     """The content words of a text in order, each exact value as one, a day and its hour together."""
     gone = changing(text, tables)
@@ -233,7 +232,7 @@ def restates(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _form(text: str, tables: tuple[Table, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """A text's words in order, without those that choose, change or are polite, values open; and the values."""
     text = text.replace("’", "'")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate, islice
 from typing import Final
 from uuid import UUID
@@ -13,11 +12,11 @@ from uuid import UUID
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic, topic_of
 from app.core.model.anchors import Anchor, AnchorType
+from app.core.text.memo import memoized
 from app.core.text.word_lists import respelled
 
 _PER_WORD: Final = 24  # anchors with one word, the newest, that are looked at: bounds the work per statement
 _OPEN: Final = frozenset({"unresolved_question"})
-_REMEMBERED: Final = 4_096
 _SHORTEST_STEM: Final = 3  # signs: shorter words are their own stems
 
 
@@ -118,19 +117,19 @@ def places_sharing(texts: Sequence[str], words: Iterable[str], tables: Sequence[
     return sorted({place for word in words for place in islice(old.newest_with(word), 2 * _PER_WORD)})
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _line(text: str) -> str:
     return f"{respelled(text.lower())}\n"
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def topic_by(text: str, tables: tuple[Table, ...]) -> Topic:
     """What a text is about, by the languages of these tables."""
     text = without_label(text, tables)
     return topic_of(text, (day.group() for table in tables for day in table.times.all_in(text)))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def without_label(text: str, tables: tuple[Table, ...]) -> str:
     """What a label says it is, left out: ``Rule:`` is no subject."""
     labels = (rule.labelled for table in tables for rule in table.rules.values())

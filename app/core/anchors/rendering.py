@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Final
 
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.text.escaping import as_json_writes, escape_block
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.relative import said_on
 from app.core.text.token_counts import Estimator, estimate_text, tokens_of
@@ -18,8 +18,6 @@ ANCHORS_TAG: Final = "anchors"
 ANCHORS_MARKER: Final = "[anchors →L3:anchors]"
 """Stands for the anchors for which there was no room; expands to the full list."""
 
-LINES: Final = 8_192
-"""Lines that are remembered: fitting a context in its budget renders the same thousands up to sixty times."""
 FRAME_TOKENS: Final = 24
 """The element's own lines and the marker, rounded up."""
 
@@ -41,7 +39,7 @@ def escape_served(text: str) -> str:
     return _ARROW.sub(as_json_writes, escape_block(text))
 
 
-@lru_cache(maxsize=LINES)
+@memoized()
 def anchor_line(
     type_: AnchorType,
     seq: int,

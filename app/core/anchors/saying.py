@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Final
 
 from app.core.anchors.tables import Table
+from app.core.text.memo import memoized
 
-_REMEMBERED: Final = 4_096  # texts: each new anchor is held against many of the same old ones
 
-
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def says(text: str, tables: tuple[Table, ...], cue: str) -> bool:
     """Whether a cue of ``turn`` stands in it."""
     return next(_all(text, tables, cue), None) is not None

@@ -5,24 +5,23 @@ Meant to miss rather than to mistake: where it cannot be told, both stay, each w
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from app.core.anchors.saying import named_by, says
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of
 from app.core.text.identifiers import find_identifiers
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.words import GENERIC_STEMS
 
-_REMEMBERED: Final = 4_096
 _NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
 """A number behind its noun says which one it is (``room 8``); before it, how many."""
 _TIMES: Final = frozenset({"date", "time"})
 _NAMES: Final = frozenset({"name", "symbol", "quoted"})
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of what it is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
     plain = text.replace("’", "'")
@@ -42,7 +41,7 @@ def aim_of(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> froze
     return purpose(text, tables) - calls(text, kinds, tables)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def calls(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of the words of a text that only say what things of these kinds are called."""
     plain = text.replace("’", "'")

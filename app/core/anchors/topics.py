@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.rivals import SERVING
 from app.core.text.word_lists import TECHNOLOGY
@@ -36,7 +36,6 @@ EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface
 """Kinds of which one project has one thing, as a rule."""
 
 _GONE: Final = compiled(alternatives("claims", "gone"), re.IGNORECASE)
-_REMEMBERED: Final = 4_096
 _QUOTES: Final = "\"'`«»“”„"
 
 
@@ -68,7 +67,7 @@ class Topic:
         return frozenset(value for known, value in self.values if known == class_)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def stems_of(text: str) -> frozenset[str]:
     """``stems``, each once."""
     return frozenset(map(stem, words(text)))
@@ -100,7 +99,7 @@ def ousted(found: Iterable[re.Match[str]]) -> frozenset[str]:
     return frozenset(stem(part.lower()) for word in named for part in tokens(word)) - GENERIC_STEMS
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def given_up(text: str) -> frozenset[str]:
     """Stems of what a text gives up, whatever its language."""
     return ousted(_GONE.finditer(text.replace("’", "'")))

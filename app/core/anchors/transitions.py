@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final
 
 from app.core.anchors.contrast import changing, restates, says_again, says_otherwise, tells_of_another
@@ -26,6 +25,7 @@ from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, ousted
 from app.core.model.anchors import Anchor, AnchorType, Transition
 from app.core.model.conversation import Message
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.words import stem, words
 
@@ -48,7 +48,6 @@ CHANGING: Final = frozenset(_CHANGES)
 LOOKS_BACK: Final = FAR
 """Positions: as far as a message reaches anchors that share no word with it."""
 
-_REMEMBERED: Final = 4_096  # anchors: each new one is held against many of the same old ones
 _BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
 """What an assistant can correct: never what a user stated."""
 
@@ -158,7 +157,7 @@ def _is_another(pool: Pool, by: Anchor, topic: Topic, old: Anchor, tables: tuple
     return tells_of_another(by.content, topic, old.content, known, tables, as_=by.type)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _ousts(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of what a text gives up."""
     plain = text.replace("’", "'")

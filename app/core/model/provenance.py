@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from app.core.model.conversation import Message
@@ -71,13 +70,9 @@ def own_words(messages: Sequence[Message]) -> str:
 _SAMPLE: Final = 4_000  # characters from each end are plenty to know the language by
 
 
-_detected: Final = lru_cache(maxsize=32)(detect)
-"""A chunk, and each of its stretches, is asked for its language by everything that reads it."""
-
-
 def language_of(messages: Sequence[Message]) -> str | None:
     """The language that is spoken in these messages (ISO 639-1); ``None`` where that cannot be told."""
-    return _detected(sample_of(messages))
+    return detect(sample_of(messages))
 
 
 def language_or_locale(messages: Sequence[Message], locale: str = "en") -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final, Literal, get_args
 
 from app.core.text.factors import Index, fold
 from app.core.text.languages.joined import alternatives
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 
 Cue = Literal[
@@ -75,7 +75,6 @@ HEADING: Final = compiled(rf"(?:{alternatives('talk', 'headings')}):\s+(?=\S)")
 BOILERPLATE: Final = compiled(rf"GOOGLE_API_KEY|{alternatives('replies', 'notice')}", re.IGNORECASE)
 _INDEX: Final = Index()
 _BITS: Final = {cue: _INDEX.add(pattern.pattern) for cue, pattern in PATTERNS.items()}
-_REMEMBERED: Final = 4_096  # sentences: a chunk is read for its state, and once more for its segments
 
 READING_TOOL: Final = compiled(
     r"^(?:get|list|search|find|read|fetch|query|lookup|look_up|calculate|think|view|open|check"
@@ -83,7 +82,7 @@ READING_TOOL: Final = compiled(
 )
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")

@@ -8,11 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import any_of, plain_words
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
 from app.core.text.speakers import Label, labels_of
@@ -38,7 +39,6 @@ _COMMON: Final = 0.7
 _COMMON_STEMS: Final = frozenset(stem for word in GENERIC for stem in stems(word))
 _MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
-_REMEMBERED: Final = 16_384  # texts taken apart; questions about one conversation come one after the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Words:
     second_person: float
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def words_of(text: str) -> Words:
     """Take a text apart."""
     if not text.isascii() and "'" not in text:  # what is cut short is counted otherwise in other scripts
@@ -117,7 +117,7 @@ def _asking(text: str) -> float:
     return sum(map(asks, said)) / max(len(said), 1)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def has_number(text: str) -> bool:
     """Whether a text says how many."""
     return _NUMBER.search(text) is not None

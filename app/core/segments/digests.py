@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from app.core.anchors.rendering import escape_served
@@ -16,6 +15,7 @@ from app.core.model.segments import LEVELS, Level, Marker, Segment
 from app.core.segments.markers import EARLIER_MARKER, render
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.memo import memoized
 from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import Estimator, estimate_text
 
@@ -28,7 +28,6 @@ _TOPIC: Final = 80  # characters of a topic inside its marker
 _MARKER: Final = 80  # tokens
 _MOST: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
 """Tokens of a served text: one that outgrew its level must not crowd out the rest."""
-_REMEMBERED: Final = 2_048  # texts: the same few hundred are laid out with one fold, one change of policy, one question
 _SAMPLE: Final = 8_000  # characters of a stored text; more than this is never served
 _SHRINK: Final = 0.8
 _FORMS: Final = 10  # numbers in a row that show every plural form, or the teens', which is the longest
@@ -194,7 +193,7 @@ def _served(text: str, most: int) -> str:
     return escape_served(_clipped(text, most))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _clipped(text: str, most: int) -> str:
     return fitted(" ".join(clean(text[:_SAMPLE]).split()), most)
 

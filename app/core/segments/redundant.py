@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from app.core.model.segments import Level, Segment
+from app.core.text.memo import memoized
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
@@ -16,7 +16,6 @@ from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 SAYS: Final = 0.75
 """Of a sentence's content words: with so many in one entry or anchor it is said there."""
 _FEWEST: Final = 2  # content words: a sentence with fewer says nothing that could be missing
-_REMEMBERED: Final = 2_048  # texts: the same few hundred are laid out with one fold after the other
 _SAMPLE: Final = 4_000  # characters of a level; more than this is never served
 
 
@@ -88,7 +87,7 @@ def _with_levels(segment: Segment, names: Sequence[Level]) -> Segment:
     return replace(segment, levels={name: segment.levels[name] for name in names})
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _told(text: str) -> _Told:
     shown = text[:_SAMPLE]
     content = (frozenset(stems(one)) - FRAME_STEMS - GENERIC_STEMS for one in sentences(shown))

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import groupby
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from app.core.anchors.rendering import anchors_element, escape_served
 from app.core.anchors.serving import NOTHING_SERVED, Served
@@ -21,7 +20,7 @@ from app.core.model.state import StateSchema
 from app.core.state.digesting import Digestible
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
 from app.core.text.localization.days import date_line
-from app.core.text.token_counts import Estimator, Weight, tokens_of, weigh
+from app.core.text.token_counts import Estimator, tokens_of, weigh
 
 ServedAs = Literal["pair", "assistant"]
 
@@ -29,8 +28,6 @@ ACKNOWLEDGEMENT = "Understood."
 BLOCK_TAG = "session_state"
 LEFT_OUT_TAG = "left_out"
 HELD_TAG = "days"
-WEIGHED: Final = 32
-"""Texts of state blocks whose weight is remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +171,5 @@ def block_messages(
 
 def messages_tokens(messages: Sequence[ContextMessage], estimator: Estimator) -> int:
     """What these messages weigh, each weighed as it would be when stored."""
-    weights = [
-        weigh(message.role, message.content, message.parts) if message.parts else _weight(message.role, message.content)
-        for message in messages
-    ]
+    weights = [weigh(message.role, message.content, message.parts) for message in messages]
     return sum(tokens_of(weight.tokens, weight.bytes, estimator) for weight in weights)
-
-
-@lru_cache(maxsize=WEIGHED)
-def _weight(role: str, content: str) -> Weight:
-    """A state block is weighed several times for one context, and hardly changes from one to the next."""
-    return weigh(role, content)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from app.core.model.segments import Segment
+from app.core.text.memo import memoized
 from app.core.text.repeating import plain_of
 from app.core.text.sentences import sentences
 
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back
-_CONVERSATIONS: Final = 32  # whose statements are remembered, each time they change
-_REMEMBERED: Final = 2_048  # levels taken apart: the same few hundred are served with one question after the other
 
 
 def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list[Segment]:
@@ -28,7 +26,7 @@ def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list
     return [_without(segment, gone) for segment in segments] if gone else list(segments)
 
 
-@lru_cache(maxsize=_CONVERSATIONS)
+@memoized()
 def _gone(quotes: tuple[str, ...]) -> _Gone | None:
     statements = [plain for quote in quotes if len(plain := plain_of(quote)) >= _LEAST]
     return _Gone(statements) if statements else None
@@ -43,7 +41,7 @@ def _without(segment: Segment, gone: _Gone) -> Segment:
     return replace(segment, levels=levels)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _kept(text: str, gone: _Gone) -> str | None:
     """What is left of a level's text; ``None``: all of it, as it stands."""
     told = _told(text)
@@ -61,7 +59,7 @@ class _Sentence:
     """Those that have a blank on both sides."""
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _told(text: str) -> tuple[_Sentence, ...]:
     """The sentences of a level."""
     return tuple(map(_sentence, sentences(text)))

@@ -10,7 +10,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
@@ -44,6 +43,7 @@ from app.core.reading.scoring import (
 from app.core.state.pruning import age, state_of
 from app.core.summarizer.offline.items import cost, parted, together
 from app.core.summarizer.offline.keeping import worth_of
+from app.core.text.memo import memoized
 from app.core.text.words import stems
 
 _RECENT: Final = 0.25  # what the newest entry's worth is raised by; the oldest one's by nothing
@@ -276,7 +276,7 @@ def _lists(label: str, text: str) -> bool:
     return is_call(text) and READING_TOOL.match(text) is not None
 
 
-@lru_cache(maxsize=4_096)
+@memoized()
 def _of_talk(role: FieldRole, written: str, clause: str) -> tuple[Worth, frozenset[str]]:
     """What a clause is worth, and its words: the same state is rendered for one question after the other."""
     entry = StateEntry(id=f"{ID_LETTERS[role]}0", field="", role=role, text=written, since_version=0)
@@ -287,7 +287,7 @@ def _is_data(label: str) -> bool:
     return role_of(label) == "tool"
 
 
-@lru_cache(maxsize=8_192)
+@memoized()
 def _tokens(text: str) -> int:
     return cost(text)
 

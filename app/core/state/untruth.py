@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from app.core.anchors.contrast import tells_of_another
@@ -22,6 +21,7 @@ from app.core.model.candidate import CandidateItem
 from app.core.model.conversation import Message
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives, pattern_of, whole, words_of
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.rivals import RIVALS
 from app.core.text.sameness import canonical
@@ -88,7 +88,7 @@ class _Said:
         return self.words - self.terms
 
 
-@lru_cache(maxsize=4_096)
+@memoized()
 def _said(text: str) -> _Said:
     words = frozenset(stems(text)) - FRAME_STEMS
     terms = {word for found in find_identifiers(text) for word in stems(found.text)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Literal
 
 from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import GENERIC, NOISE
 
@@ -100,8 +100,6 @@ _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
 _TITLE: Final = compiled(rf"\b(?:{alternatives('exact', 'titles')})$")
 _STARTS: Final = ".!?…:;\n。！？|"
-_REMEMBERED: Final = 4_096  # sentences: each is looked at for the state, for its segment, and by the gate
-_SENTENCE: Final = 400  # characters: what is longer is no sentence, and is not remembered
 _NOT_NAMES: Final = words_of("exact", "no_names")
 
 
@@ -110,19 +108,13 @@ def identifiers(text: str) -> list[str]:
     return list(dict.fromkeys(found.text for found in find_identifiers(text)))
 
 
+@memoized()
 def find_identifiers(text: str) -> tuple[Identifier, ...]:
     """Like ``identifiers``, with kind and place, repetitions included.
 
     A capitalised word at the start of a sentence is no name, unless another capitalised word follows it.
     """
-    if not _HAS_DIGIT_OR_CAPITAL.search(text):
-        return ()
-    return _scanned(text) if len(text) <= _SENTENCE else tuple(_scan(text))
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _scanned(text: str) -> tuple[Identifier, ...]:
-    return tuple(_scan(text))
+    return tuple(_scan(text)) if _HAS_DIGIT_OR_CAPITAL.search(text) else ()
 
 
 def _scan(text: str) -> Iterator[Identifier]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.core.text.languages.loading import languages
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.speakers import without_speakers
@@ -75,6 +76,7 @@ _ENOUGH: Final = 8  # words; fewer may be names and terms alone
 _SAMPLE: Final = 60_000  # characters are plenty to know a language by
 
 
+@memoized(FIGURE)
 def detect(text: str) -> str | None:
     """The dominant language (ISO 639-1), or ``None`` for names, code, numbers, an even mixture or too little text."""
     prose = _prose(text)

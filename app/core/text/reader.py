@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from functools import lru_cache
 from typing import Final
 
 from app.core.text import moments
@@ -12,6 +11,7 @@ from app.core.text.amounts import number_at
 from app.core.text.days import compact, date_at, give_beside_dates, relative, stated
 from app.core.text.folding import Folded, folded
 from app.core.text.hours import time_at
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Cursor, Found, Token
 from app.core.text.scanner import tokens
@@ -19,24 +19,14 @@ from app.core.text.vocabulary import BEGINNINGS
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 9000
 _DIGITS: Final = compiled(r"\d{1,15}")
+_TOKENS: Final = 100  # bytes of all tokens, for each character of their text
 
 
-SENTENCE: Final = 600
-"""Characters: what texts at most this long hold is remembered."""
-_REMEMBERED: Final = 1_024
-
-
+@memoized(_TOKENS)
 def scanned(text: str) -> tuple[Folded, Sequence[Token]]:
     """A text folded and cut into tokens: the same for what it states and for what it may mean."""
-    return (_remembered if len(text) <= SENTENCE else _scan)(text)
-
-
-def _scan(text: str) -> tuple[Folded, Sequence[Token]]:
     plain = folded(text)
     return plain, tuple(tokens(plain))
-
-
-_remembered: Final = lru_cache(maxsize=_REMEMBERED)(_scan)
 
 
 def day_of(at: datetime | None) -> date | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from functools import lru_cache
 from typing import Final
 
 from app.core.text.identifiers import identifiers
 from app.core.text.languages.joined import words_of
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.relative import undated
 from app.core.text.word_lists import respelled
@@ -21,12 +21,11 @@ _KEY: Final = compiled(r"(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])\S+")
 _ARTICLES: Final = words_of("clauses", "articles")
 _TURNING: Final = words_of("clauses", "turns")
 
-_REMEMBERED: Final = 4_096  # texts; each is compared with every other of its field
 _FEWEST: Final = 4  # words; shorter texts hold too little to be sure
 _LEAST_SHARE: Final = 0.6  # of the longer text: more than two fifths of new words are news
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def canonical(text: str) -> str:
     """The text without added days, and differences of case, quotes, spacing and punctuation; ``aB3x`` keeps case."""
     folded = unicodedata.normalize("NFKC", undated(text))
@@ -58,7 +57,7 @@ def _fold(word: str) -> str:
     return respelled(word.casefold())
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@memoized()
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word for word in canonical(text).split() if word not in _ARTICLES)
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
 
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.parts import Part, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
@@ -199,14 +200,6 @@ class Weight:
     bytes: int
 
 
-LINE: Final = 2_000
-"""Characters of a text that is remembered among many: sentences, lines of a block, short messages."""
-LINES: Final = 8_192
-BLOCK: Final = 200_000
-"""The same among few: a state block is weighed again at each step of making a context fit, and for each request."""
-BLOCKS: Final = 32
-
-
 BESIDE: Final = 2_000
 """Bytes of further keys in a message's parts that weigh nothing."""
 _KNOWN: Final[Mapping[str, frozenset[str]]] = {
@@ -240,23 +233,8 @@ def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> Counter[str]:
     return found
 
 
+@memoized(FIGURE)
 def _script_tokens(text: str) -> float:
-    if len(text) <= LINE:
-        return _tokens_of_line(text)
-    return _tokens_of_block(text) if len(text) <= BLOCK else _counted_tokens(text)
-
-
-@lru_cache(maxsize=LINES)
-def _tokens_of_line(text: str) -> float:
-    return _counted_tokens(text)
-
-
-@lru_cache(maxsize=BLOCKS)
-def _tokens_of_block(text: str) -> float:
-    return _counted_tokens(text)
-
-
-def _counted_tokens(text: str) -> float:
     return sum(ALL_PRICES[name] * count for name, count in counts(text).items())
 
 

@@ -13,13 +13,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import unquote
 
 from app.core.text import moments
+from app.core.text.memo import memoized
 from app.core.text.numerals import plain, resolution
-from app.core.text.reader import SENTENCE, day_of, read, scanned
+from app.core.text.reader import day_of, read, scanned
 from app.core.text.shapes import squashed
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
@@ -27,8 +27,6 @@ _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
-REMEMBERED: Final = 8_192
-"""Texts of a sentence's length whose values, and whose meaning, are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +60,10 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
         text: Of any length; Markdown, LaTeX and character references are read through.
         at: The moment of its message; only values that need a year to be understood depend on it.
     """
-    return (_cached_values if len(text) <= SENTENCE else _values)(text, day_of(at))
+    return _values(text, day_of(at))
 
 
+@memoized()
 def _values(text: str, day: date | None) -> tuple[Value, ...]:
     plain_text, pieces = scanned(text)
     found: list[Value] = []
@@ -81,6 +80,7 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
     return tuple(found)
 
 
+@memoized()
 def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
     """All forms and amounts (with their bases) that a text of that day may mean, and the text to be searched."""
     plain_text, pieces = scanned(text)
@@ -91,11 +91,6 @@ def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tup
         frozenset(amount for one in found for amount in one.amounts),
         unquote(small) if "%" in small and "/" in small else small,
     )
-
-
-_cached_values: Final = lru_cache(maxsize=REMEMBERED)(_values)
-_cached_meaning: Final = lru_cache(maxsize=REMEMBERED)(_meaning)
-"""A compaction shows each sentence to half a dozen checks, and each entry of its state again at the next chunk."""
 
 
 class Given:
@@ -121,7 +116,7 @@ class Given:
         """
         self._known.clear()
         day = day_of(at)
-        forms, amounts, searched = (_cached_meaning if len(text) <= SENTENCE else _meaning)(text, day)
+        forms, amounts, searched = _meaning(text, day)
         for form in forms:
             self._forms[form].add(source)
         for amount, base in amounts:

@@ -24,6 +24,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import Preset
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.records import Event, Page
+from app.core.text import memo
 from app.off_loop import A_POLICY, ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
@@ -171,6 +172,7 @@ class ConversationService:
             turns = await delete_conversation(uow, conversation_id)
             await audit(uow, self._shell, tenant_id, "conversation.deleted", conversation_id)
             await uow.commit()
+        memo.forget()
         await self._shell.streams.forget(turns)
         await self._shell.bus.hint(conversation_id, "deleted")
 

@@ -30,6 +30,7 @@ from app.core.state.erasing import without as entries_without
 from app.core.state.layout import layout_of
 from app.core.state.pruning import state_of
 from app.core.summarizer.offline.extractive import digest
+from app.core.text import memo
 from app.core.text.contents import references
 from app.core.text.token_counts import estimate_text, weigh
 from app.off_loop import AN_ITEM
@@ -105,6 +106,7 @@ class ErasureService:
         async with shell.work.on_record(tenant_id, conversation_id, "erasure"):
             done = await retaken(once)
         if done is not None:
+            memo.forget()
             await shell.streams.forget(done.turns)
             await shell.outbox.deliver(done.events, [done.job] if done.job else [])
 

@@ -1,0 +1,122 @@
+"""What was read of texts, kept in one place, so that those who ask for it do not read the text again.
+
+A message is read by many: for its anchors, its state, its segments, for recall, by the checks. They call the same pure
+functions with the same text, and ``memoized`` keeps what these answered, by function and arguments. Nothing has to be
+invalidated: what a function makes of a text never changes while a process runs.
+
+Two things hold. All that is kept stays within ``MOST`` bytes, whatever comes in from outside: when half of it is full,
+what nobody asked for since the half before is let go. And a reading is reached only by whoever has the text itself, so
+none of another tenant or of an erased message; ``forget`` drops all readings of a process where texts are erased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from threading import Lock
+from typing import Any, Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST: Final = 64_000_000
+"""Bytes of all that is kept in a process, as estimated by the lengths of the texts."""
+READING: Final = 24
+"""Bytes of a reading for each character of its text, the text itself among them: words, values, sentences."""
+FIGURE: Final = 4
+"""The same of a number or a flag, which is little more than the text."""
+_ENTRY: Final = 400
+"""Bytes of any reading beside that."""
+_LARGEST: Final = MOST // 64
+"""Bytes of the largest reading that is kept: one document must not push out all else."""
+_NOTHING: Final = object()
+
+
+class _Readings:
+    """Those of one function: the new ones, and those of the half before."""
+
+    __slots__ = ("new", "old")
+
+    def __init__(self) -> None:
+        self.new: dict[Hashable, Any] = {}
+        self.old: dict[Hashable, Any] = {}
+
+
+class Memo:
+    """The readings of all functions, within one bound."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        self._of_functions: list[_Readings] = []
+        self._lock = Lock()
+
+    def readings(self) -> _Readings:
+        """Those of one more function."""
+        found = _Readings()
+        self._of_functions.append(found)
+        return found
+
+    def keep(self, readings: _Readings, key: Hashable, reading: object, size: int) -> None:
+        """Keep a reading of so many bytes; the older half goes once the newer one is full."""
+        with self._lock:
+            readings.new[key] = reading
+            self._size += size
+            if self._size > self._most // 2:
+                for one in self._of_functions:
+                    one.old, one.new = one.new, {}
+                self._size = 0
+
+    def forget(self) -> None:
+        """Drop all readings."""
+        with self._lock:
+            for one in self._of_functions:
+                one.old, one.new = {}, {}
+            self._size = 0
+
+    def __len__(self) -> int:
+        return sum(len(one.new) + len(one.old) for one in self._of_functions)
+
+
+_MEMO: Final = Memo(MOST)
+
+
+def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Keep what a pure function answers; nobody changes what it answered.
+
+    Args:
+        growth: Bytes of an answer for each character of the texts among the arguments, those texts included.
+        memo: Where it is kept.
+    """
+
+    def keeping(function: Callable[P, R]) -> Callable[P, R]:
+        readings = memo.readings()
+
+        @wraps(function)
+        def read(*arguments: P.args, **named: P.kwargs) -> R:
+            key: Hashable = arguments[0] if len(arguments) == 1 and not named else (arguments, *named.items())
+            found: Any = readings.new.get(key, _NOTHING)
+            if found is not _NOTHING:
+                return found  # type: ignore[no-any-return]
+            found = readings.old.get(key, _NOTHING)
+            if found is _NOTHING:
+                found = function(*arguments, **named)
+            size = _ENTRY + growth * sum(map(_characters, (*arguments, *named.values())))
+            if size <= _LARGEST:
+                memo.keep(readings, key, found, size)
+            return found  # type: ignore[no-any-return]
+
+        return read
+
+    return keeping
+
+
+def _characters(argument: object) -> int:
+    if isinstance(argument, tuple):
+        return sum(map(_characters, argument))
+    return len(argument) if isinstance(argument, str) else 0
+
+
+def forget() -> None:
+    """Drop all readings of this process: for the erasure of texts, and for measurements that begin with nothing."""
+    _MEMO.forget()
