@@ -17,9 +17,9 @@ TEXTS = [message.content for message in talk(80, seed=5)]
 @pytest.mark.parametrize("mark", ["€", "£", "–", "—", "…", "“", "”", "„", "«", "»", "•"])
 def test_a_text_says_the_same_with_the_mark_read_either_way(mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
     marked = [text.replace(" ", f" {mark}", 3).replace("e", f"e{mark}", 1) for text in TEXTS]
-    short = [words_of.__wrapped__(text) for text in marked]
+    short = [inspect.unwrap(words_of)(text) for text in marked]
     monkeypatch.setattr(corpus, "_MARKS", {})
-    assert short == [words_of.__wrapped__(text) for text in marked]
+    assert short == [inspect.unwrap(words_of)(text) for text in marked]
 
 
 def test_a_text_with_a_price_is_read_as_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
