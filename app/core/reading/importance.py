@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from operator import mul
+from typing import Final, NamedTuple
 
-from app.core.reading.cues import PLEASANTRY
 from app.core.reading.passages import Passage
-from app.core.text.clauses import begins_unresolved, is_fragment
-from app.core.text.identifiers import Identifier
-from app.core.text.languages.joined import pattern_of
-from app.core.text.relative import is_relative
-from app.core.text.words import FRAME_STEMS, GENERIC_STEMS
+from app.core.reading.sentence import TRAITS, Sentence
 
 WEIGHTS: Final[Mapping[str, float]] = {
     "constant": -2.554,
@@ -49,14 +45,15 @@ STANDING: Final[Mapping[str, float]] = {
     "reply": -1.147,
 }
 """Likewise, fitted on the sentences that readers would keep: alone, or only with what stands before them."""
-_ADDRESSED: Final = pattern_of("clauses", "addressed")
+FEATURES: Final = (*TRAITS, "new", "question", "reply", "alone", "sentences", "assistant", "listed", "pasted")
+"""Names of all features, in order."""
 _LIKELIEST: Final = 30.0  # logarithm of odds, for the sake of numbers
 _USUAL: Final = math.log(3)
 """Of how many sentences a message of an entry had, whose conversation is not at hand."""
 
 
-def features(passages: Sequence[Passage]) -> Iterator[Mapping[str, float]]:
-    """By name, for each passage of a span in order. Linear in the number of passages.
+def features(passages: Sequence[Passage]) -> Iterator[Sequence[float]]:
+    """Those of ``FEATURES``, for each passage of a span in order. Linear in the number of passages.
 
     * ``content``, ``new``: the square root of how many words say something, and the share of them not said before;
     * ``name``, ``value``, ``relative time``: 1 when it names somebody or something, holds an exact value, tells a time
@@ -73,74 +70,53 @@ def features(passages: Sequence[Passage]) -> Iterator[Mapping[str, float]]:
     said: set[str] = set()
     before: Passage | None = None
     for passage in passages:
-        content = passage.stems - GENERIC_STEMS - FRAME_STEMS
-        yield {
-            **_of_words(passage.text, content, passage.identifiers, passage.values),
-            "new": len(content - said) / max(len(content), 1),
-            "question": float(passage.is_question),
-            "reply": float(before is not None and before.seq == passage.seq - 1 and before.is_question),
-            "alone": float(sentences[passage.seq] == 1),
-            "sentences": math.log(sentences[passage.seq]),
-            "assistant": float(passage.role == "assistant" and not passage.is_named),
-            "listed": float(passage.is_listed),
-            "pasted": float(passage.is_pasted),
-        }
+        content, beside = passage.content, sentences[passage.seq]
+        yield (
+            *passage.traits,
+            len(content - said) / max(len(content), 1),
+            float(passage.is_question),
+            float(before is not None and before.seq == passage.seq - 1 and before.is_question),
+            float(beside == 1),
+            math.log(beside),
+            float(passage.role == "assistant" and not passage.is_named),
+            float(passage.is_listed),
+            float(passage.is_pasted),
+        )
         said |= content
         before = passage
 
 
-def _of_words(
-    text: str, content: Collection[str], identifiers: Sequence[Identifier], values: Collection[str]
-) -> Mapping[str, float]:
-    return {
-        "constant": 1.0,
-        "content": math.sqrt(len(content)),
-        "name": float(any(one.text.lower() not in values for one in identifiers)),
-        "value": float(bool(values)),
-        "relative time": float(is_relative(text)),
-        "addressed": float(_ADDRESSED.search(text) is not None),
-        "unresolved": float(begins_unresolved(text)),
-        "fragment": float(is_fragment(text)),
-        "pleasantry": float(PLEASANTRY.match(text) is not None),
-    }
+class Ratings(NamedTuple):
+    """Of each passage of a span, by its index."""
+
+    likely: Sequence[float]
+    """How likely it is worth remembering, from 0 to 1."""
+    standing: Sequence[float]
+    """How likely, if it is worth remembering, it is understood without what was said before it."""
 
 
-def likelihoods(passages: Sequence[Passage]) -> list[float]:
-    """How likely each passage of a span is worth remembering, from 0 to 1."""
-    return [_likelihood(WEIGHTS, one) for one in features(passages)]
+def rated(passages: Sequence[Passage]) -> Ratings:
+    """Rate the passages of a span."""
+    found = list(features(passages))
+    return Ratings([_likelihood(_WEIGHTS, one) for one in found], [_likelihood(_STANDING, one) for one in found])
 
 
-def standings(passages: Sequence[Passage]) -> list[float]:
-    """How likely each passage, if it is worth remembering, is understood without what was said before it."""
-    return [_likelihood(STANDING, one) for one in features(passages)]
-
-
-def likelihood_of_entry(
-    text: str, said: Collection[str], identifiers: Sequence[Identifier], *, answers: bool, by_assistant: bool
-) -> float:
-    """The same for an entry of a state, by its words alone.
+def likelihood_of_entry(said: Sentence, *, answers: bool, by_assistant: bool) -> float:
+    """How likely an entry of a state is worth remembering, by its words alone.
 
     Args:
-        text: Without its speaker.
-        said: Its stems.
-        identifiers: Found in it.
+        said: Without its speaker.
         answers: Whether the question stands before it.
         by_assistant: Whether an assistant said it.
     """
-    content = frozenset(said) - GENERIC_STEMS - FRAME_STEMS
-    values = frozenset(one.text.lower() for one in identifiers if one.kind not in {"name", "quoted"})
-    return _likelihood(
-        WEIGHTS,
-        {
-            **_of_words(text, content, identifiers, values),
-            "new": 1.0,
-            "reply": float(answers),
-            "sentences": _USUAL,
-            "assistant": float(by_assistant),
-        },
-    )
+    alone = (1.0, 0.0, float(answers), 0.0, _USUAL, float(by_assistant), 0.0, 0.0)
+    return _likelihood(_WEIGHTS, (*said.traits, *alone))
 
 
-def _likelihood(weights: Mapping[str, float], of_one: Mapping[str, float]) -> float:
-    logarithm = sum(weights.get(name, 0.0) * value for name, value in of_one.items())
+def _likelihood(weights: Sequence[float], of_one: Sequence[float]) -> float:
+    logarithm = sum(map(mul, weights, of_one))
     return 1 / (1 + math.exp(-max(min(logarithm, _LIKELIEST), -_LIKELIEST)))
+
+
+_WEIGHTS: Final = tuple(WEIGHTS[name] for name in FEATURES)
+_STANDING: Final = tuple(STANDING.get(name, 0.0) for name in FEATURES)

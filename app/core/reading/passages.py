@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -15,14 +15,13 @@ from app.core.reading.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READ
 from app.core.reading.labels import role_label
 from app.core.reading.ledger import Line, heads_of, is_call, lines_from_data, parse_line, parsed, terse
 from app.core.reading.logs import is_log, log_lines
-from app.core.text.clauses import tight
-from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.reading.sentence import sentence_of
+from app.core.text.identifiers import Identifier
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
-from app.core.text.sentences import asks, sentences
+from app.core.text.sentences import sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
 from app.core.text.speakers import Label, labels_of
-from app.core.text.words import stems
 
 _MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
 _LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
@@ -53,6 +52,10 @@ class Passage:
     core: str
     """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
     stems: frozenset[str]
+    content: frozenset[str]
+    """Those that say something."""
+    traits: tuple[float, ...]
+    """Of the sentence by itself, as ``sentence.TRAITS`` names them."""
     cues: frozenset[Cue]
     identifiers: tuple[Identifier, ...]
     is_question: bool
@@ -74,7 +77,7 @@ class Passage:
     """What it tells of a tool's data; ``None`` for what is said in sentences."""
     longer: Line | None = None
     """What it told of a tool's data before values that are told elsewhere were taken out."""
-    values: frozenset[str] = field(default=frozenset())
+    values: frozenset[str] = frozenset()
     """Exact values other than names, in lower case."""
 
     @property
@@ -171,18 +174,20 @@ def _passage(
 ) -> Passage:
     cues = frozenset[Cue]() if line else cues_of(text)
     text = _brief(text) if brief and not line else text
-    found = tuple(item for item in find_identifiers(text) if not _is_vocative(item, speakers))
+    said = sentence_of(text).among(speakers)
     return Passage(
         index=index,
         seq=message.seq,
         role=message.role,
         speaker=speaker,
         text=text,
-        core=text if line else tight(text, found),
-        stems=frozenset(stems(text)),
+        core=text if line else said.core,
+        stems=said.stems,
+        content=said.content,
+        traits=said.traits,
         cues=cues,
-        identifiers=found,
-        is_question=line is None and asks(text),
+        identifiers=said.identifiers,
+        is_question=line is None and said.is_question,
         is_named=named,
         turn=turn,
         verdict=verdict,
@@ -191,7 +196,7 @@ def _passage(
         is_held=message.is_protected,
         is_action=message.role == "assistant" and _is_action(text, message),
         line=line,
-        values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
+        values=said.values,
     )
 
 
@@ -332,11 +337,6 @@ def _tidy(raw: str) -> str:
         trimmed = trimmed[:1].upper() + trimmed[1:]
     final = trimmed.strip(" |") or text
     return "" if final[:1] == "[" and final[-1:] == "]" else clip(final)
-
-
-def _is_vocative(item: Identifier, speakers: Collection[str]) -> bool:
-    """The speakers' own names, short forms included, tell nothing."""
-    return item.kind == "name" and any(name.startswith(item.text) for name in speakers)
 
 
 def _code(fence: str) -> str:

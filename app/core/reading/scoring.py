@@ -10,10 +10,11 @@ from itertools import pairwise
 from typing import Final
 
 from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
-from app.core.reading.importance import likelihoods
+from app.core.reading.importance import Ratings, rated
 from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
 from app.core.text.identifiers import Identifier, Kind
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.words import GENERIC_STEMS, stems
 
@@ -98,8 +99,8 @@ class Worth:
         return Worth(rest=self.rest + more, values=self.values, about=self.about)
 
 
-def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Worth]:
-    """The worth of each passage. Linear in the number of passages."""
+def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ratings | None = None) -> list[Worth]:
+    """The worth of each passage, rated already or not. Linear in the number of passages."""
     frequency = Counter(stem for passage in passages for stem in passage.stems)
     wanted = frozenset(stems(focus)) if focus else frozenset()
     answers = _answers(passages)
@@ -107,7 +108,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Wor
     mentioned |= said_twice(whole for passage in passages if (whole := passage.whole))
     mentioned |= words_said(passage.text for passage in passages if is_call(passage.text))
     meant = meant_of(passages)
-    likely = likelihoods(passages)
+    likely = (ratings or rated(passages)).likely
     return [
         worth_of_data(passage.line, mentioned)
         .times(meant.get(passage.index, 1.0))
@@ -204,15 +205,21 @@ def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
 
 def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:
     """What a text's exact values are worth, each once, ``most`` in all: identifiers, and what is told in words."""
-    values = {" ".join(match.group().casefold().split()): _IN_WORDS for match in IN_WORDS.finditer(text)}
-    codes = list(CODES.finditer(text))
-    values |= {match.group().casefold(): _NAMED_BY_CODE for match in codes}
+    in_words, codes = _beside(text)
+    values = dict.fromkeys(in_words, _IN_WORDS) | {code.casefold(): _NAMED_BY_CODE for code in codes}
     for item in found:
-        if not any(item.text in match.group() for match in codes):
+        if not any(item.text in code for code in codes):
             bare = item.kind == "number" and len(item.text) == 1
             values[item.text.casefold()] = _DIGIT if bare else _IDENTIFIER_WORTH[item.kind]
     total = sum(values.values())
     return values if total <= most else {text: worth * most / total for text, worth in values.items()}
+
+
+@memoized()
+def _beside(text: str) -> tuple[Sequence[str], Sequence[str]]:
+    """What is as exact as an identifier, and none: counts and times in words, and names in small letters."""
+    in_words = [" ".join(match.group().casefold().split()) for match in IN_WORDS.finditer(text)]
+    return in_words, [match.group() for match in CODES.finditer(text)]
 
 
 def _score(passage: Passage, likelihood: float, frequency: Counter[str], total: int) -> Worth:

@@ -138,7 +138,8 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
         return "not_smaller"
     counts = replace(merged.counts, ungrounded=report.ungrounded)
     merged = replace(merged, counts=counts)
-    proposed = accept(report.candidate.anchors, [one for one in context.span if not _is_held(one)], context.anchors)
+    quotes = report.candidate.anchors
+    proposed = accept(quotes, [one for one in context.span if not _is_held(one)], context.anchors) if quotes else ()
     applied = _smallest_loss(merged, context, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
         return apply_candidate(report, replace(context, carried=False)) if context.carried else applied

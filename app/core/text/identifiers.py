@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -89,7 +89,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
         rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:{_WITHIN_NAME})\s){_ONE_NAME}){{0,3}}",
     ),
 )
-_KINDS: Final[tuple[Kind, ...]] = tuple(kind for kind, _ in _PATTERNS)
+_KIND_OF: Final[Mapping[str, Kind]] = {f"p{index}": kind for index, (kind, _) in enumerate(_PATTERNS)}
 # In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
 _MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
 _SCAN: Final = compiled(
@@ -119,7 +119,7 @@ def find_identifiers(text: str) -> tuple[Identifier, ...]:
 
 def _scan(text: str) -> Iterator[Identifier]:
     for match in _SCAN.finditer(text):
-        kind = _KINDS[int(next(group for group in _GROUPS if match[group] is not None)[1:])]
+        kind = _KIND_OF[match.lastgroup or ""]
         value, start = match.group(), match.start()
         if kind == "name":
             value, start = _name(text, value, start)
@@ -131,7 +131,6 @@ def _scan(text: str) -> Iterator[Identifier]:
             yield Identifier(kind, value.strip(), start)
 
 
-_GROUPS: Final = tuple(f"p{index}" for index in range(len(_PATTERNS)))
 _SHOUTED: Final = words_of("exact", "shouted")
 
 

@@ -7,11 +7,12 @@ patterns of other times that depend on the day ("last Friday").
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
 
+from app.core.text.factors import Index, fold
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Relative
 from app.core.text.patterns import compiled
@@ -25,7 +26,6 @@ _QUOTED: Final = compiled(
     r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」|『[^』\n]{1,600}』|`[^`\n]{1,600}`"
 )
 _HAN: Final = "\u3400"
-_NOTHING: Final = r"(?!)"
 
 
 Needed = Literal["weekday", "day", "month"]
@@ -47,14 +47,23 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    matches = [(language, match) for language in _possible(text) for match in _NEAR[language][0].finditer(text)]
+    return _near(text, _INDEX.open(fold(text)))
+
+
+def _near(text: str, possible: int) -> list[Near]:
+    matches = [
+        (language, match)
+        for language, (bit, pattern, _) in _NEAR.items()
+        if bit & possible
+        for match in pattern.finditer(text)
+    ]
     quoted = [found.span() for found in _QUOTED.finditer(text)] if matches else []
     found = [
         Near(
             language,
             match.start(),
             match.end(),
-            _NEAR[language][1][match["word"].lower()],
+            _NEAR[language][2][match["word"].lower()],
             _is_inside(match.start(), quoted),
         )
         for language, match in matches
@@ -74,17 +83,20 @@ class Other:
 
 def other_times(text: str) -> list[Other]:
     """Those of a text; first those of which most of the day is needed."""
+    possible = _INDEX.open(fold(text))
     return [
         Other(language, match[0], needed)
-        for needed in _NEEDED
-        for language in _possible(text)
-        for match in _OTHER[language][needed].finditer(text)
+        for language, needed, bit, pattern in _OTHER
+        if bit & possible
+        for match in pattern.finditer(text)
     ]
 
 
 def is_relative(text: str) -> bool:
     """Whether a text tells any time by the day on which it is said."""
-    return bool(near_days(text) or other_times(text))
+    possible = _INDEX.open(fold(text))
+    others = any(bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER)
+    return others or (possible & _ANY_NEAR > 0 and bool(_near(text, possible)))
 
 
 def in_brackets(day: date, language: str) -> str:
@@ -110,11 +122,6 @@ def undated(text: str) -> str:
     for pattern in _ADDED:
         text = pattern.sub(r"\g<word>", text)
     return text
-
-
-def _possible(text: str) -> Collection[str]:
-    """The languages whose words may stand in a text: in one of ASCII signs, none of another script."""
-    return _IN_ASCII if text.isascii() else _TABLES
 
 
 def _bracketed(language: str, said: str) -> str:
@@ -151,8 +158,8 @@ def _near_pattern(table: Relative) -> str:
 
 def _other_pattern(table: Relative, needed: Needed) -> str:
     patterns: tuple[str, ...] = getattr(table, f"by_{needed}")
-    others = "|".join(patterns).replace("{number}", table.number) or _NOTHING
-    return others if next(iter(table.days))[0] >= _HAN else rf"(?<![\w-])(?:{others})(?![\w-])"
+    others = "|".join(patterns).replace("{number}", table.number)
+    return others if not others or next(iter(table.days))[0] >= _HAN else rf"(?<![\w-])(?:{others})(?![\w-])"
 
 
 def _added_patterns(table: Relative) -> Iterator[str]:
@@ -170,17 +177,20 @@ def _added_patterns(table: Relative) -> Iterator[str]:
     yield rf"(?P<word>)(?:{'|'.join(said)})"
 
 
-_NEAR: Final[Mapping[str, tuple[re.Pattern[str], Mapping[str, int]]]] = {
-    language: (compiled(_near_pattern(table), re.IGNORECASE), table.days) for language, table in _TABLES.items()
-}
-_IN_ASCII: Final = tuple(
-    language for language, table in _TABLES.items() if any("a" <= sign <= "z" for word in table.days for sign in word)
-)
-_NEEDED: Final[tuple[Needed, ...]] = get_args(Needed)
-_OTHER: Final[Mapping[str, Mapping[Needed, re.Pattern[str]]]] = {
-    language: {needed: compiled(_other_pattern(table, needed), re.IGNORECASE) for needed in _NEEDED}
+_INDEX: Final = Index()
+_NEAR: Final[Mapping[str, tuple[int, re.Pattern[str], Mapping[str, int]]]] = {
+    language: (_INDEX.add(source), compiled(source, re.IGNORECASE), table.days)
     for language, table in _TABLES.items()
+    for source in [_near_pattern(table)]
 }
+_ANY_NEAR: Final = sum(bit for bit, _, _ in _NEAR.values())
+_OTHER: Final[Sequence[tuple[str, Needed, int, re.Pattern[str]]]] = [
+    (language, needed, _INDEX.add(source), compiled(source, re.IGNORECASE))
+    for needed in get_args(Needed)
+    for language, table in _TABLES.items()
+    for source in [_other_pattern(table, needed)]
+    if source
+]
 _ADDED: Final = tuple(
     compiled(pattern, re.IGNORECASE) for table in _TABLES.values() for pattern in _added_patterns(table)
 )

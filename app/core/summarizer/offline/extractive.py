@@ -19,6 +19,7 @@ from app.core.model.model_io import SummaryRequest
 from app.core.model.provenance import language_or_locale
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
 from app.core.reading.choice import Option, Told, choose
+from app.core.reading.importance import rated
 from app.core.reading.labels import PHRASES, phrases
 from app.core.reading.passages import Passage, passages_of, with_terse_data
 from app.core.reading.scoring import meant_of, score_all
@@ -156,7 +157,8 @@ class _Collected:
     def __init__(
         self, request: SummaryRequest, passages: Sequence[Passage], language: str, corrections: Corrections
     ) -> None:
-        limits, previous = _Limits.of(request), request.previous
+        limits, previous, ratings = _Limits.of(request), request.previous, rated(passages)
+        self._ratings = ratings
         self._schema = request.schema
         self._previous = previous
         self._aim = objective(passages) if not previous and _wants_objective(request.schema) else None
@@ -167,11 +169,11 @@ class _Collected:
             manner = [item for item in manner if item.passages]
         self.style = self._within(manner, _style_room(room), "style")
         known = [] if _is_brief(request) else _known_items(passages, previous, language)
-        known += understood_items(passages, previous)
+        known += understood_items(passages, ratings.likely, previous)
         self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
         self.open = self._within(open_items(passages, previous, language, most=_MOST_OPEN), int(room * 0.2), "open")
         self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
-        phrasing = Phrasing(passages, corrections, language, is_brief=_is_brief(request))
+        phrasing = Phrasing(passages, ratings, corrections, language, is_brief=_is_brief(request))
         self.files = self._files(passages, phrasing, corrections, int(_FILES_SHARE * room))
         beside_facts = [*self.style, *self.known, *self.open, *self.files]
         aside = [item.cost for item in beside_facts] + [estimate_text(self.story)]
@@ -197,7 +199,9 @@ class _Collected:
         )
         self.facts, self.given_up = self._with_aim(facts.items), facts.given_up
         if not (self.story or self.facts or self.open or self.style or self.known) and "narrative" in self._roles:
-            self.story = narrative(passages, previous, language, room=_NARRATIVE_LEAST)  # small talk is told too
+            self.story = narrative(
+                passages, ratings, previous, language, room=_NARRATIVE_LEAST
+            )  # small talk is told too
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }
@@ -222,7 +226,7 @@ class _Collected:
         if _is_brief(request):
             return ""
         most = min(_NARRATIVE_MOST, int(_NARRATIVE_ROOM * room), max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)))
-        return narrative(passages, request.previous, language, room=most)
+        return narrative(passages, self._ratings, request.previous, language, room=most)
 
     def _with_aim(self, facts: Sequence[Item]) -> list[Item]:
         """The facts, what the conversation is for among them, however little it says beside exact values."""
@@ -248,6 +252,7 @@ class _Collected:
             facts_of,
             passages,
             earlier,
+            ratings=self._ratings,
             focus=request.focus,
             phrasing=phrasing,
             corrections=corrections,

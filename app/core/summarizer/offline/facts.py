@@ -10,6 +10,7 @@ from typing import Final
 
 from app.core.model.state import StateEntry
 from app.core.reading.choice import Option, Told
+from app.core.reading.importance import Ratings
 from app.core.reading.ledger import as_records, is_call, name_of
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth, score_all
@@ -51,6 +52,7 @@ def facts_of(
     *,
     room: Room,
     told: Told,
+    ratings: Ratings,
     focus: str | None,
     phrasing: Phrasing,
     corrections: Corrections,
@@ -63,12 +65,13 @@ def facts_of(
         earlier: Facts and open entries of the state so far that nothing in the span replaces.
         room: How much may be told.
         told: What stands beside the state.
+        ratings: Of the passages.
         focus: What was asked to be kept.
         phrasing: How passages are written.
         corrections: Which passages correct what.
         spared: Passages that are told elsewhere.
     """
-    scores = score_all(passages, focus)
+    scores = score_all(passages, focus, ratings)
     news = [
         _option(passage, scores[passage.index].plus(_corrects(passage, corrections)), phrasing)
         for passage in passages

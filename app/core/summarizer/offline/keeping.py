@@ -21,8 +21,8 @@ from app.core.reading.scoring import (
     worth_of_data,
     worth_told,
 )
+from app.core.reading.sentence import sentence_of
 from app.core.summarizer.offline.items import ANSWERED, cost, parted
-from app.core.text.identifiers import find_identifiers
 from app.core.text.relative import undated
 from app.core.text.words import stems
 
@@ -124,10 +124,10 @@ def worth_of(entry: StateEntry) -> Worth:
 
 def _worth_of_clause(said: str, role: str | None, *, is_open: bool) -> Worth:
     cues = cues_of(said)
-    found = find_identifiers(said)
-    values, about = values_worth(said, found), kind_of(cues)
+    sentence = sentence_of(said)
+    values, about = values_worth(said, sentence.identifiers), kind_of(cues)
     answers, by_assistant = ANSWERED in said, role == "assistant"
-    likelihood = likelihood_of_entry(said, stems(said), found, answers=answers, by_assistant=by_assistant)
+    likelihood = likelihood_of_entry(sentence, answers=answers, by_assistant=by_assistant)
     told = worth_told(likelihood, values, about)
     if not is_open and not (role == "user" and about in FOLLOWED):
         return told

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.model.state import StateEntry
 from app.core.reading.cues import Cue
-from app.core.reading.importance import likelihoods, standings
+from app.core.reading.importance import Ratings
 from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
 from app.core.text.clauses import is_fragment
@@ -25,7 +25,9 @@ _SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction", "update",
 _STANDS: Final = 0.4
 
 
-def narrative(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str, *, room: int) -> str:
+def narrative(
+    passages: Sequence[Passage], ratings: Ratings, previous: Sequence[StateEntry], language: str, *, room: int
+) -> str:
     """The story so far within about ``room`` tokens; empty only when nothing was said.
 
     Its first sentence stays while there is room. What was said last stands last, in a frame that says so.
@@ -33,10 +35,11 @@ def narrative(passages: Sequence[Passage], previous: Sequence[StateEntry], langu
     earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip()
     if not passages:
         return earlier
-    told = list(_latest(passages))
+    sound = list(_sound(passages, ratings.standing))
+    told = list(_latest(passages, sound, ratings.likely))
     words = phrases(language)
     parts = [closed(clip(passage.spoken, _LONGEST_PART)) for passage in told]
-    first = _first(earlier) if previous else _beginning(passages, told, room // 2)
+    first = _first(earlier) if previous else _beginning(sound, told, ratings.likely, room // 2)
     first = "" if first in parts else first
     if words and (first or len(parts) > 1):
         last = told[-1]
@@ -59,19 +62,16 @@ def _first(earlier: str) -> str:
     return clip(next(iter(sentences(earlier)), ""), _LONGEST_PART)
 
 
-def _beginning(passages: Sequence[Passage], told: Sequence[Passage], room: int) -> str:
+def _beginning(sound: Sequence[Passage], told: Sequence[Passage], likely: Sequence[float], room: int) -> str:
     """The sentence of the first messages that is most worth remembering, of those that fit."""
-    likely = likelihoods(passages)
-    opening = [one for one in _sound(passages) if one.turn < _BEGINNING and one not in told]
+    opening = [one for one in sound if one.turn < _BEGINNING and one not in told]
     fitting = [one for one in opening if estimate_text(one.spoken) <= room]
     best = max(fitting, key=lambda one: (likely[one.index], -one.index), default=None)
     return closed(clip(best.spoken, _LONGEST_PART)) if best else ""
 
 
-def _latest(passages: Sequence[Passage]) -> Iterator[Passage]:
+def _latest(passages: Sequence[Passage], sound: Sequence[Passage], likely: Sequence[float]) -> Iterator[Passage]:
     """The sentences of the span's last part that are most worth remembering, in order; else the last words."""
-    likely = likelihoods(passages)
-    sound = list(_sound(passages))
     if not sound:
         spoken = [one for one in passages if one.role in {"user", "assistant"} and not one.is_pasted]
         yield (spoken or list(passages))[-1]
@@ -81,9 +81,8 @@ def _latest(passages: Sequence[Passage]) -> Iterator[Passage]:
     yield from sorted(ranked[:_LATEST], key=lambda one: one.index)
 
 
-def _sound(passages: Sequence[Passage]) -> Iterator[Passage]:
+def _sound(passages: Sequence[Passage], standing: Sequence[float]) -> Iterator[Passage]:
     """Statements that can be read alone; an assistant's own only where nobody else says any."""
-    standing = standings(passages)
     found = [
         one
         for one in passages

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
-from app.core.reading.importance import standings
+from app.core.reading.importance import Ratings
 from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import FOLLOWED, kind_of, proposal_before
@@ -41,10 +41,16 @@ class Phrasing:
     """How a chosen passage is written so that it can be read alone."""
 
     def __init__(
-        self, passages: Sequence[Passage], corrections: Corrections, language: str, *, is_brief: bool = False
+        self,
+        passages: Sequence[Passage],
+        ratings: Ratings,
+        corrections: Corrections,
+        language: str,
+        *,
+        is_brief: bool = False,
     ) -> None:
         self._passages = passages
-        self._standing = standings(passages)
+        self._standing = ratings.standing
         self._corrections = corrections
         self.is_brief = is_brief
         self._words = phrases(language)

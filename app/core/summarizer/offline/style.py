@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -25,6 +24,7 @@ from app.core.reading.labels import PHRASES, Phrases, phrases
 from app.core.reading.passages import Passage, own_words
 from app.core.summarizer.offline.items import Item
 from app.core.summarizer.offline.topics import returning
+from app.core.text.factors import Index, fold
 
 _BRIEF: Final = 8  # words of the median message
 _LENGTHY: Final = 40
@@ -76,12 +76,14 @@ def _tone(
     """What is worth telling of the tone: a mood that is low, or was; ``None`` where there is no such thing."""
     spoken = [(turn, message) for turn, message in enumerate(messages) if message.role == "user"]
     texts = [own_words(message.content) for _, message in spoken]
+    possible = [_INDEX.open(fold(text)) for text in texts]
     length = median(len(text.split()) for text in texts)
     traits = [words.brief if length < _BRIEF else (words.lengthy if length > _LENGTHY else words.middling)]
     traits += [
         word
         for word, pattern in ((words.informal, INFORMAL), (words.polite, POLITE), (words.friendly, DELIGHT))
-        if sum(bool(pattern.search(text)) for text in texts) >= max(2.0, _OFTEN * len(texts))
+        if sum(bool(_BITS[pattern] & bits and pattern.search(text)) for text, bits in zip(texts, possible, strict=True))
+        >= max(2.0, _OFTEN * len(texts))
     ]
     moods = [_mood(message.seq, turn, text) for (turn, message), text in zip(spoken, texts, strict=True)]
     direction, seqs = _direction(moods, passages, old, words)
@@ -132,21 +134,23 @@ def _topic(low: Sequence[_Mood], passages: Sequence[Passage], words: Phrases) ->
 
 
 def _mood(seq: int, turn: int, text: str) -> _Mood:
-    counts = {
-        "anger": _count(FRUSTRATION, text),
-        "distress": _count(DISTRESS, text),
-        "delight": _count(DELIGHT, text) + 2 * _count(RELIEF, text),
-    }
-    trouble = counts["anger"] + counts["distress"]
-    value = (trouble < counts["delight"]) - (trouble > counts["delight"])
-    return _Mood(seq=seq, turn=turn, value=value, is_distress=counts["distress"] > counts["anger"])
-
-
-def _count(pattern: re.Pattern[str], text: str) -> int:
-    """Matches that no negation goes before, each word once."""
     plain = text.replace("\u2019", "'")
-    found = (match for match in pattern.finditer(plain))
-    kept = Counter(
-        match.group().lower() for match in found if not NEGATED.search(plain, max(0, match.start() - 16), match.start())
+    possible = _INDEX.open(fold(plain))
+    anger, distress, delight, relief = (
+        _count(pattern, plain) if _BITS[pattern] & possible else 0
+        for pattern in (FRUSTRATION, DISTRESS, DELIGHT, RELIEF)
     )
-    return len(kept)
+    trouble, delight = anger + distress, delight + 2 * relief
+    return _Mood(seq=seq, turn=turn, value=(trouble < delight) - (trouble > delight), is_distress=distress > anger)
+
+
+def _count(pattern: re.Pattern[str], plain: str) -> int:
+    """Matches that no negation goes before, each word once."""
+    found = pattern.finditer(plain)
+    return len({one[0].lower() for one in found if not NEGATED.search(plain, max(0, one.start() - 16), one.start())})
+
+
+_INDEX: Final = Index()
+_BITS: Final = {
+    pattern: _INDEX.add(pattern.pattern) for pattern in (INFORMAL, POLITE, DELIGHT, FRUSTRATION, DISTRESS, RELIEF)
+}

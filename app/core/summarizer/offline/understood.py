@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.importance import likelihoods
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.corrections import FEW, content_of
 from app.core.summarizer.offline.items import ANSWERED, Item
@@ -18,15 +17,16 @@ _MOST: Final = 3
 _LONGEST: Final = 160  # characters of what was explained
 
 
-def understood_items(passages: Sequence[Passage], previous: Sequence[StateEntry]) -> list[Item]:
+def understood_items(
+    passages: Sequence[Passage], likely: Sequence[float], previous: Sequence[StateEntry]
+) -> list[Item]:
     """The newest of them, in order."""
     known = {entry.text for entry in previous if entry.role == "known"}
-    found = [item for item in _found(passages) if item.text not in known]
+    found = [item for item in _found(passages, likely) if item.text not in known]
     return found[-_MOST:]
 
 
-def _found(passages: Sequence[Passage]) -> Iterator[Item]:
-    likely = likelihoods(passages)
+def _found(passages: Sequence[Passage], likely: Sequence[float]) -> Iterator[Item]:
     explained: list[Passage] = []
     for passage in passages:
         if passage.role == "assistant" and not passage.is_named:

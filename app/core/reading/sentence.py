@@ -1,0 +1,88 @@
+"""What a sentence says by itself, whoever says it and wherever: read once, and kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.reading.cues import PLEASANTRY
+from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, tight
+from app.core.text.factors import fold, pieces
+from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.languages.joined import pattern_of
+from app.core.text.memo import memoized
+from app.core.text.relative import is_relative
+from app.core.text.sentences import asks
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
+
+TRAITS: Final = (
+    "constant", "content", "name", "value", "relative time", "addressed", "unresolved", "fragment", "pleasantry",
+)  # fmt: skip
+"""Names of the features of a sentence that its words alone have, in order."""
+_ADDRESSED: Final = pattern_of("clauses", "addressed")
+_ADDRESSING: Final = pieces(_ADDRESSED.pattern) or {""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence taken apart."""
+
+    text: str
+    core: str
+    """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
+    stems: frozenset[str]
+    content: frozenset[str]
+    """Those that say something."""
+    identifiers: tuple[Identifier, ...]
+    values: frozenset[str]
+    """Exact values other than names, in lower case."""
+    is_question: bool
+    traits: tuple[float, ...]
+
+    def among(self, speakers: Collection[str]) -> Sentence:
+        """The same where these speak: their own names, short forms included, tell nothing."""
+        found = tuple(one for one in self.identifiers if not _is_vocative(one, speakers))
+        return self if len(found) == len(self.identifiers) else _sentence(self.text, found)
+
+
+@memoized()
+def sentence_of(text: str) -> Sentence:
+    """Take a sentence apart."""
+    return _sentence(text, find_identifiers(text))
+
+
+def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
+    said = stems(text)
+    content = frozenset(said) - GENERIC_STEMS - FRAME_STEMS
+    values = frozenset(one.text.lower() for one in found if one.kind not in {"name", "quoted"})
+    return Sentence(
+        text=text,
+        core=tight(text, found),
+        stems=frozenset(said),
+        content=content,
+        identifiers=found,
+        values=values,
+        is_question=asks(text),
+        traits=(
+            1.0,
+            math.sqrt(len(content)),
+            float(any(one.text.lower() not in values for one in found)),
+            float(bool(values)),
+            float(is_relative(text)),
+            float(_is_addressed(text)),
+            float(begins_unresolved(text)),
+            float(len(said) < FEWEST_WORDS),
+            float(PLEASANTRY.match(text) is not None),
+        ),
+    )
+
+
+def _is_addressed(text: str) -> bool:
+    folded = fold(text)
+    return any(piece in folded for piece in _ADDRESSING) and _ADDRESSED.search(text) is not None
+
+
+def _is_vocative(item: Identifier, speakers: Collection[str]) -> bool:
+    return item.kind == "name" and any(name.startswith(item.text) for name in speakers)
