@@ -115,6 +115,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         content = message.content[label.end :] if label else message.content
         own = len(own_words(content))
         dumped = is_data(content) or _holds_data(message)
+        repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
         place = 0
         for raw, text, line in _pieces(message, content):
             place = max(place, content.find(raw, place))
@@ -128,9 +129,8 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
                     speaker=name or role_label(message.role, language),
                     named=name is not None,
                     speakers=names,
-                    is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or dumped)
-                    or text.endswith(":")
-                    or (message.role == "assistant" and BOILERPLATE.search(content) is not None),
+                    is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or dumped or repeated)
+                    or text.endswith(":"),
                     is_pasted=own < len(content) and place >= own,
                     brief=brief,
                     line=line,

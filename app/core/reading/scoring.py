@@ -13,6 +13,7 @@ from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS
 from app.core.reading.importance import Ratings, rated
 from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
+from app.core.text.factors import Index, fold
 from app.core.text.identifiers import Identifier, Kind
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -58,6 +59,9 @@ HEAD: Final = 1.4
 """For the first id of a record: what it is asked for and changed by."""
 
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
+_HAS_DIGIT: Final = compiled(r"\d")
+_INDEX: Final = Index()
+_INDEX.add(IN_WORDS.pattern)
 _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
 _AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
 _TWO: Final = 2
@@ -104,9 +108,8 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
     frequency = Counter(stem for passage in passages for stem in passage.stems)
     wanted = frozenset(stems(focus)) if focus else frozenset()
     answers = _answers(passages)
-    mentioned = words_said(passage.text for passage in passages if passage.line is None)
-    mentioned |= said_twice(whole for passage in passages if (whole := passage.whole))
-    mentioned |= words_said(passage.text for passage in passages if is_call(passage.text))
+    wholes = [whole for passage in passages if (whole := passage.whole)]
+    mentioned = _talk(passages) | said_twice(wholes) if wholes else frozenset[str]()
     meant = meant_of(passages)
     likely = (ratings or rated(passages)).likely
     return [
@@ -123,16 +126,20 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
 
 def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
     """By passage: whether a record of a list was talked of more than the others, by all that the record said."""
-    talk = words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
     lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
     for passage in passages:
         if passage.whole and (name := list_name(passage.whole.text)):
             lists[passage.seq, name].append(passage)
+    talk = _talk(passages) if lists else frozenset[str]()
     scaled: dict[int, float] = {}
     for records in lists.values():
         factors = relevances([one.whole for one in records if one.whole], talk)
         scaled.update(zip((one.index for one in records), factors, strict=True))
     return scaled
+
+
+def _talk(passages: Sequence[Passage]) -> frozenset[str]:
+    return words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
 
 
 def words_said(texts: Iterable[str]) -> frozenset[str]:
@@ -153,7 +160,7 @@ def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
     """
     said = [{*line.values, *line.words, *line.amounts} for line in records]
     shared = Counter(value for values in said for value in values)
-    hits = [sum(1 / shared[value] for value in values if is_mentioned(value, talk)) for values in said]
+    hits = [math.fsum(1 / shared[value] for value in values if is_mentioned(value, talk)) for values in said]
     most = max(hits, default=0.0)
     if len(records) < _TWO:
         return [1.0] * len(records)
@@ -218,8 +225,9 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
 @memoized()
 def _beside(text: str) -> tuple[Sequence[str], Sequence[str]]:
     """What is as exact as an identifier, and none: counts and times in words, and names in small letters."""
-    in_words = [" ".join(match.group().casefold().split()) for match in IN_WORDS.finditer(text)]
-    return in_words, [match.group() for match in CODES.finditer(text)]
+    told = IN_WORDS.finditer(text) if _INDEX.open(fold(text)) else ()
+    codes = CODES.findall(text) if _HAS_DIGIT.search(text) else ()
+    return [" ".join(match.group().casefold().split()) for match in told], codes
 
 
 def _score(passage: Passage, likelihood: float, frequency: Counter[str], total: int) -> Worth:

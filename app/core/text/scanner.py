@@ -88,7 +88,9 @@ def tokens(text: Folded) -> list[Token]:
     found: list[Token] = []
     for match in _SCAN.finditer(text.text):
         kind = match.lastgroup or ""
-        if kind in {"plain", "word"}:
+        if kind == "plain":
+            found.extend(shapes.plain(match["plain"], match.start(), text.cased))
+        elif kind == "word":
             found.extend(shapes.run(match[kind], match.start(), text.cased))
         elif kind in _READERS:
             found.extend(_READERS[kind](match))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from app.core.text.languages.joined import words_of
+from app.core.text.memo import memoized
 from app.core.text.patterns import capped, compiled
 from app.core.text.tables import MONTHS, WEEKDAYS
 
@@ -39,14 +40,15 @@ _AFTER_MARK: Final = f"{_CLOSING}*_ \t\r\n"
 _QUESTIONS: Final = ("?", "？", "؟")
 
 
-def sentences(text: str) -> list[str]:
+@memoized()
+def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text, in order, without blank ones.
 
     Line breaks separate, unless a long line plainly goes on in small letters: the break is then a blank. List items and
     rows of a table stand alone, a fenced block of code is one sentence; abbreviations, initials, decimals, versions,
     addresses and German ordinals do not split.
     """
-    return [_in_one_line(text[start:end]) for start, end in sentence_spans(text)]
+    return tuple(_in_one_line(text[start:end]) for start, end in sentence_spans(text))
 
 
 def asks(text: str) -> bool:
@@ -59,20 +61,21 @@ def closed(text: str) -> str:
     return text if not text or text.rstrip(_CLOSING)[-1:] in _STOPS else f"{text}."
 
 
-def sentence_spans(text: str) -> list[tuple[int, int]]:
+@memoized()
+def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where each sentence begins and ends in the text itself."""
     spans: list[tuple[int, int]] = []
     if text.isprintable() and "```" not in text and "~~~" not in text:  # one line
         start, end = _stripped(text, 0, len(text))
         is_text = start < end and not _TABLE_RULE.fullmatch(text)
-        return [span for span in _split(text, start, end) if span[0] < span[1]] if is_text else []
+        return tuple(span for span in _split(text, start, end) if span[0] < span[1]) if is_text else ()
     for start, end, is_code in _blocks(text):
         if is_code:
             spans.append(_stripped(text, start, end))
             continue
         for first, last in _lines(text, start, end):
             spans.extend(_split(text, first, last))
-    return [span for span in spans if span[0] < span[1]]
+    return tuple(span for span in spans if span[0] < span[1])
 
 
 def starts_within(text: str, first: int, last: int) -> list[int]:

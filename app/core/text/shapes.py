@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import unquote
 
@@ -167,6 +167,13 @@ def fraction(match: re.Match[str]) -> Iterator[Token]:
 def sign(match: re.Match[str]) -> Iterator[Token]:
     """A currency's, a unit's; of degrees whatever scale."""
     yield Token("s", match.group()[:1], match.start(), match.end())
+
+
+def plain(text: str, start: int, cased: str) -> Iterable[Token]:
+    """Letters alone: nothing, where they are no known word and no number."""
+    if text in VOCABULARY:
+        return (_token("w", text, start),)
+    return run(text, start, cased) if text[:3] in HEADS or not text.isalpha() else ()
 
 
 def run(text: str, start: int, cased: str) -> Iterator[Token]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -134,19 +134,20 @@ class _Run:
         bounds = tuple(f"{self.name}_{bound}" for bound in self.lengths) or (self.name,)
         return (*bounds, f"{self.name}_beyond") if self.has_tail else bounds
 
-    def count(self, text: str, into: Counter[str]) -> None:
+    def count(self, text: str, into: dict[str, int]) -> None:
         found = self.pattern.findall(text)
         if not found:
             return
         if not self.lengths:
-            into[self.name] += len(found)
+            into[self.name] = into.get(self.name, 0) + len(found)
             return
         for length, count in Counter(map(len, found)).items():
             over = length - self.lengths[-1]
-            bound = self.lengths[-1] if over > 0 else next(bound for bound in self.lengths if length <= bound)
-            into[f"{self.name}_{bound}"] += count
+            name = f"{self.name}_{self.lengths[bisect_left(self.lengths, length)] if over < 0 else self.lengths[-1]}"
+            into[name] = into.get(name, 0) + count
             if over > 0 and self.has_tail:
-                into[f"{self.name}_beyond"] += count * over
+                beyond = f"{self.name}_beyond"
+                into[beyond] = into.get(beyond, 0) + count * over
 
 
 _ACCENTED: Final = "\u00c0-\u024f\u1e00-\u1eff"
@@ -217,16 +218,17 @@ def class_of(character: str) -> str:
     return _CLASSES[bisect_right(_STARTS, ord(character)) - 1][1]
 
 
-def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> Counter[str]:
+def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> dict[str, int]:
     """What of a text has a price, and how often it stands there: characters by class, those ``apart`` by themselves."""
     if "<" in text:
         text = _TAG.sub("\x01", text)
-    found: Counter[str] = Counter()
+    found: dict[str, int] = {}
     classes: set[str] = set()
     for character, count in Counter(text.lower()).items():
-        name = class_of(character)
-        classes.add(name)
-        found[character if character in apart else name] += count
+        kind = class_of(character)
+        classes.add(kind)
+        name = character if character in apart else kind
+        found[name] = found.get(name, 0) + count
     for run in _RUNS:
         if not run.needs.isdisjoint(classes):
             run.count(text, found)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.text.languages.loading import languages
+from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS, respelled
 
@@ -24,11 +25,12 @@ def tokens(text: str) -> list[str]:
     return _WRITTEN.findall(text)
 
 
-def words(text: str) -> list[str]:
+@memoized()
+def words(text: str) -> tuple[str, ...]:
     """Content words in order, lower case, function words left out; runs of Chinese and Japanese as pairs of signs."""
     if text.isascii():  # the same, in a third of the time
-        return list(filter(None, map(_word_of_token, ascii_tokens(text))))
-    return _words(text)
+        return tuple(filter(None, map(_word_of_token, ascii_tokens(text))))
+    return tuple(_words(text))
 
 
 def _words(text: str) -> list[str]:
@@ -43,11 +45,10 @@ def _words(text: str) -> list[str]:
     return found
 
 
-def stems(text: str) -> list[str]:
+@memoized()
+def stems(text: str) -> tuple[str, ...]:
     """``words`` with inflection folded."""
-    if text.isascii():
-        return stems_of_tokens(ascii_tokens(text))
-    return [stem(word) for word in words(text)]
+    return tuple(map(stem, words(text)))
 
 
 def ascii_tokens(text: str) -> list[str]:
