@@ -150,7 +150,7 @@ def _asked(passages: Sequence[Passage], wanted: Mapping[int, Sequence[frozenset[
 def _span(messages: Sequence[Message], passages: Sequence[Passage], asked: Counter[int]) -> Span:
     return Span(
         passages=passages,
-        features=np.array([list(one.values()) for one in importance.features(passages)]),
+        features=np.array(list(importance.features(passages))),
         costs=np.array([float(estimate_text(passage.spoken) + _LINE) for passage in passages]),
         asked=np.array([float(asked[passage.index]) for passage in passages]),
         tokens=sum(estimate_text(message.content) + _LINE for message in messages),
@@ -180,8 +180,7 @@ def fitted(given: Sequence[Material]) -> Weights:
             break
     raw = b / deviation
     raw[0] -= (raw[1:] * mean[1:]).sum()
-    names = next(importance.features(groups[0][0][0].passages))
-    return dict(zip(names, map(float, raw[:-1]), strict=True))
+    return dict(zip(importance.FEATURES, map(float, raw[:-1]), strict=True))
 
 
 def _column(span: Span, value: int) -> Array:

@@ -32,7 +32,7 @@ from app.core.retrieval.search import query_of, rank, says, snippet
 from app.core.retrieval.serving import Recall, before_text, passages_in, recalled_in, split_off
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
-from app.core.segments.reading import read
+from app.core.segments.reading import stretch_of
 from app.core.segments.segmentation import split_into_segments
 from app.core.state.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
 from app.core.summarizer.candidate import CandidateError, parse_candidate
@@ -316,7 +316,7 @@ ACTS: Final[dict[str, Callable[[str], object]]] = {
     "fold many messages": lambda text: _fold(_many(text)),
     "fold what a tool gave": lambda text: _fold(_result(text)),
     "fold data that a user pasted": lambda text: _fold(_data(text)),
-    "read for a segment": lambda text: read(_result(text), "en"),
+    "read for a segment": lambda text: stretch_of(_result(text), "en").passages,
     "continuity of many messages": lambda text: _asked_after(_many(text)),
     "continuity of one message": lambda text: _asked_after([message(1, text)]),
     "segments of many messages": lambda text: _segments(_many(text)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,7 @@ def test_the_rules_of_thumb_are_not(rule: str) -> None:
 def test_the_check_fails_for_prices_that_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     dear = {name: price * 1.25 for name, price in tokens.ALL_PRICES.items()}
     monkeypatch.setattr(tokens, "ALL_PRICES", dear)
-    monkeypatch.setattr(
-        tokens, "_script_tokens", inspect.unwrap(tokens._script_tokens)
-    )
+    monkeypatch.setattr(tokens, "_script_tokens", inspect.unwrap(tokens._script_tokens))
     assert all(off(kind) > CLAIMED for kind in SAMPLES)
 
 
@@ -86,7 +85,7 @@ def test_whatever_stands_in_a_text_has_a_price(text: str) -> None:
 
 @given(st.text(), st.lists(st.text(min_size=1, max_size=1)))
 def test_counting_apart_moves_characters_and_loses_none(text: str, apart: list[str]) -> None:
-    plain, split = counts(text, ()), counts(text, frozenset(apart))
+    plain, split = Counter(counts(text, ())), Counter(counts(text, frozenset(apart)))
     for letter in apart:
         split[class_of(letter)] += split.pop(letter, 0)
     assert +split == +plain

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.reading import importance
-from app.core.reading.importance import STANDING, WEIGHTS, features, likelihood_of_entry, likelihoods, standings
+from app.core.reading.importance import FEATURES, STANDING, WEIGHTS, features, likelihood_of_entry, rated
 from app.core.reading.passages import Passage, passages_of
 from app.core.reading.scoring import KEPT, score_all, worth_told
-from app.core.text.identifiers import find_identifiers
-from app.core.text.words import stems
+from app.core.reading.sentence import sentence_of
 from tests.unit.test_extractive import message, talk
 
 
@@ -23,7 +22,8 @@ def passages(text: str) -> Sequence[Passage]:
 
 def test_every_feature_has_a_weight() -> None:
     (only,) = features(passages("U We meet."))
-    assert set(only) == set(WEIGHTS) >= set(STANDING)
+    assert len(only) == len(FEATURES)
+    assert set(FEATURES) == set(WEIGHTS) >= set(STANDING)
 
 
 def test_what_says_something_is_likelier_worth_remembering_than_small_talk() -> None:
@@ -33,25 +33,25 @@ def test_what_says_something_is_likelier_worth_remembering_than_small_talk() -> 
         "zh": "A 你们现在住在哪里？\nU 我们上周五和孩子们一起搬到了巴塞尔的新房子。\nA 听起来很棒！",
     }
     for text in spans.values():
-        _, told, small_talk = likelihoods(passages(text))
+        _, told, small_talk = rated(passages(text)).likely
         assert told > 2 * small_talk
 
 
 def test_an_answer_is_likelier_than_the_same_words_behind_no_question() -> None:
-    asked = likelihoods(passages("A Who looks after the dog?\nU My brother Tom does on weekdays."))
-    said = likelihoods(passages("A I look after the dog.\nU My brother Tom does on weekdays."))
+    asked = rated(passages("A Who looks after the dog?\nU My brother Tom does on weekdays.")).likely
+    said = rated(passages("A I look after the dog.\nU My brother Tom does on weekdays.")).likely
     assert asked[1] > said[1]
 
 
 def test_encouragement_of_the_other_side_is_less_likely_than_the_same_of_oneself() -> None:
-    own, others = likelihoods(
+    own, others = rated(
         passages("U Our family keeps a small garden in Basel.\nU Your family keeps a small garden in Bern.")
-    )
+    ).likely
     assert own > 1.5 * others
 
 
 def test_what_points_back_hardly_stands_alone() -> None:
-    back, alone = standings(passages("U They moved to the harbour.\nU Petra opened a bakery in Cork."))
+    back, alone = rated(passages("U They moved to the harbour.\nU Petra opened a bakery in Cork.")).standing
     assert back < 0.25
     assert alone > 0.5
 
@@ -59,21 +59,21 @@ def test_what_points_back_hardly_stands_alone() -> None:
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=8))
 def test_likelihoods_have_bounds(contents: list[str]) -> None:
     found = passages_of([message(seq, "user", text) for seq, text in enumerate(contents, 1)], "en")
-    assert all(0 <= likelihood <= 1 for likelihood in [*likelihoods(found), *standings(found)])
+    assert all(0 <= likelihood <= 1 for likelihood in [*rated(found).likely, *rated(found).standing])
 
 
 def test_a_sentence_of_a_million_words_has_a_likelihood_too() -> None:
     (found,) = passages("U We meet.")
-    with patch.object(importance, "features", lambda _: [{"constant": 1.0, "content": 1e6}]):
-        assert likelihoods([found])[0] > 0.99
+    with patch.object(importance, "features", lambda _: [(1.0, 1e6)]):
+        assert rated([found]).likely[0] > 0.99
 
 
 def test_an_entry_is_as_likely_as_its_words_were() -> None:
     text = "We moved to Basel with the children last Friday."
-    found = find_identifiers(text)
-    own = likelihood_of_entry(text, stems(text), found, answers=False, by_assistant=False)
-    answer = likelihood_of_entry(text, stems(text), found, answers=True, by_assistant=False)
-    lecture = likelihood_of_entry(text, stems(text), found, answers=False, by_assistant=True)
+    said = sentence_of(text)
+    own = likelihood_of_entry(said, answers=False, by_assistant=False)
+    answer = likelihood_of_entry(said, answers=True, by_assistant=False)
+    lecture = likelihood_of_entry(said, answers=False, by_assistant=True)
     assert lecture < own < answer
 
 
@@ -86,7 +86,7 @@ def test_a_doubtful_sentence_takes_its_values_along() -> None:
 
 def test_what_binds_keeps_its_worth_however_unlikely_it_is() -> None:
     rule, fact, friend = "U Never deploy on a Friday.", "U The tortoise sleeps.", "U Ann: Never deploy on a Friday."
-    with patch.object(importance, "WEIGHTS", {"constant": -9.0}):
+    with patch.object(importance, "_WEIGHTS", (-9.0,)):
         assert score_all(passages(f"A Hi.\nU Hello.\n{rule}"))[-1].rest > 2
         assert score_all(passages(f"A Hi.\nU Hello.\n{fact}"))[-1].rest < 0.1
         assert score_all(passages(f"A Bea: Hi.\nU Ann: Hello.\n{friend}"))[-1].rest < 0.1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +14,8 @@ from app.core.model.policies import goals
 from app.core.model.policies.resolving import resolve
 from app.core.reading import cues
 from app.core.reading.passages import passages_of
-from app.core.segments import topics
-from app.core.segments.reading import read
+from app.core.segments import reading, topics
+from app.core.segments.reading import stretch_of
 from app.core.text import identifiers
 from app.core.text import token_counts as tokens
 from app.core.text.memo import forget
@@ -40,7 +39,6 @@ class Counted:
 @pytest.fixture(autouse=True)
 def _forgetful() -> None:
     forget()
-    topics._terms.cache_clear()
 
 
 def test_a_sentence_is_searched_for_cues_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +47,7 @@ def test_a_sentence_is_searched_for_cues_once(monkeypatch: pytest.MonkeyPatch) -
     messages = talk(60, seed=11)
     first = [passage.cues for passage in passages_of(messages, "en")]
     asked = [one.asked for one in counted.values()]
-    assert [passage.cues for passage in read(messages, "en")] == first
+    assert [passage.cues for passage in stretch_of(messages, "en").passages] == first
     assert sum(asked) > 0
     assert [one.asked for one in counted.values()] == asked
 
@@ -76,13 +74,13 @@ async def test_a_stretch_is_searched_for_terms_once_for_its_topic_and_all_its_le
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[Any] = []
-    build = topics._Terms
+    build = topics.Terms
 
     def counted(*given: Any) -> Any:
         made.append(given)
         return build(*given)
 
-    monkeypatch.setattr(topics, "_Terms", counted)
+    monkeypatch.setattr(reading, "Terms", counted)
     span, policy = talk(40, seed=12), resolve("semantic", {})
     cuts = cut_span(span, policy.segment_by, from_seq=1, to_seq=40)
     told = await told_segments(cuts, span, policy, digests=(), model="offline", locale="en", now=span[-1].created_at)
@@ -128,7 +126,7 @@ def test_a_line_and_a_block_are_weighed_once_and_a_book_is_not_kept(monkeypatch:
     weighed: list[int] = []
     count = tokens.counts
 
-    def counted(text: str) -> Counter[str]:
+    def counted(text: str) -> dict[str, int]:
         weighed.append(len(text))
         return count(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.core.reading.importance import rated
 from app.core.reading.passages import passages_of
 from app.core.summarizer.offline.understood import understood_items
 from tests.unit.test_extractive import CHATTER, state, talk
@@ -10,7 +11,8 @@ _ASKED = "U What is a tide table for?\nA A tide table lists the times of high wa
 
 
 def told(text: str) -> list[str]:
-    return [item.text for item in understood_items(passages_of(talk(text), "en"), [])]
+    passages = passages_of(talk(text), "en")
+    return [item.text for item in understood_items(passages, rated(passages).likely, [])]
 
 
 def test_a_bare_got_it_leaves_what_was_explained() -> None:

@@ -227,13 +227,13 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
 
 def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""
-    found = [content] if _is_one(content) else sentences(content)
+    found = (content,) if _is_one(content) else sentences(content)
     if is_data(content):
         yield from _data(content)
-        found = []
+        found = ()
     elif message.role == "tool" and is_log(content):
         yield from _logged(content)
-        found = []
+        found = ()
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
     if message.role == "assistant" and BOILERPLATE.search(content):

@@ -17,6 +17,6 @@ _SIGN: Final = compiled(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 def terms(text: str) -> list[str]:
     """Stems, and the signs of Chinese that are no function words; a sign that stands alone only once."""
-    found = stems(text)
+    found = list(stems(text))
     signs = [sign for sign in _SIGN.findall(text) if sign not in COMMON_SIGNS]
     return [*(stem for stem in found if len(stem) > 1 or not _SIGN.match(stem)), *signs] if signs else found

@@ -7,8 +7,9 @@ from typing import Final
 
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
+from app.core.model.provenance import language_or_locale
 from app.core.model.segments import CutSegment
-from app.core.segments.topics import topic_of
+from app.core.segments.reading import stretch_of
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
@@ -42,7 +43,7 @@ def describe(messages: Sequence[Message]) -> CutSegment:
     return CutSegment(
         from_seq=messages[0].seq,
         to_seq=messages[-1].seq,
-        topic=topic_of(counted) or f"{messages[0].seq}–{messages[-1].seq}",
+        topic=stretch_of(counted, language_or_locale(counted)).terms.topic or f"{messages[0].seq}–{messages[-1].seq}",
         started_at=min(times),
         ended_at=max(times),
         messages=len(counted),

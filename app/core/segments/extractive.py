@@ -20,8 +20,7 @@ from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth
-from app.core.segments.reading import read, scored
-from app.core.segments.topics import terms_of
+from app.core.segments.reading import Stretch, stretch_of
 from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean
@@ -59,16 +58,14 @@ _HARD: Final = compiled(r"[\d@/\\_:]")
 def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
     """One level of a segment, by code; the messages are redacted already. Empty only where nothing was said."""
     said = [message for message in messages if not message.is_command and message.status != "erased"]
-    language = language_or_locale(said, locale)
+    stretch = stretch_of(said, language_or_locale(said, locale))
     if level == "L3":
-        text = _tags(said, cut, language)
+        text = _tags(stretch, cut)
     else:
-        passages = read(said, language)
         detailed, brief = _rooms(said)
-        about = frozenset(stems(cut.topic)) | {base for term in terms_of(said, language) for base in stems(term)}
-        worths = scored(said, language)
+        about = frozenset(base for term in (cut.topic, *stretch.terms.keywords) for base in stems(term))
         tell, room = (_narrative, detailed) if level == "L1" else (_brief, brief)
-        text = tell(passages, worths, about, room)
+        text = tell(stretch.passages, stretch.worths, about, room)
     return clean(text) or _fallback(said, cut)
 
 
@@ -222,14 +219,14 @@ def _cost(passage: Passage) -> int:
     return estimate_text(f"{passage.spoken}\n")
 
 
-def _tags(said: Sequence[Message], cut: CutSegment, language: str) -> str:
+def _tags(stretch: Stretch, cut: CutSegment) -> str:
     """Keywords and names first, then exact values: none that is hard to guess is left out while there is room."""
     hard = [value for value in cut.identifiers if _is_hard(value)]
-    speakers = {one.speaker.casefold() for one in read(said, language)}
+    speakers = {one.speaker.casefold() for one in stretch.passages}
     words = [value for value in cut.identifiers if not any(map(str.isdigit, value))]
     names = [value for value in words if not (_is_hard(value) or _is_speaker(value, speakers))]
     kept = _List()
-    kept.add([*cut.topic.split(_SEPARATOR), *terms_of(said, language)], L3_MOST * 2 // 3)
+    kept.add([*cut.topic.split(_SEPARATOR), *stretch.terms.keywords], L3_MOST * 2 // 3)
     kept.add(names, L3_MOST)
     kept.add([*hard, *names], L3_VALUES)
     return kept.text

@@ -1,48 +1,59 @@
-"""The messages of one stretch as sentences, each with who said it, however few there are."""
+"""The messages of one stretch taken apart: its sentences, what each is worth, and the terms it returns to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Final
+from functools import cached_property
 
 from app.core.model.conversation import Message
 from app.core.reading.passages import Passage, passages_of
 from app.core.reading.scoring import Worth, score_all
 from app.core.segments.hashing import content_hash
+from app.core.segments.topics import Terms
+from app.core.text.memo import memoized
 
-_REMEMBERED: Final = 64  # stretches: a chunk is described whole before any of it is told
+
+class Stretch:
+    """Messages that its topic and every level of detail are made of; each part is made when it is first needed."""
+
+    def __init__(self, messages: Sequence[Message], language: str) -> None:
+        self._messages = messages
+        self._language = language
+
+    @cached_property
+    def passages(self) -> list[Passage]:
+        """All sentences in order, each with who said it."""
+        return passages_of(self._messages, self._language)
+
+    @cached_property
+    def worths(self) -> list[Worth]:
+        """What each of these sentences is worth."""
+        return score_all(self.passages)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What the sentences return to."""
+        return Terms(self.passages, self._language)
+
+
+def stretch_of(messages: Sequence[Message], language: str) -> Stretch:
+    """The stretch that consists of these messages: the same for all who ask, while the messages read the same."""
+    flags = "".join(f"{message.is_command:d}{message.is_protected:d}" for message in messages)
+    return _stretch(_Span(content_hash(messages, "L3", flags, ""), messages), language)
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Messages that can be remembered: the same when they read the same."""
+    """Messages that can be told from others, by a hash of them."""
 
     key: str
     messages: Sequence[Message] = field(compare=False)
 
-
-def read(messages: Sequence[Message], language: str) -> tuple[Passage, ...]:
-    """All sentences in order."""
-    return _read(_span(messages), language)
+    def __len__(self) -> int:
+        return sum(message.byte_length for message in self.messages)
 
 
-def scored(messages: Sequence[Message], language: str) -> tuple[Worth, ...]:
-    """What each of these sentences is worth."""
-    return _scored(_span(messages), language)
-
-
-def _span(messages: Sequence[Message]) -> _Span:
-    flags = "".join(f"{message.is_command:d}{message.is_protected:d}" for message in messages)
-    return _Span(content_hash(messages, "L3", flags, ""), messages)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _scored(span: _Span, language: str) -> tuple[Worth, ...]:
-    return tuple(score_all(_read(span, language)))
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _read(span: _Span, language: str) -> tuple[Passage, ...]:
-    return tuple(passages_of(span.messages, language))
+@memoized()
+def _stretch(span: _Span, language: str) -> Stretch:
+    return Stretch(span.messages, language)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
-from app.core.model.conversation import Message
-from app.core.model.provenance import language_or_locale
 from app.core.reading.passages import Passage
-from app.core.segments.reading import read
 from app.core.segments.terms import Word, runs
 from app.core.text.escaping import clean
 from app.core.text.shortening import clip
@@ -33,31 +30,9 @@ _ONCE: Final = 0.8  # of a longer term that was said in one message only
 _BOUND: Final = 0.6  # of the messages with its last word in which a term with a common word must stand as a whole
 _AGAIN: Final = 0.35  # of the best term's worth, for one more to be told
 _KEYWORDS: Final = 16  # words
-_REMEMBERED: Final = 16  # stretches: each is asked for its topic, and by every level for its terms
 
 
-def topic_of(messages: Sequence[Message]) -> str:
-    """Two to six words in the language of the messages; fewer, or none, where they hold no more."""
-    language = language_or_locale(messages)
-    return clip(clean(", ".join(key_phrases(read(messages, language), language, _ENOUGH))), LONGEST)
-
-
-def terms_of(messages: Sequence[Message], language: str) -> list[str]:
-    """The most telling terms, best first."""
-    return list(_terms(read(messages, language), language).keywords)
-
-
-def key_phrases(passages: tuple[Passage, ...], language: str, enough: int) -> list[str]:
-    """The terms that sentences return to, the most telling first, until they are so many words."""
-    return _terms(passages, language).best(enough)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _terms(passages: tuple[Passage, ...], language: str) -> _Terms:
-    return _Terms(passages, language)
-
-
-class _Terms:
+class Terms:
     """The terms of a stretch with what they are worth; each message counts a term once."""
 
     def __init__(self, passages: Sequence[Passage], language: str) -> None:
@@ -105,8 +80,13 @@ class _Terms:
             self._turns[key].add(turn)
 
     @cached_property
+    def topic(self) -> str:
+        """Two to six words in the language of the messages; fewer, or none, where they hold no more."""
+        return clip(clean(", ".join(self.best(_ENOUGH))), LONGEST)
+
+    @cached_property
     def keywords(self) -> tuple[str, ...]:
-        """The most telling terms; every level of a stretch looks at them."""
+        """The most telling terms, best first; every level of a stretch looks at them."""
         return tuple(map(clean, self.best(_KEYWORDS)))
 
     def best(self, enough: int) -> list[str]:

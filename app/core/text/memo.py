@@ -11,7 +11,7 @@ none of another tenant or of an erased message; ``forget`` drops all readings of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sized
 from functools import wraps
 from threading import Lock
 from typing import Any, Final, ParamSpec, TypeVar
@@ -101,7 +101,7 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
             found = readings.old.get(key, _NOTHING)
             if found is _NOTHING:
                 found = function(*arguments, **named)
-            size = _ENTRY + growth * sum(map(_characters, (*arguments, *named.values())))
+            size = _ENTRY + growth * (len(key) if type(key) is str else _characters((*arguments, *named.values())))
             if size <= _LARGEST:
                 memo.keep(readings, key, found, size)
             return found  # type: ignore[no-any-return]
@@ -114,7 +114,7 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
 def _characters(argument: object) -> int:
     if isinstance(argument, tuple):
         return sum(map(_characters, argument))
-    return len(argument) if isinstance(argument, str) else 0
+    return len(argument) if isinstance(argument, Sized) else 0
 
 
 def forget() -> None:

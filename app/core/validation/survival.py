@@ -134,9 +134,9 @@ def _is_critical(value: Value) -> bool:
     return value.kind != "time"
 
 
-def _told(message: Message, anchored: dict[int, str]) -> list[str]:
+def _told(message: Message, anchored: dict[int, str]) -> tuple[str, ...]:
     if message.is_protected or message.is_command or message.status == "erased":
-        return []
+        return ()
     if message.role == "user":
         return sentences(message.content)
     return sentences(anchored.get(message.seq, ""))
