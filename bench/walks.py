@@ -59,10 +59,8 @@ PARSERS: Final[dict[str, tuple[str, ...]]] = {
         "core/retrieval/corpus.py:words_of",
     ),
     "stems": ("core/text/words.py:stems",),
-    "values": (
-        "core/text/identifiers.py:_scan",
-        "core/text/values.py:values",
-    ),
+    "names and values": ("core/text/identifiers.py:_scan",),
+    "exact values": ("core/text/reader.py:scanned",),
     "weight": ("core/text/token_counts.py:counts",),
     "language": ("core/text/language.py:detect",),
     "anchors": ("core/anchors/detect.py:detect",),

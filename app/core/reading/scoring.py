@@ -100,7 +100,7 @@ class Worth:
 
     def plus(self, more: float) -> Worth:
         """With something more for the words."""
-        return Worth(rest=self.rest + more, values=self.values, about=self.about)
+        return Worth(rest=self.rest + more, values=self.values, about=self.about) if more else self
 
 
 def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ratings | None = None) -> list[Worth]:

@@ -29,7 +29,7 @@ def tokens(text: str) -> list[str]:
 def words(text: str) -> tuple[str, ...]:
     """Content words in order, lower case, function words left out; runs of Chinese and Japanese as pairs of signs."""
     if text.isascii():  # the same, in a third of the time
-        return tuple(filter(None, map(_word_of_token, ascii_tokens(text))))
+        return tuple(filter(None, map(_word_of_token, _ASCII_TOKEN.findall(text.lower()))))
     return tuple(_words(text))
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from app.core.reading.labels import PHRASES
 from app.core.reading.passages import Passage
+from app.core.text.memo import memoized
 from app.core.text.speakers import without_speaker
 from app.core.text.token_counts import estimate_text
 
@@ -43,13 +44,14 @@ def cost(text: str) -> int:
     return estimate_text(text) + ITEM_OVERHEAD
 
 
-def parted(text: str) -> tuple[str, list[str]]:
+@memoized()
+def parted(text: str) -> tuple[str, tuple[str, ...]]:
     """An entry's label and its clauses; a question with its answer is one clause."""
     labels = tuple(words.open_question for words in PHRASES.values())
     opened = next((label for label in labels if text.startswith(label)), None)
     label = opened or text[: len(text) - len(without_speaker(text))]
     body = text[len(label) :]
-    return label, [body] if ANSWERED in body else [clause for clause in body.split(_BETWEEN) if clause.strip()]
+    return label, (body,) if ANSWERED in body else tuple(filter(str.strip, body.split(_BETWEEN)))
 
 
 def bare(text: str) -> str:
