@@ -38,6 +38,8 @@ _NO_CODE: Final = frozenset(
     }
 )
 _CACHES: Final = frozenset({"lru_cache", "cache"})
+_KEEPS: Final = "memoized"
+"""Of ``core/text/memo.py``: one place for all, bounded in bytes."""
 _BUILDERS: Final = frozenset({"frozenset", "set", "dict", "tuple", "MappingProxyType", "split"})
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -54,6 +56,8 @@ class Module:
     caches: int
     text_caches: int
     """Of functions with a parameter that is text."""
+    memoized: int
+    """Functions whose answers are kept in the one place for readings of texts."""
     patterns: int
     """Calls of ``re.compile``."""
 
@@ -82,13 +86,15 @@ def measured(path: Path, root: Path) -> Module:
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     lines = code_lines(source, tree)
-    caches = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _is_cached(node)]
+    functions = [(node, _decorators(node)) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    caches = [node for node, decorators in functions if decorators & _CACHES]
     return Module(
         path=str(path.relative_to(root)),
         code=len(lines),
         table=len(lines & set(_table_lines(tree))),
         caches=len(caches),
         text_caches=sum(_takes_text(node) for node in caches),
+        memoized=sum(_KEEPS in decorators for _, decorators in functions),
         patterns=sum(_compiles(node) for node in ast.walk(tree)),
     )
 
@@ -139,9 +145,8 @@ def _is_literal(node: ast.expr) -> bool:
     return all(map(_is_literal, parts))
 
 
-def _is_cached(node: ast.FunctionDef) -> bool:
-    plain = (each.func if isinstance(each, ast.Call) else each for each in node.decorator_list)
-    return any(_name_of(each) in _CACHES for each in plain)
+def _decorators(node: ast.FunctionDef) -> set[str]:
+    return {_name_of(each.func if isinstance(each, ast.Call) else each) for each in node.decorator_list}
 
 
 def _name_of(node: ast.expr) -> str:
@@ -233,7 +238,7 @@ def by_package(modules: Iterable[Module]) -> dict[str, dict[str, int]]:
     for module in modules:
         sums = found.setdefault(module.package, Counter())
         sums.update(modules=1, code=module.code, table=module.table, patterns=module.patterns)
-        sums.update(caches=module.caches, text_caches=module.text_caches)
+        sums.update(caches=module.caches, text_caches=module.text_caches, memoized=module.memoized)
     return {name: dict(sums) for name, sums in sorted(found.items())}
 
 
@@ -245,7 +250,7 @@ def main() -> int:
     paths = [path for name in ROOTS for path in sorted((root / name).rglob("*.py"))]
     modules = [measured(path, root) for path in paths]
     packages, imports = by_package(modules), imports_of(root)
-    columns = ("modules", "code", "table", "patterns", "caches", "text_caches")
+    columns = ("modules", "code", "table", "patterns", "caches", "text_caches", "memoized")
     total = {name: sum(package.get(name, 0) for package in packages.values()) for name in columns}
     core = {
         name: sum(

@@ -37,6 +37,11 @@ def read(text: str) -> int:
 @lru_cache
 def number(value: int) -> int:
     return value
+
+
+@memoized(4)
+def length(text: str) -> int:
+    return len(text)
 '''
 
 
@@ -60,8 +65,8 @@ def tree(tmp_path: Path) -> Path:
 def test_code_is_counted_without_blanks_comments_and_docstrings(tree: Path) -> None:
     found = measured(tree / "app/domain/words/text.py", tree)
 
-    assert (found.code, found.table) == (16, 6)
-    assert (found.caches, found.text_caches, found.patterns) == (2, 1, 1)
+    assert (found.code, found.table) == (19, 6)
+    assert (found.caches, found.text_caches, found.memoized, found.patterns) == (2, 1, 1, 1)
 
 
 def test_sums_are_by_package(tree: Path) -> None:
