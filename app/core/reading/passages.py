@@ -332,7 +332,8 @@ def _tidy(raw: str) -> str:
     if raw.lstrip().startswith(("```", "~~~")):
         return _code(raw)
     text = _MARKUP.sub("", " ".join(raw.replace("\x00", "").split()))
-    trimmed = FILLER.sub("", text, count=1)
+    filler = FILLER.match(text)
+    trimmed = text[filler.end() :] if filler else text
     if trimmed != text and trimmed[:1].islower():
         trimmed = trimmed[:1].upper() + trimmed[1:]
     final = trimmed.strip(" |") or text

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
@@ -105,7 +105,7 @@ class Worth:
 
 def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ratings | None = None) -> list[Worth]:
     """The worth of each passage, rated already or not. Linear in the number of passages."""
-    frequency = Counter(stem for passage in passages for stem in passage.stems)
+    frequency = Counter(chain.from_iterable(passage.stems for passage in passages))
     wanted = frozenset(stems(focus)) if focus else frozenset()
     answers = _answers(passages)
     wholes = [whole for passage in passages if (whole := passage.whole)]

@@ -43,6 +43,8 @@ class Sentence:
 
     def among(self, speakers: Collection[str]) -> Sentence:
         """The same where these speak: their own names, short forms included, tell nothing."""
+        if not speakers:
+            return self
         found = tuple(one for one in self.identifiers if not _is_vocative(one, speakers))
         return self if len(found) == len(self.identifiers) else _sentence(self.text, found)
 

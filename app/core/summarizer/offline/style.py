@@ -76,8 +76,14 @@ def _tone(
     """What is worth telling of the tone: a mood that is low, or was; ``None`` where there is no such thing."""
     spoken = [(turn, message) for turn, message in enumerate(messages) if message.role == "user"]
     texts = [own_words(message.content) for _, message in spoken]
-    possible = [_INDEX.open(fold(text)) for text in texts]
+    moods = [_mood(message.seq, turn, text) for (turn, message), text in zip(spoken, texts, strict=True)]
+    direction, seqs = _direction(moods, passages, old, words)
+    if direction == words.steady or (
+        not old and sum(mood.value < 0 for mood in moods) < max(1.0, _OFTEN_LOW * len(moods))
+    ):
+        return None
     length = median(len(text.split()) for text in texts)
+    possible = [_INDEX.open(fold(text)) for text in texts]
     traits = [words.brief if length < _BRIEF else (words.lengthy if length > _LENGTHY else words.middling)]
     traits += [
         word
@@ -85,12 +91,6 @@ def _tone(
         if sum(bool(_BITS[pattern] & bits and pattern.search(text)) for text, bits in zip(texts, possible, strict=True))
         >= max(2.0, _OFTEN * len(texts))
     ]
-    moods = [_mood(message.seq, turn, text) for (turn, message), text in zip(spoken, texts, strict=True)]
-    direction, seqs = _direction(moods, passages, old, words)
-    if direction == words.steady or (
-        not old and sum(mood.value < 0 for mood in moods) < max(1.0, _OFTEN_LOW * len(moods))
-    ):
-        return None
     return f"{', '.join(traits)}; {direction}", seqs
 
 
