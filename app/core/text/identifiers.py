@@ -42,13 +42,13 @@ _ONE_NAME = rf"(?:{_LATIN_NAME}|{_CYRILLIC_NAME})(?![\w'’]*[A-Z_0-9])"
 
 _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
     ("url", r"(?:https?|ftp|wss?|postgres(?:ql)?|redis)://[^\s<>\"'»”`]{1,2000}|\bwww\.[^\s<>\"'»”`]{1,2000}"),
-    ("email", r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
+    ("email", r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
     ("uuid", r"(?<![\w-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![\w-])"),
     (
         "path",
         (
             r"(?<![\w/\\.~@-])(?:[A-Za-z]:\\|~/|\.{1,2}/|/)[\w.@+-]{1,255}(?:[/\\][\w.@+-]{1,255}){0,40}/?"
-            rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}/){{0,20}}[\w@-]{{1,100}}(?:\.[\w-]{{1,30}}){{0,3}}\.(?:{_EXTENSIONS})\b"
+            rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}+/){{0,20}}[\w@-]{{1,100}}+(?:\.[\w-]{{1,30}}+){{0,3}}\.(?:{_EXTENSIONS})\b"
         ),
     ),
     (
@@ -77,10 +77,10 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
     (
         "symbol",
         (
-            r"(?<![\w.])[A-Za-z_]\w{0,99}(?:(?:\.|::|->)[A-Za-z_]\w{0,99}){0,8}\(\)?"
-            r"|(?<![\w])(?:[A-Za-z]\w{0,60})?_\w{1,99}(?<!_)|(?<![\w])[a-z]{1,30}[A-Z]\w{0,60}"
-            r"|(?<![\w])[A-Z][a-z]{1,30}[A-Z]\w{0,60}|(?<![\w-])--?[a-z][\w-]{2,40}(?![\w])|(?<![\w])[A-Z]{2,12}(?![\w])"
-            r"|(?<![\w])[a-zA-Z]{1,20}\d{1,6}[a-zA-Z]{0,10}(?![\w])"
+            r"(?<![\w.])[A-Za-z_]\w{0,99}+(?:(?:\.|::|->)[A-Za-z_]\w{0,99}+){0,8}\(\)?"
+            r"|(?<![\w])(?:[A-Za-z]\w{0,60})?_\w{1,99}(?<!_)|(?<![\w])[a-z]{1,30}+[A-Z]\w{0,60}"
+            r"|(?<![\w])[A-Z][a-z]{1,30}+[A-Z]\w{0,60}|(?<![\w-])--?[a-z][\w-]{2,40}(?![\w])|(?<![\w])[A-Z]{2,12}(?![\w])"
+            r"|(?<![\w])[a-zA-Z]{1,20}+\d{1,6}[a-zA-Z]{0,10}(?![\w])"
         ),
     ),
     ("number", rf"(?<![\w.,])[-+]?{_AMOUNT}(?:{_SCALE}|st\b|nd\b|rd\b|th\b)?(?![\w])|(?<!\w)\d{{1,40}}(?!\w)"),
@@ -93,7 +93,7 @@ _KIND_OF: Final[Mapping[str, Kind]] = {f"p{index}": kind for index, (kind, _) in
 # In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
 _MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
 # Nothing begins with a word in small letters before a blank, but for a date: most of a text is passed over at once.
-_PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++ (?!\d))++"
+_PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+ (?!\d))++"
 _SCAN: Final = compiled(
     f"{_PLAIN}|{_MAY_BEGIN}(?:{'|'.join(f'(?P<p{i}>{pattern})' for i, (_, pattern) in enumerate(_PATTERNS))})"
 )
