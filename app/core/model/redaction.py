@@ -16,7 +16,6 @@ from typing import Any, Final
 from app.core.model.conversation import Message
 from app.core.model.secret_names import NAMED, given_in_answer, names_secret
 from app.core.model.secret_shapes import AFTER_NAMES, BEFORE_NAMES, Finder, Found
-from app.core.text.memo import memoized
 from app.core.text.parts import Part, own_content
 from app.core.text.plain_view import PlainView, plain_view
 
@@ -26,7 +25,6 @@ _DATA: Final = frozenset({"data"})
 """Keys of a part that hold the media itself: never shown, never searched."""
 
 
-@memoized()
 def redact(text: str) -> str:
     """The text with every known secret replaced by ``[REDACTED:kind]``.
 
