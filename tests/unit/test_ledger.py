@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.reading.ledger import (
+    Line,
     as_records,
     heads_of,
     is_call,
@@ -20,6 +21,7 @@ from app.core.reading.ledger import (
     records_in,
     terse,
 )
+from app.core.reading.scoring import relevances
 
 RESERVATION = {
     "reservation_id": "ZX81QK",
@@ -192,3 +194,17 @@ def test_nothing_is_told_that_the_data_does_not_say(data: dict[str, Any]) -> Non
     for line in lines_from_data(data):
         for value in (*line.values, *line.words):
             assert value.lower() in said or "\\" in said or value.lower() in unescaped
+
+
+def test_records_that_were_talked_of_alike_are_told_alike_whatever_their_words() -> None:
+    """Their worth is a sum over sets of words, whose order is another one in each process."""
+    names = ["ab", "cd", "ef", "gh", "ij", "kl"]
+    said = {name: [f"{name}{number}" for number in range(60)] for name in names}
+    rare = [
+        [word for number, word in enumerate(words) if number % 7 >= least]
+        for least in range(1, 7)
+        for words in said.values()
+    ]
+    records = [Line(" ".join(words), tuple(words), (), ()) for words in (*said.values(), *rare)]
+    factors = relevances(records, frozenset(word for words in said.values() for word in words))
+    assert len(set(factors[: len(names)])) == 1
