@@ -95,8 +95,9 @@ def other_times(text: str) -> list[Other]:
 def is_relative(text: str) -> bool:
     """Whether a text tells any time by the day on which it is said."""
     possible = _INDEX.open(fold(text))
-    others = any(bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER)
-    return others or (possible & _ANY_NEAR > 0 and bool(_near(text, possible)))
+    if not possible:
+        return False
+    return bool(_near(text, possible)) or any(bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER)
 
 
 def in_brackets(day: date, language: str) -> str:
@@ -183,7 +184,6 @@ _NEAR: Final[Mapping[str, tuple[int, re.Pattern[str], Mapping[str, int]]]] = {
     for language, table in _TABLES.items()
     for source in [_near_pattern(table)]
 }
-_ANY_NEAR: Final = sum(bit for bit, _, _ in _NEAR.values())
 _OTHER: Final[Sequence[tuple[str, Needed, int, re.Pattern[str]]]] = [
     (language, needed, _INDEX.add(source), compiled(source, re.IGNORECASE))
     for needed in get_args(Needed)
