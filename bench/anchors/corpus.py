@@ -61,7 +61,10 @@ def read(path: Path) -> list[Sentence]:
 
 
 def messages(sentences: Iterable[Sentence]) -> Iterator[Labelled]:
-    """The messages: sentences with blanks between them, a pasted text in a paragraph of its own."""
+    """The messages: sentences with blanks between them, a pasted text in a paragraph of its own.
+
+    A sentence without a sign at its end stands in a line of its own, as people write it.
+    """
     found: defaultdict[tuple[str, int], list[Sentence]] = defaultdict(list)
     for sentence in sentences:
         found[sentence.conversation, sentence.seq].append(sentence)
@@ -69,7 +72,8 @@ def messages(sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         content, placed = "", list[tuple[int, Sentence]]()
         for before, sentence in zip([None, *parts], parts, strict=False):
             if before is not None:
-                content += " " if before.pasted == sentence.pasted else "\n\n"
+                ends = before.text.rstrip("\"'”»)").endswith((".", "!", "?", "…", ":", ";", "。", "！", "？"))
+                content += "\n\n" if before.pasted != sentence.pasted else " " if ends else "\n"
             placed.append((len(content), sentence))
             content += sentence.text
         yield Labelled(message=_message(seq, content, parts[0].role), sentences=tuple(placed))

@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Final
 
 from app.core.anchors.cues import Folded
+from app.core.anchors.likelihood import likeliest
 from app.core.anchors.pasting import OwnWords
 from app.core.anchors.recognition import (
     EXACT,
@@ -95,13 +96,17 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
     going_on: tuple[int, AnchorType] | None = None
     redacted: str | None = None
     own: OwnWords | None = None
-    for statement in _together(said, message.content, tables) if role == "user" else said:
+    said = list(_together(said, message.content, tables)) if role == "user" else said
+    for number, statement in enumerate(said):
         if _shows(statement, tables):
             return
         if going_on and going_on[0] == statement.sentence:
             type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
         else:
-            type_ = type_of(statement, role, tables)
+            rule = type_of(statement, role, tables)
+            type_ = likeliest(said, number, role, rule)
+            if rule is not None and type_ is None and role == "user" and _is_sure(statement, tables):
+                type_ = rule
         if type_ is None:
             continue
         own = own or OwnWords(message, said, tables)
@@ -116,6 +121,11 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
             yield found_anchor(
                 message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis, pasted=pasted
             )
+
+
+def _is_sure(statement: Statement, tables: Sequence[Table]) -> bool:
+    """Whether a label, or its own words, leave no doubt."""
+    return is_standing(statement, tables) or _labelled(statement, tables)
 
 
 def _emphasis(statement: Statement, type_: AnchorType, tables: Sequence[Table], role: Speaker) -> float:
