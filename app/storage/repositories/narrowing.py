@@ -21,6 +21,7 @@ from sqlalchemy import (
     cast,
     func,
     literal,
+    null,
     select,
     true,
 )
@@ -71,6 +72,8 @@ STEP: Final = 2_000  # of them in one statement, at most
 STEP_BYTES: Final = 8_000_000  # of text in one statement
 MOST_BYTES: Final = 64_000_000  # of text for one query
 
+_PARTS: Final = case((cast(col(MessageRow.parts), Text) == "[]", null()), else_=col(MessageRow.parts)).label("parts")
+"""NULL where there are none, as most messages have: nothing has to be read as JSON then."""
 _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
 _seq = col(MessageRow.seq)
@@ -212,7 +215,7 @@ class Narrowing:
             _seq,
             col(row.role),
             col(row.content),
-            col(row.parts),
+            _PARTS,
             col(row.token_count),
             col(row.created_at),
         ).where(self._of, *_SHOWN)
