@@ -107,7 +107,7 @@ class WorkBook:
 
     async def drain(self) -> None:
         """Wait until everything that ended is off the record, at the end of the process."""
-        if self._renewing is not None:
+        if self._renewing is not None and not self._present:
             self._renewing.cancel()
         if self._striking is not None:
             await asyncio.wait([self._striking], timeout=self.timings.heartbeat_seconds)
