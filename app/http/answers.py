@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import NoneType
 from typing import Any, Final
+from uuid import UUID
 
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -15,6 +18,8 @@ from app.off_loop import AN_ITEM, ON_LOOP, off_loop
 _MEDIA_TYPE: Final = "application/json"
 _SMALL: Final = 10 * ON_LOOP
 """Bytes of an answer that is written on the loop: nothing looks for anything in it."""
+_PLAIN: Final = frozenset({NoneType, bool, int, float, UUID, datetime})
+"""What most of an answer's values are; asking a model's class whether a value is one takes longest."""
 
 
 def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int | None]) -> Callable[..., Any]:
@@ -49,7 +54,12 @@ def is_large(value: Any) -> bool:
     waiting: list[Any] = [value]
     while waiting and left > 0:
         item = waiting.pop()
-        left -= len(item) if isinstance(item, str | bytes) else AN_ITEM // 4
+        if isinstance(item, str | bytes):
+            left -= len(item)
+            continue
+        left -= AN_ITEM // 4
+        if type(item) in _PLAIN:
+            continue
         if isinstance(item, BaseModel):
             waiting.extend(item.__dict__.values())
         elif isinstance(item, Mapping):

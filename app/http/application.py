@@ -9,6 +9,7 @@ from typing import Final
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute
 
 from app.bootstrap import anonymous_allowed, is_open
 from app.http import (
@@ -88,6 +89,7 @@ ROUTERS: Final = (
     openai_conversations.router,
     openai_socket.router,
 )
+ASKED_MOST: Final = (messages.router, context.router, chat.router)
 EXPOSED: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", *RATE_HEADERS, HEADER)
 STAINLESS: Final = (
     "arch",
@@ -139,7 +141,14 @@ def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
         app.include_router(router)
     errors.install(app, [*app.routes, *(route for router in ROUTERS for route in router.routes)])
     description.install(app)
+    app.router.routes.sort(key=_place)
     return app
+
+
+def _place(route: BaseRoute) -> int:
+    """Where it is looked for: what is asked for most comes first, and the others as they are described."""
+    router = getattr(route, "original_router", None)
+    return ASKED_MOST.index(router) if router in ASKED_MOST else len(ASKED_MOST)
 
 
 def middleware(settings: Settings) -> list[Middleware]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Depends, Query
@@ -17,7 +17,10 @@ from app.http.requests import ContextRequest
 from app.http.routing import TenantRoute
 from app.off_loop import off_loop
 from app.usecases.context.recalling import Asked
-from app.usecases.context.requests import ContextAsk
+from app.usecases.context.requests import ContextAsk, ContextView
+
+_A_PART: Final = 10
+"""Bytes that each message and section counts for: nothing looks at its text."""
 
 router = APIRouter(
     prefix="/conversations/{conversation_id}/context",
@@ -39,7 +42,7 @@ async def get_context(
     """The context, within the policy's budget or the given one; with a query, with what is recalled for it."""
     ask = ContextAsk(budget=budget, asked=Asked(query=query))
     found = await services.context_requests.answer(tenant, conversation_id, ask)
-    return await off_loop(present_context, found, format)  # work that grows with the context
+    return await _presented(found, format)
 
 
 @router.post("")
@@ -52,4 +55,11 @@ async def assemble_context(
 ) -> schemas.AssembledContext:
     """The same, asked with a body: with passages of its own, of chosen sections, compacted first where that is due."""
     found = await services.context_requests.answer(tenant, conversation_id, body.ask(), idem=idem)
-    return await off_loop(present_context, found, body.format)
+    return await _presented(found, body.format)
+
+
+async def _presented(found: ContextView, format_: Format) -> schemas.AssembledContext:
+    """A large one off the event loop."""
+    context = found.context
+    parts = len(context.whole) + len(context.sections) + len(context.markers) + len(context.recalled)
+    return await off_loop(present_context, found, format_, size=_A_PART * parts)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from app.http.errors import MEDIA_TYPE, Problem, ProblemField
 from app.http.event_schemas import UNIONS
@@ -29,10 +30,11 @@ PROBLEM_RESPONSE: Final = {
 
 
 def install(app: FastAPI) -> None:
-    """Serve this document."""
+    """Serve this document, of the routes in their present order."""
+    routes = list(app.routes)
 
     def document() -> dict[str, Any]:
-        app.openapi_schema = app.openapi_schema or describe(app)
+        app.openapi_schema = app.openapi_schema or describe(app, routes)
         return app.openapi_schema
 
     async def serve(_request: Request) -> Response:
@@ -47,9 +49,9 @@ def install(app: FastAPI) -> None:
         app.router.routes.insert(0, Route(app.openapi_url, serve, include_in_schema=False))
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
+def describe(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
     """The document, the same for every process."""
-    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
     for path, operations in document["paths"].items():
         for operation in operations.values():
             operation["responses"].pop("422", None)

@@ -31,6 +31,7 @@ ASKED_FIRST: Final = ("x-stainless-lang",)
 SHOWN_KEY: Final = 64
 """Characters of a key that an error names."""
 
+_JSON: Final = "application/json"
 _TEXT: Final = compiled(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 """A text of JSON; also one without its end, so that it is looked through once."""
 Steps = tuple[str | int, ...]
@@ -88,6 +89,8 @@ class JsonRequest(Request):
 
 def is_json(content_type: str) -> bool:
     """Whether a ``Content-Type`` is JSON in UTF-8."""
+    if content_type == _JSON:
+        return True  # as nearly everybody writes it
     header = Message()
     header["content-type"] = content_type
     is_application = header.get_content_maintype() == "application"

@@ -75,8 +75,16 @@ class CompiledStatement:
         return found
 
     def spelled(self, values: Sequence[Any]) -> str:
-        """The text with its values in it: ids, spans of time, words of our own. Raises ``ValueError`` for others."""
-        return _PLACE.sub(lambda found: _literal(values[int(found[1]) - 1]), self.text)
+        """The text with its values in it: ids, spans of time, words of our own, and who the end user is.
+
+        He may be called anything: his name is written in hexadecimal digits. Raises ``ValueError`` for other values.
+        """
+        names = [name for name, _, _ in self._arguments]
+
+        def literal(place: int) -> str:
+            return (_hexadecimal if names[place] == tenancy.USER_VALUE else _literal)(values[place])
+
+        return _PLACE.sub(lambda found: literal(int(found[1]) - 1), self.text)
 
     def scalar(self, record: Sequence[Any]) -> Any:
         """The first column of a row; where rows stand for objects, the object."""
@@ -91,6 +99,10 @@ class CompiledStatement:
         for place, process in self._processes:
             values[place] = process(values[place])
         return self._row._make(values)
+
+
+def _hexadecimal(text: str) -> str:
+    return f"convert_from(decode('{text.encode().hex()}', 'hex'), 'UTF8')"
 
 
 def _literal(value: Any) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from time import thread_time
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from sqlalchemy import Connection, Executable, Result, ScalarResult, event
@@ -63,6 +63,17 @@ async def _made(make: Callable[[Any], Any], records: Iterable[Any]) -> list[Any]
     return rows
 
 
+def _give_back(connection: Connection, session: ScopedSession | None) -> None:
+    if session is not None:
+        session.close()
+    try:
+        connection.close()
+    except DATABASE_ERRORS as error:
+        connection.invalidate(error)
+        connection.close()
+        raise
+
+
 class TenantSession:
     """One transaction at a time, of one tenant, or of all (``None``).
 
@@ -79,8 +90,8 @@ class TenantSession:
         self._each_commits = False
         self._engine = engine.sync_engine
         self._connection: Connection | None = None
-        self._has_run = False
-        """Whether a statement ran through SQLAlchemy, which sends ``BEGIN`` with the first one."""
+        self._pooled: Any = None
+        """SQLAlchemy's adapter of the driver's connection."""
         self._session: ScopedSession | None = None
 
     async def execute(
@@ -117,7 +128,9 @@ class TenantSession:
         await self._take_share()
         with translated():
             await greenlet_spawn(self._take)
-            done = await self._driven("run_alone", text, (), text)
+            done = await self._whole(self._driven("run_alone", text, (), text))
+            await self._release()
+        self._give_share_back()
         return int(done.rpartition(" ")[2])
 
     async def first(self, statement: Executable, /, **given: Any) -> Any:
@@ -155,13 +168,16 @@ class TenantSession:
         """Make it so."""
         if self._connection is not None:
             with translated():
-                await greenlet_spawn(self._commit, self._connection)
+                await self._end("commit")
+                await self._release()
         self._give_share_back()
 
     async def close(self) -> None:
         """Roll back, give the connection back; also when the caller is cancelled, and whatever the server says."""
         if self._connection is None:
             self._give_share_back()
+        elif self._transaction is None:
+            await self._close()
         else:
             await asyncio.shield(asyncio.ensure_future(self._close()))
 
@@ -169,26 +185,21 @@ class TenantSession:
         # A connection that cannot even roll back is thrown away by the pool; the block's own outcome stands.
         try:
             with suppress(*DATABASE_ERRORS):
-                await greenlet_spawn(self._release)
+                await self._release()
         finally:
             self._give_share_back()
 
     async def _fetched(
         self, statement: Executable, given: Mapping[str, Any]
     ) -> tuple[CompiledStatement, Sequence[Any]]:
-        """What the driver reads; the first statement of a transaction goes through SQLAlchemy, which begins it."""
+        """What the driver reads; the first statement of a transaction begins it."""
         compiled = self._compiled(statement)
         values = tuple(self._values(compiled, given))
-        await self._take_share()
         with translated():
-            if self._each_commits:
-                records = await greenlet_spawn(self._run_at_once, compiled.text, values)
-            elif not self._has_run:
-                records = await greenlet_spawn(self._run_first, compiled.text, values)
-            else:
-                records = await self._driven("fetch", compiled.text, values, compiled.text, *values)
+            await self._begun()
+            records = await self._driven("fetch", compiled.text, values, compiled.text, *values)
         if self._each_commits:
-            self._give_share_back()
+            await self.commit()
         return compiled, records
 
     async def _write_slice(self, statement: Executable, rows: Sequence[dict[str, Any]]) -> None:
@@ -197,12 +208,11 @@ class TenantSession:
             return
         compiled = self._compiled(statement)
         values = [tuple(self._values(compiled, row)) for row in rows]
-        await self._take_share()
         with translated():
-            if not self._has_run:
-                await greenlet_spawn(self._run_first, compiled.text, values)
-            else:
-                await self._driven("executemany", compiled.text, values, compiled.text, values)
+            await self._begun()
+            await self._driven("executemany", compiled.text, values, compiled.text, values)
+        if self._each_commits:
+            await self.commit()
 
     def _compiled(self, statement: Executable) -> CompiledStatement:
         return compiled_for(statement, self._engine.dialect, tenancy.kind_of(self.tenant_id, self.end_user))
@@ -210,23 +220,75 @@ class TenantSession:
     def _values(self, compiled: CompiledStatement, given: Mapping[str, Any]) -> list[Any]:
         return compiled.arguments({**given, TENANT_VALUE: self.tenant_id, USER_VALUE: self.end_user})
 
+    # --- by the driver
+
+    @property
+    def _transaction(self) -> Any:
+        """The driver's, where the adapter keeps its own: whoever begins it, statements of both go on within it."""
+        return self._pooled._transaction  # noqa: SLF001
+
+    @_transaction.setter
+    def _transaction(self, transaction: Any) -> None:
+        self._pooled._transaction = transaction  # noqa: SLF001
+
+    async def _begun(self) -> None:
+        """Begin the transaction, unless a statement of it ran before."""
+        if self._connection is None:
+            await self._take_share()
+            await greenlet_spawn(self._begin)
+        if self._transaction is None:
+            transaction = self._pooled.driver_connection.transaction(isolation=self._pooled.isolation_level)
+            await self._told(transaction.start())
+            self._transaction = transaction
+
     async def _driven(self, call: str, text: str, told: Any, *given: Any) -> Any:
-        """By the driver, in the transaction that is begun; who listens to statements hears of this one too."""
+        """In the transaction that is begun; who listens to statements hears of this one too."""
         connection = self._connection
         assert connection is not None  # noqa: S101 - for the type checker
-        driver: Any = connection.connection.driver_connection
         connection.dispatch.before_cursor_execute(connection, None, text, told, None, call == "executemany")
+        return await self._told(getattr(self._pooled.driver_connection, call)(*given))
+
+    async def _told(self, answer: Awaitable[Any]) -> Any:
+        """What the server says; a connection that is gone is told to the pool."""
         try:
-            return await getattr(driver, call)(*given)
+            return await answer
         except DATABASE_ERRORS as error:
-            if driver.is_closed() or has_lost_protocol(error):
-                connection.invalidate(error)
+            is_gone = self._pooled.driver_connection.is_closed() or has_lost_protocol(error)
+            if is_gone and self._connection is not None:
+                self._connection.invalidate(error)
             raise
+
+    async def _end(self, how: Literal["commit", "rollback"]) -> None:
+        transaction = self._transaction
+        if transaction is not None:
+            self._transaction = None
+            await self._whole(getattr(transaction, how)())
+
+    async def _whole(self, answer: Awaitable[Any]) -> Any:
+        """The same of what no rollback follows: whoever is cancelled half way leaves no connection to others."""
+        try:
+            return await self._told(answer)
+        except asyncio.CancelledError as error:
+            if self._connection is not None:
+                self._connection.invalidate(error)
+            raise
+
+    async def _release(self) -> None:
+        """Give the connection back; what is not committed is rolled back."""
+        connection, session = self._connection, self._session
+        if connection is None:
+            return
+        try:
+            await self._end("rollback")
+        finally:
+            self._connection = self._session = None
+            await greenlet_spawn(_give_back, connection, session)
 
     # --- within a greenlet
 
     def _take(self) -> Connection:
         self._connection = connection = self._engine.connect()
+        self._pooled = connection.connection.dbapi_connection
         connections.act_for(connection, SYSTEM if self.tenant_id is None else self.tenant_id)
         return connection
 
@@ -234,7 +296,7 @@ class TenantSession:
         connection = self._take()
         if options:
             connection.execution_options(**options)
-        connection.begin()
+        connection.begin()  # nothing is sent yet; but after that a lost connection is not silently replaced
         return connection
 
     def _execute(self, statement: Executable, given: Any) -> Result[Any]:
@@ -242,41 +304,7 @@ class TenantSession:
         if self._session is None:
             info = {TENANT: self.tenant_id, END_USER: self.end_user}
             self._session = ScopedSession(connection, info=info, expire_on_commit=False)
-        found = self._session.execute(statement, given)
-        self._has_run = True
-        return found
-
-    def _run_first(self, text: str, values: Any) -> Sequence[Any]:
-        found = (self._connection or self._begin()).exec_driver_sql(text, values)
-        self._has_run = True
-        return found.fetchall() if found.returns_rows else ()
-
-    def _run_at_once(self, text: str, values: Any) -> Sequence[Any]:
-        records = self._run_first(text, values)
-        assert self._connection is not None  # noqa: S101 - for the type checker
-        self._commit(self._connection)
-        return records
-
-    def _commit(self, connection: Connection) -> None:
-        transaction = connection.get_transaction()
-        if transaction is not None:
-            transaction.commit()
-        self._release()
-
-    def _release(self) -> None:
-        connection, session = self._connection, self._session
-        self._connection = self._session = None
-        self._has_run = False
-        if session is not None:
-            session.close()
-        if connection is None:
-            return
-        try:
-            connection.close()
-        except DATABASE_ERRORS as error:
-            connection.invalidate(error)
-            connection.close()
-            raise
+        return self._session.execute(statement, given)
 
     async def _take_share(self) -> None:
         """Before a connection is taken; who holds one already in the same task waits for no second share."""

@@ -39,6 +39,10 @@ class ConnectionShares:
         share = self._tenants.setdefault(tenant_id, _Share(self._most))
         if share.waiting >= self._most_waiting:
             raise _busy()
+        if not share.free.locked():
+            await share.free.acquire()  # at once
+            share.held += 1
+            return
         share.waiting += 1
         try:
             async with asyncio.timeout(self._seconds):

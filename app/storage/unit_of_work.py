@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Generic, Self, TypeVar
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -36,6 +36,23 @@ from app.storage.repositories.works import WorkRepository
 from app.storage.scoped_session import TenantSession
 from app.storage.shares import ConnectionShares
 
+R = TypeVar("R")
+
+
+class _Lazy(Generic[R]):
+    """A repository that is made when it is asked for: a transaction needs few of them."""
+
+    def __init__(self, make: Callable[[TenantSession], R]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, unit: UnitOfWork, owner: type) -> R:
+        made = self._make(unit.session)
+        unit.__dict__[self._name] = made  # which is found first from now on
+        return made
+
 
 class UnitOfWork:
     """One short transaction of one tenant; rolled back on exit unless committed. Use cases commit, only they.
@@ -43,6 +60,29 @@ class UnitOfWork:
     The connection is taken at the first statement. After ``commit`` the events added in it stand in
     ``committed_events``, for publishing.
     """
+
+    conversations = _Lazy(ConversationRepository)
+    messages = _Lazy(MessageRepository)
+    contents = _Lazy(ContentRepository)
+    states = _Lazy(StateRepository)
+    anchors = _Lazy(AnchorRepository)
+    segments = _Lazy(SegmentRepository)
+    expansions = _Lazy(ExpansionRepository)
+    detail_calls = _Lazy(DetailCallRepository)
+    embeddings = _Lazy(EmbeddingRepository)
+    verifications = _Lazy(VerificationRepository)
+    statistics = _Lazy(StatisticsRepository)
+    idempotency = _Lazy(IdempotencyRepository)
+    keys = _Lazy(KeyRepository)
+    works = _Lazy(WorkRepository)
+    audit = _Lazy(AuditRepository)
+    spending = _Lazy(SpendingRepository)
+    erasures = _Lazy(ErasureRepository)
+    copies = _Lazy(ProviderCopyRepository)
+    files = _Lazy(FileRepository)
+    file_copies = _Lazy(ProviderFileRepository)
+    caches = _Lazy(CacheRepository)
+    removal = _Lazy(RemovalRepository)
 
     def __init__(
         self,
@@ -54,31 +94,9 @@ class UnitOfWork:
         self.session = TenantSession(engine, tenant_id, shares)
         self._added: list[Event] = []
         self._committed: tuple[Event, ...] = ()
-        self.conversations = ConversationRepository(self.session)
-        self.messages = MessageRepository(self.session)
-        self.contents = ContentRepository(self.session)
         self.compactions = CompactionRepository(self.session, timings.lease_seconds)
-        self.states = StateRepository(self.session)
-        self.anchors = AnchorRepository(self.session)
-        self.segments = SegmentRepository(self.session)
-        self.expansions = ExpansionRepository(self.session)
-        self.detail_calls = DetailCallRepository(self.session)
-        self.embeddings = EmbeddingRepository(self.session)
-        self.verifications = VerificationRepository(self.session)
-        self.statistics = StatisticsRepository(self.session)
         self.turns = TurnRepository(self.session, timings.lease_seconds)
         self.events = EventRepository(self.session, self._added)
-        self.idempotency = IdempotencyRepository(self.session)
-        self.keys = KeyRepository(self.session)
-        self.works = WorkRepository(self.session)
-        self.audit = AuditRepository(self.session)
-        self.spending = SpendingRepository(self.session)
-        self.erasures = ErasureRepository(self.session)
-        self.copies = ProviderCopyRepository(self.session)
-        self.files = FileRepository(self.session)
-        self.file_copies = ProviderFileRepository(self.session)
-        self.caches = CacheRepository(self.session)
-        self.removal = RemovalRepository(self.session)
 
     @property
     def committed_events(self) -> Sequence[Event]:

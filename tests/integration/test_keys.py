@@ -75,6 +75,17 @@ async def asked(client: httpx.AsyncClient, method: str, path: str, ids: dict[str
     return response.status_code, problem.get("code") or problem.get("error", {}).get("code")
 
 
+@pytest.mark.parametrize("name", ["Ann O'Neil <ann@example.com>", "Оля; --", "a" * 255])
+async def test_an_end_user_may_be_called_anything(begin: UnitOfWorkFactory, name: str) -> None:
+    async with keyed(begin) as api:
+        _, own = await api.key(str(uuid4()), frozenset({"read", "write"}), user_id=name)
+        async with api.client(own) as client:
+            made = await begun(client, title="own")
+            said = await client.post(f"/conversations/{made}/messages", json=SAID)
+            seen = await client.get(f"/conversations/{made}/context")
+    assert (said.status_code, seen.status_code) == (201, 200)
+
+
 async def test_a_key_of_one_end_user_sees_his_conversations_alone(
     begin: UnitOfWorkFactory, engine: AsyncEngine
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 import pytest
+from asyncpg import PostgresError
 from sqlalchemy import event, insert, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -143,7 +144,7 @@ async def test_a_beginning_that_fails_leaves_the_connection_to_nobody(
         connection.driver_connection.role = "nobody_of_that_name"
 
     event.listen(narrow.sync_engine, "checkout", misspell)
-    with pytest.raises(DBAPIError, match="nobody_of_that_name"):
+    with pytest.raises(PostgresError, match="nobody_of_that_name"):
         async with UnitOfWork(narrow, tenant) as unit:
             await unit.conversations.get(made.id)
     event.remove(narrow.sync_engine, "checkout", misspell)
@@ -153,7 +154,7 @@ async def test_a_beginning_that_fails_leaves_the_connection_to_nobody(
 
 
 async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
-    """All that is said beside the read itself: BEGIN with whom and for whom, and ROLLBACK."""
+    """All that is said: BEGIN with whom and for whom, the read itself, and ROLLBACK."""
     made = await stored(begin, tenant)
     said: list[str] = []
     async with UnitOfWork(engine, tenant) as unit:
@@ -161,9 +162,10 @@ async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UU
         driver: Any = (await connection.get_raw_connection()).driver_connection
         driver.add_query_logger(lambda record: said.append(record.query))
         await unit.conversations.get(made.id)
-    begun, over = said
+    begun, read, over = said
     assert begun.startswith("BEGIN")
     assert begun.endswith(f"; SET LOCAL ROLE {DEFAULT_ROLE}; SET LOCAL {SETTING} = '{tenant}';")
+    assert read.startswith("SELECT")
     assert over == "ROLLBACK;"
 
 

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select
+from sqlmodel import col
 
 from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
 from app.core.model.records import Crashes, Page, Work, WorkKind
 from app.settings import Settings
 from app.storage.tables import WorkRow
+from app.storage.tenancy import end_user
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
@@ -54,6 +57,12 @@ async def on_record(service: Service) -> list[str]:
     async with service.begin(service.tenant) as uow:
         found: list[Any] = await uow.works._session.all(select(WorkRow))
     return [row.kind for row in found]
+
+
+async def leases(service: Service) -> list[datetime]:
+    """When what is on record would be counted as left behind."""
+    async with service.begin(service.tenant) as uow:
+        return [row.lease_until for row in await uow.works._session.all(select(WorkRow).order_by(col(WorkRow.id)))]
 
 
 async def look(service: Service, conversation_id: UUID) -> None:
@@ -213,6 +222,22 @@ async def test_a_process_that_lives_is_not_counted_however_long_it_works(
         await service.container.sweeper.sweep()
         assert await crashes(service, conversation_id) is None
     await service.container.work.drain()
+
+
+async def test_one_task_renews_all_that_is_on_record_whoever_asked_first(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    service = Service(begin, tenant, settings=QUICK)
+    one, other = await two(service)
+    book = service.container.work
+    await book.drain()
+    somebody = end_user.set("somebody else, who sees neither")
+    async with book.on_record(tenant, one, "context"), book.on_record(tenant, other, "context"):
+        end_user.reset(somebody)
+        before = await leases(service)
+        await asyncio.sleep(5 * QUICK.heartbeat_seconds)
+        assert all(earlier < later for earlier, later in zip(before, await leases(service), strict=True))
+    await book.drain()
 
 
 async def test_a_record_that_cannot_be_struck_at_once_is_struck_later(begin: UnitOfWorkFactory, tenant: UUID) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.core.retrieval.choose import Recalled, choose
-from app.core.retrieval.corpus import LONG, Corpus, Source
+from app.core.retrieval.corpus import LONG, Corpus, Postings, Source
 from app.core.retrieval.question import question_of
 from app.core.retrieval.serving import recalled_element, recalled_in
 from app.core.text.token_counts import weigh
@@ -153,6 +153,17 @@ def test_a_heading_is_no_speaker() -> None:
 
     assert corpus.speakers == frozenset()
     assert stem("note") in corpus.postings
+
+
+def test_pieces_that_hold_a_word_are_the_same_found_one_by_one_and_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = [{"gate": 2, "key": 1}, {"key": 1}, {}, {"gate": 1, "lamp": 3}]
+    singly = Postings(counts)
+    monkeypatch.setattr("app.core.retrieval.corpus._SINGLY", 1)
+    together = Postings(counts)
+
+    for postings in (singly, together):
+        assert dict(postings.holding) == {"gate": 2, "key": 2, "lamp": 1}
+        assert [list(postings.get(word)) for word in ("gate", "key", "lamp", "owl")] == [[0, 3], [0, 1], [3], []]
 
 
 @pytest.mark.parametrize("text", ["I'm 5.5, it's Bob's; they've re-read A/B, don't ask 10:30 'twas", "UPPER lower's x"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
 from app.core.retrieval.terms import terms
@@ -39,6 +40,8 @@ _COMMON: Final = 0.7
 _COMMON_STEMS: Final = frozenset(stem for word in GENERIC for stem in stems(word))
 _MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
+_SINGLY: Final = 300
+"""Stems that are looked for one by one; for more it is faster to look once for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +126,42 @@ def has_number(text: str) -> bool:
     return _NUMBER.search(text) is not None
 
 
+class Postings:
+    """In which pieces each stem stands: how many hold it is counted for all, which, only where it is asked for.
+
+    Args:
+        counts: Of each piece, by stem how often it stands there.
+    """
+
+    def __init__(self, counts: Sequence[Mapping[str, int]]) -> None:
+        self._counts = counts
+        self._found: dict[str, list[int]] = {}
+        self.holding: Mapping[str, int] = Counter(chain.from_iterable(counts))
+        """How many pieces hold each stem."""
+
+    def __contains__(self, stem: object) -> bool:
+        """Whether it stands anywhere."""
+        return stem in self.holding
+
+    def get(self, stem: str, default: Sequence[int] = ()) -> Sequence[int]:
+        """The pieces that hold a stem, in order."""
+        if stem not in self.holding:
+            return default
+        if stem not in self._found:
+            self._find(stem)
+        return self._found[stem]
+
+    def _find(self, stem: str) -> None:
+        if len(self._found) < _SINGLY:
+            self._found[stem] = [index for index, counts in enumerate(self._counts) if stem in counts]
+            return
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for index, counts in enumerate(self._counts):
+            for each in counts:
+                found[each].append(index)
+        self._found = found
+
+
 class Corpus:
     """Messages in order, with the statistics of the whole conversation where they are known.
 
@@ -149,10 +188,7 @@ class Corpus:
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
         self.words = [words_of(text) for text in self.texts]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
-        self.postings: defaultdict[str, list[int]] = defaultdict(list)
-        for index, words in enumerate(self.words):
-            for stem in words.counts:
-                self.postings[stem].append(index)
+        self.postings = Postings([words.counts for words in self.words])
         self._documents = documents or {}
         self.rarities = self._all_rarities()
         self.sittings, self._runs = self._places()
@@ -169,10 +205,10 @@ class Corpus:
 
     def documents(self, stem: str) -> int:
         """Messages that hold a stem."""
-        return max(self._documents.get(stem, 0), len(self.postings.get(stem, ())))
+        return max(self._documents.get(stem, 0), self.postings.holding.get(stem, 0))
 
     def _all_rarities(self) -> dict[str, float]:
-        holding = {stem: len(indexes) for stem, indexes in self.postings.items()}
+        holding = dict(self.postings.holding)
         holding |= {stem: max(count, holding.get(stem, 0)) for stem, count in self._documents.items() if count}
         by_count = {
             count: max(math.log((self.total + 1) / (count + 0.5)), 0.0) for count in frozenset(holding.values())
@@ -208,7 +244,7 @@ class Corpus:
     @cached_property
     def vocabulary(self) -> list[str]:
         """All stems, sorted."""
-        return sorted(self.postings)
+        return sorted(self.postings.holding)
 
     @cached_property
     def echoes(self) -> list[float]:
@@ -218,13 +254,16 @@ class Corpus:
         """
         found: list[float] = []
         last: dict[str, int] = {}
-        runs, rarities, parts = self._runs, self.rarities, self._parts
+        runs, parts, rarity, latest = self._runs, self._parts, self.rarities.__getitem__, last.get
+        begun = 0
         for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
-            first = max(index - _ECHO, 0)
-            echoed = [
-                stem for stem in words.counts if (there := last.get(stem, -1)) >= first and runs[there] == runs[index]
-            ]
-            found.append(sum(map(rarities.__getitem__, echoed)) if parts[piece.owner] == 1 else 0.0)
+            begun = begun if runs[index] == runs[begun] else index
+            if parts[piece.owner] == 1:
+                first = max(index - _ECHO, begun)
+                echoed = [stem for stem in words.counts if latest(stem, -1) >= first]
+                found.append(sum(map(rarity, echoed)))
+            else:
+                found.append(0.0)
             last.update(dict.fromkeys(words.counts, index))
         return found
 

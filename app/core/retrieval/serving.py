@@ -95,7 +95,10 @@ class Recall:
 def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
     """Roles whose every message begins with its speaker's name: their lines need no other mark."""
     marks = tuple(_marks(catalogue_of(locale)).values())
-    unnamed = {source.role for source in corpus.sources if not _is_named(source.text, marks)}
+    unnamed: set[str] = set()
+    for source in corpus.sources:
+        if source.role not in unnamed and not _is_named(source.text, marks):
+            unnamed.add(source.role)
     return frozenset({source.role for source in corpus.sources} - unnamed)
 
 

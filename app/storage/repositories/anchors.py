@@ -59,13 +59,19 @@ _SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
 _THESE = _ACTIVE.where(col(AnchorRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
 _NAMED = _newest_active((col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
 _TEXTS = select(func.json_agg(func.json_build_array(*_NAMED.c), type_=JSON))
+_SUPERSEDED = (
+    select(col(AnchorRow.content))
+    .where(col(AnchorRow.conversation_id) == bindparam("conversation_id"), col(AnchorRow.status) == "superseded")
+    .order_by(*(column.desc() for column in _PLACE))
+    .limit(bindparam("limit", type_=BigInteger))
+)
 _INSERT = insert(AnchorRow).values(without(new(Anchor), _SAID_AT)).on_conflict_do_nothing()
 _CHANGE = (
     update(AnchorRow)
     .where(col(AnchorRow.conversation_id) == bindparam("of"), col(AnchorRow.id) == bindparam("anchor_id"))
     .values(new(also=("status", "superseded_by")) | {"claimed_status": None, "claimed_seq": None})
 )
-built_once(_ACTIVE, _SERVABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _INSERT, _CHANGE)
+built_once(_ACTIVE, _SERVABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _SUPERSEDED, _INSERT, _CHANGE)
 
 
 class AnchorRepository(Repository):
@@ -111,6 +117,10 @@ class AnchorRepository(Repository):
         """
         given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
         return (await self._session.first(_TEXTS, **given) or [])[::-1]
+
+    async def superseded_texts(self, conversation_id: UUID, *, limit: int) -> list[str]:
+        """The contents of the newest superseded ones, the newest first."""
+        return await self._session.all(_SUPERSEDED, conversation_id=conversation_id, limit=limit)
 
     async def servable(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000

@@ -17,10 +17,12 @@ from sqlalchemy import (
     Text,
     and_,
     any_,
+    bindparam,
     case,
     cast,
     func,
     literal,
+    null,
     select,
     true,
 )
@@ -37,6 +39,7 @@ from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import MessageRow
+from app.storage.tenancy import built_once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +74,29 @@ STEP: Final = 2_000  # of them in one statement, at most
 STEP_BYTES: Final = 8_000_000  # of text in one statement
 MOST_BYTES: Final = 64_000_000  # of text for one query
 
+_PARTS: Final = case((cast(col(MessageRow.parts), Text) == "[]", null()), else_=col(MessageRow.parts)).label("parts")
+"""NULL where there are none, as most messages have: nothing has to be read as JSON then."""
 _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
 _seq = col(MessageRow.seq)
-_SHOWN = (~col(MessageRow.is_command), col(MessageRow.status).not_in(("erased", "superseded")))
+_SHOWN = (
+    ~col(MessageRow.is_command),
+    col(MessageRow.status) != "erased",
+    col(MessageRow.status) != "superseded",
+)
+_COLUMNS = (
+    col(MessageRow.id),
+    col(MessageRow.conversation_id),
+    _seq,
+    col(MessageRow.role),
+    col(MessageRow.content),
+    _PARTS,
+    col(MessageRow.token_count),
+    col(MessageRow.created_at),
+)
+_ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"), *_SHOWN).order_by(_seq)
+_THESE = _ALL.where(_seq == any_(bindparam("seqs", type_=_BIGINTS)))
+built_once(_ALL, _THESE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,24 +220,15 @@ class Narrowing:
         return [seqs[place] for place in range(1, len(pairs) + 1)]
 
     async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
-        statement = self._columns()
-        if seqs is not None:
-            statement = statement.where(_seq == any_(literal(sorted(seqs), _BIGINTS)))
-        lines = await self._session.rows(statement.order_by(_seq))
+        """Those of these positions, or all."""
+        if seqs is None:
+            lines = await self._session.rows(_ALL, of=self._id)
+        else:
+            lines = await self._session.rows(_THESE, of=self._id, seqs=sorted(seqs))
         return [_source(line) for line in lines if not _only_looks_up(line)]
 
     def _columns(self) -> Any:
-        row = MessageRow
-        return select(
-            col(row.id),
-            col(row.conversation_id),
-            _seq,
-            col(row.role),
-            col(row.content),
-            col(row.parts),
-            col(row.token_count),
-            col(row.created_at),
-        ).where(self._of, *_SHOWN)
+        return select(*_COLUMNS).where(self._of, *_SHOWN)
 
 
 def _about(seqs: frozenset[int], last_seq: int) -> int:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from time import monotonic
 
 import structlog
 
@@ -13,7 +14,7 @@ from app.core.model.errors import DependencyUnavailableError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.turn_handle import TurnHandle
-from app.usecases.ports import EventBus
+from app.usecases.ports import EventBus, WakeUp
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +43,7 @@ async def watched(
         nonlocal lost
         async with bus.subscribe(turn.conversation_id) as wake_up:
             while True:
-                await wake_up.wait(every)
+                await _called(wake_up, watch, every)
                 try:
                     async with uow(turn.tenant_id) as work:
                         row = await work.turns.heartbeat(turn.id)
@@ -73,6 +74,19 @@ async def watched(
         watcher.cancel()
         with suppress(asyncio.CancelledError):
             await watcher
+
+
+async def _called(wake_up: WakeUp, watch: Watch, every: float) -> None:
+    """Until somebody says something, or so many seconds are over.
+
+    While the end is stored only these count: what wakes it then is that end, which would cancel the look at the row
+    half way, and cost a connection.
+    """
+    until = monotonic() + every
+    while (left := until - monotonic()) > 0:
+        woken = await wake_up.wait(left)
+        if not (woken and watch.storing):
+            return
 
 
 def turn_lost() -> TurnLostError:

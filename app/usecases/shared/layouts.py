@@ -14,7 +14,6 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
 from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets, CompactionPolicy
-from app.core.model.records import Page
 from app.core.model.segments import LEVELS, Segment
 from app.core.model.state import StateSchema
 from app.core.segments.digests import WAY_BACK
@@ -257,9 +256,7 @@ async def _present(uow: UnitOfWork, resolved: Resolved, segments: Sequence[Segme
 
 async def _outdated(uow: UnitOfWork, resolved: Resolved) -> list[str]:
     """What corrections took back, the newest."""
-    page = Page(limit=MOST_OUTDATED, order="desc")
-    outdated, _ = await uow.anchors.page(resolved.conversation.id, page, status="superseded")
-    return [one.content for one in outdated]
+    return await uow.anchors.superseded_texts(resolved.conversation.id, limit=MOST_OUTDATED)
 
 
 def _kept_room(layout: Layout | None) -> int | None:

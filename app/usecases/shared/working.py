@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
@@ -64,6 +65,8 @@ class WorkBook:
     timings: Timings
     _done: set[UUID] = field(default_factory=set)
     _striking: asyncio.Task[None] | None = None
+    _present: set[OnRecord] = field(default_factory=set)
+    _renewing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def on_record(self, tenant_id: UUID, conversation_id: UUID, kind: WorkKind) -> AsyncIterator[OnRecord]:
@@ -78,11 +81,11 @@ class WorkBook:
         )
         before = await self.enter(work)
         record = OnRecord(self, work)
-        renewing = asyncio.create_task(self._renew(record))
+        self._keep(record)
         try:
             yield record
         finally:
-            renewing.cancel()
+            self._present.discard(record)
             self.strike(record.work)
         if before is not None and before.kind == kind:
             await self._acquit(work)
@@ -104,6 +107,8 @@ class WorkBook:
 
     async def drain(self) -> None:
         """Wait until everything that ended is off the record, at the end of the process."""
+        if self._renewing is not None and not self._present:
+            self._renewing.cancel()
         if self._striking is not None:
             await asyncio.wait([self._striking], timeout=self.timings.heartbeat_seconds)
             self._striking.cancel()
@@ -125,12 +130,21 @@ class WorkBook:
             else:
                 self._done -= ended
 
-    async def _renew(self, record: OnRecord) -> None:
+    def _keep(self, record: OnRecord) -> None:
+        """Renew it with all others: one task for the process, since most work is over before it is due."""
+        self._present.add(record)
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew(), context=Context())  # of no request, and no end user
+
+    async def _renew(self) -> None:
         while True:
             await self.clock.sleep(self.timings.heartbeat_seconds)
-            with suppress(DependencyUnavailableError):
-                async with self.uow(record.work.tenant_id) as uow:
-                    await uow.works.renew(record.work.id, seconds=self._lease)
+            if not self._present:
+                return
+            for record in tuple(self._present):
+                with suppress(DependencyUnavailableError):
+                    async with self.uow(record.work.tenant_id) as uow:
+                        await uow.works.renew(record.work.id, seconds=self._lease)
 
     async def _acquit(self, work: Work) -> None:
         """What ended a process before has been done now."""
