@@ -61,12 +61,13 @@ def blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
         stated = zip((one[:2] for one in row["text"]["statements"]), row["expected"], strict=True)
         yield Block(
             lang=row["lang"],
-            shown=Shown([_message(*one) for one in row["text"]["messages"]]),
+            shown=Shown([message(*one) for one in row["text"]["messages"]]),
             statements=[(text, tuple(seqs), kind) for (text, seqs), kind in stated],
         )
 
 
-def _message(seq: int, role: Any, at: str, content: str) -> Message:
+def message(seq: int, role: Any, at: str, content: str) -> Message:
+    """A message as the corpora hold it."""
     return Message(
         id=UUID(int=seq),
         conversation_id=UUID(int=0),
