@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,8 +29,7 @@ HALVES: Final = {
 }
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str, str]]
-"""By what the narratives are about (``orders``, ``values``), kind (``honest``, ``lie``), and ``all``, ``failing`` or
-``sentences`` (failing ones); of a lie only what its honest twin does not say counts."""
+"""By what the narratives are about (``orders``, ``values``), kind (``honest``, ``lie``), and ``all`` or ``failing``."""
 
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> Count:
@@ -41,18 +40,17 @@ def counted(rows: Iterable[Mapping[str, Any]]) -> Count:
         for kind, failing in failing_of(row):
             found[about, kind, "all"] += 1
             found[about, kind, "failing"] += bool(failing)
-            found[about, kind, "sentences"] += len(failing)
     return found
 
 
-def failing_of(row: Mapping[str, Any]) -> Iterable[tuple[str, list[str]]]:
-    """By narrative: its kind, and the sentences of it that fail."""
+def failing_of(row: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """By narrative: its kind, and the sentences of it that fail; of a lie those alone that its honest twin lacks."""
     shown, honest = Shown([message(*one) for one in row["text"]["messages"]]), set[str]()
     for text, kind in zip(row["text"]["narratives"], row["expected"], strict=True):
         if kind == "honest":
             honest = set(sentences(text))
-        examined = examine(Candidate(narrative={_FIELD: text}), shown)
-        yield kind, [one.statement for one in examined.failures if kind == "honest" or one.statement not in honest]
+        failing = [one.statement for one in examine(Candidate(narrative={_FIELD: text}), shown).failures]
+        yield kind, [one for one in failing if kind == "honest" or one not in honest]
 
 
 def main() -> int:
@@ -61,11 +59,11 @@ def main() -> int:
     for name, path in HALVES.items():
         found = counted(map(json.loads, path.open(encoding="utf-8")))
         table += [
-            [name, about, kind, *(str(found[about, kind, what]) for what in ("all", "failing", "sentences"))]
+            [name, about, kind, *(str(found[about, kind, what]) for what in ("all", "failing"))]
             for about in ("orders", "values")
             for kind in ("honest", "lie")
         ]
-    print_table(["half", "about", "narratives", "of them", "failing", "sentences"], table)
+    print_table(["half", "about", "narratives", "of them", "failing"], table)
     return 0
 
 

@@ -2,8 +2,9 @@
 
 Blocks of a short conversation with what a writer says of it, made without looking at the checks; those of the *loose*
 ones write as people chat. Every second block was worked on; the others (``sealed-values``) were only counted, and are
-only counted here. The last lines are a control: the numbers, days and times of all statements give way to random ones
-of the same size and precision; nearly all must fail.
+only counted here. Each statement is checked as an item, with its sources, and as a sentence of a narrative, without.
+The last lines are a control: the numbers, days and times of all statements give way to random ones of the same size
+and precision; nearly all must fail.
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ def failing(block: Block, text: str, seqs: tuple[int, ...]) -> set[int]:
     return {value.start for failure in failures for value in failure.values}
 
 
-def counted(given: Iterable[Block]) -> Count:
-    """How many statements there are, and how many fail."""
+def counted(given: Iterable[Block], *, as_items: bool = True) -> Count:
+    """How many statements there are, and how many fail, as items or as sentences of a narrative, without sources."""
     found: Count = Counter()
     for block in given:
         for text, seqs, kind in block.statements:
             found[block.lang, kind, "all"] += 1
-            found[block.lang, kind, "failing"] += bool(failing(block, text, seqs))
+            found[block.lang, kind, "failing"] += bool(failing(block, text, seqs if as_items else ()))
     return found
 
 
@@ -136,10 +137,14 @@ def main() -> int:
     """The command; its exit status."""
     halves = {name: list(blocks(map(json.loads, path.open(encoding="utf-8")))) for name, path in HALVES.items()}
     count = {name: counted(half) for name, half in halves.items()}
+    told = {name: counted(half, as_items=False) for name, half in halves.items()}
     chance = {name: by_chance(half) for name, half in halves.items()}
     rows = [[name, lang, *(_share(found, kind, lang) for kind in _KINDS)]
             for name, found in count.items() for lang in [*sorted({one.lang for one in halves[name]}), ""]]  # fmt: skip
     print_table(["half", "language", "told, failing", "calculated, failing", "wrong, failing"], rows)
+    print()
+    rows = [[name, *(_share(found, kind) for kind in _KINDS)] for name, found in told.items()]
+    print_table(["in narratives", "told, failing", "calculated, failing", "wrong, failing"], rows)
     print()
     rows = [[name, *(_share(found, kind) for kind in sorted(_CHANGED))] for name, found in chance.items()]
     print_table(["random instead, failing", *sorted(_CHANGED)], rows)
