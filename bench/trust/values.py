@@ -42,6 +42,8 @@ _DIGITS: Final = re.compile(r"\d(?:[\d.,'  ]*\d)?")
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d\d)")
 _SHORT: Final = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
 _DAY_MINUTES: Final = 1_440
+_LAST_DAY: Final = 28
+"""Of every month."""
 Count = Counter[tuple[str, str, str]]
 """By language, kind and ``all`` or ``failing``."""
 
@@ -112,6 +114,29 @@ def by_chance(given: Iterable[Block], seed: int = 7) -> Count:
     return found
 
 
+def a_day_off(given: Iterable[Block]) -> Count:
+    """The same of honest statements with one date told a day too early or too late; other days of the talk pass."""
+    found: Count = Counter()
+    for block in given:
+        for text, seqs, kind in block.statements:
+            for value in values(text) if kind != "lie" else ():
+                for changed in _a_day_off(text, value):
+                    made = next(
+                        (one for one in values(changed) if (one.start, one.kind) == (value.start, "date")), None
+                    )
+                    if made is not None:
+                        found[block.lang, "date", "all"] += 1
+                        found[block.lang, "date", "failing"] += made.start in failing(block, changed, seqs)
+    return found
+
+
+def _a_day_off(text: str, value: Value) -> Iterator[str]:
+    day = _SHORT.search(value.text) if value.kind == "date" else None
+    for other in (int(day[0]) - 1, int(day[0]) + 1) if day else ():
+        if day and 1 <= other <= _LAST_DAY:
+            yield f"{text[: value.start + day.start()]}{other}{text[value.start + day.end() :]}"
+
+
 def _random(value: Value, dice: random.Random) -> str:
     """Another value with as many digits, and as many zeros at its end."""
     text = value.text
@@ -146,8 +171,12 @@ def main() -> int:
     rows = [[name, *(_share(found, kind) for kind in _KINDS)] for name, found in told.items()]
     print_table(["in narratives", "told, failing", "calculated, failing", "wrong, failing"], rows)
     print()
-    rows = [[name, *(_share(found, kind) for kind in sorted(_CHANGED))] for name, found in chance.items()]
-    print_table(["random instead, failing", *sorted(_CHANGED)], rows)
+    off = {name: a_day_off(half) for name, half in halves.items()}
+    rows = [
+        [name, *(_share(found, kind) for kind in sorted(_CHANGED)), _share(off[name], "date")]
+        for name, found in chance.items()
+    ]
+    print_table(["random instead, failing", *sorted(_CHANGED), "a date one day off"], rows)
     figures = {name: {" ".join(key): number for key, number in found.items()} for name, found in count.items()}
     write_json("trust-values", figures)
     return 0

@@ -286,7 +286,7 @@ def test_standing_rules_are_told_and_invented_ones_fail() -> None:
 
 
 def test_false_sentences_of_narratives_fail() -> None:
-    """Orders told in other words than those of whoever gave them fail as well: no words part them from invented ones."""
+    """Orders that are told in other words than a person's fail as well: no words part them from invented ones."""
     rows = [{"id": row.id, "text": row.text, "expected": row.expected} for row in corpus("told_narratives").rows]
     found = narratives.counted(rows)
     assert found["orders", "honest", "failing"] <= 11

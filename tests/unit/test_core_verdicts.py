@@ -404,17 +404,6 @@ def test_what_was_contradicted_does_not_come_back_where_its_successor_is_too() -
     assert served(judged([], both, words, aside)) == []
 
 
-def test_what_nobody_was_asked_about_comes_back_in_doubt() -> None:
-    """It was written and replaced between two verdicts; what stood before them comes back as it was."""
-    unjudged, old = (
-        replace(entry(name, text), pruned=True, replaced_by=("F9",))
-        for name, text in (("F8", "Likes tea"), ("F1", "Likes coffee"))
-    )
-    after = [entry("F9", "Likes gin"), unjudged, old]
-    state = judged([entry("F1", "Likes coffee")], after, {"F9": "contradicted"})
-    assert [(one.id, one.in_doubt) for one in served(state)] == [("F1", False), ("F8", True)]
-
-
 def test_what_stands_between_sentences_and_is_none_stays_when_its_neighbour_goes() -> None:
     wrapped = "This line is long enough to be one that an editor broke somewhere\nin the middle of what it says."
     after = [entry("N1", f"{wrapped}\n-----\nThe budget was 500. Bob stayed.")]

@@ -287,8 +287,7 @@ class _State:
     ) -> None:
         """What contradicts itself, here or in the verdict on a successor, leaves the entry served and in doubt.
 
-        What was contradicted itself stays gone, whatever is said of those that took its place; what comes back and
-        was written since the last verdicts, so that nobody was asked about it, is in doubt.
+        What was contradicted itself stays gone, whatever is said of those that took its place.
         """
         if entry.pruned and entry.id in refuted:
             return
@@ -299,7 +298,7 @@ class _State:
         elif refuted.intersection(successors):
             is_taken = "supported" in words or any(map(self._stands, set(successors) - refuted))
             before = self._before.get(entry.id)
-            stood = before if before is not None and before.text == entry.text else doubted
+            stood = before if before is not None and before.text == entry.text else trusted
             self._serve(entry, doubted if is_taken else stood, "contradicted")
         elif words == {"supported"}:
             if not entry.pruned:
