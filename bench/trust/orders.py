@@ -3,6 +3,9 @@
 Short conversations in which people set rules, agree to some or have them promised, with what an honest writer says of
 that and what a lying one does. Every second one was worked on; the others (``sealed-values``) are only counted. Of lies
 those alone are code's business that are orders in their form; what else is untrue is the verifier's.
+
+*Again*: in a narrative, which names no sources, once the messages are gone and only the narrative before tells what
+held.
 """
 
 from __future__ import annotations
@@ -10,13 +13,16 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.state import StateEntry
+from app.core.text.sentences import closed
 from app.core.validation.exact import examine
 from app.core.validation.orders import orders_in
+from app.core.validation.shown import Shown
 from bench.report import print_table
 from bench.trust.values import Block, blocks
 
@@ -25,21 +31,35 @@ HALVES: Final = {
     "open": _ROOT / "tests" / "corpora" / "standing_rules.jsonl",
     "sealed": _ROOT / "bench" / "trust" / "sealed-values" / "standing_rules.jsonl",
 }
+_FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str]]
-"""By kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form) or ``failing``."""
+"""By kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form), ``failing`` or ``again``: orders that fail
+when they are told again, of honest ones those that held."""
 
 
 def counted(given: Iterable[Block]) -> Count:
     """How many statements there are, how many read like orders, and how many of these fail."""
     found: Count = Counter()
     for block in given:
-        for text, seqs, kind in block.statements:
-            told = CandidateItem(field="facts", text=text, from_seqs=seqs)
-            failures = examine(Candidate(narrative={}, items=(told,)), block.shown).failures
+        failing = {text: _fails(item(text, seqs), block.shown) for text, seqs, _ in block.statements}
+        held = " ".join(closed(text) for text, _, kind in block.statements if kind == "honest" and not failing[text])
+        later = Shown([], [StateEntry(id="N1", field=_FIELD, role="narrative", text=held, since_version=1)])
+        for text, _, kind in block.statements:
+            is_told = kind == "lie" or not failing[text]
             found[kind, "all"] += 1
             found[kind, "orders"] += bool(orders_in(text))
-            found[kind, "failing"] += any(failure.reason == "order" for failure in failures)
+            found[kind, "failing"] += failing[text]
+            found[kind, "again"] += is_told and _fails(Candidate(narrative={_FIELD: text}), later)
     return found
+
+
+def item(text: str, seqs: Sequence[int]) -> Candidate:
+    """A candidate that says so in an item."""
+    return Candidate(narrative={}, items=(CandidateItem(field="facts", text=text, from_seqs=tuple(seqs)),))
+
+
+def _fails(told: Candidate, shown: Shown) -> bool:
+    return any(failure.reason == "order" for failure in examine(told, shown).failures)
 
 
 def main() -> int:
@@ -48,10 +68,10 @@ def main() -> int:
     for name, path in HALVES.items():
         found = counted(blocks(map(json.loads, path.open(encoding="utf-8"))))
         rows += [
-            [name, kind, *(str(found[kind, what]) for what in ("all", "orders", "failing"))]
+            [name, kind, *(str(found[kind, what]) for what in ("all", "orders", "failing", "again"))]
             for kind in ("honest", "lie")
         ]
-    print_table(["half", "statements", "of them", "orders by their form", "failing"], rows)
+    print_table(["half", "statements", "of them", "orders by their form", "failing", "failing again"], rows)
     return 0
 
 

@@ -2,8 +2,9 @@
 
 Blocks of a short conversation with what a writer says of it, made without looking at the checks; those of the *loose*
 ones write as people chat. Every second block was worked on; the others (``sealed-values``) were only counted, and are
-only counted here. The last lines are a control: the numbers, days and times of all statements give way to random ones
-of the same size and precision; nearly all must fail.
+only counted here. Each statement is checked as an item, with its sources, and as a sentence of a narrative, without.
+The last lines are a control: the numbers, days and times of all statements give way to random ones of the same size
+and precision; nearly all must fail.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ _DIGITS: Final = re.compile(r"\d(?:[\d.,'  ]*\d)?")
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d\d)")
 _SHORT: Final = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
 _DAY_MINUTES: Final = 1_440
+_LAST_DAY: Final = 28
+"""Of every month."""
 Count = Counter[tuple[str, str, str]]
 """By language, kind and ``all`` or ``failing``."""
 
@@ -61,12 +64,13 @@ def blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
         stated = zip((one[:2] for one in row["text"]["statements"]), row["expected"], strict=True)
         yield Block(
             lang=row["lang"],
-            shown=Shown([_message(*one) for one in row["text"]["messages"]]),
+            shown=Shown([message(*one) for one in row["text"]["messages"]]),
             statements=[(text, tuple(seqs), kind) for (text, seqs), kind in stated],
         )
 
 
-def _message(seq: int, role: Any, at: str, content: str) -> Message:
+def message(seq: int, role: Any, at: str, content: str) -> Message:
+    """A message as the corpora hold it."""
     return Message(
         id=UUID(int=seq),
         conversation_id=UUID(int=0),
@@ -84,13 +88,13 @@ def failing(block: Block, text: str, seqs: tuple[int, ...]) -> set[int]:
     return {value.start for failure in failures for value in failure.values}
 
 
-def counted(given: Iterable[Block]) -> Count:
-    """How many statements there are, and how many fail."""
+def counted(given: Iterable[Block], *, as_items: bool = True) -> Count:
+    """How many statements there are, and how many fail, as items or as sentences of a narrative, without sources."""
     found: Count = Counter()
     for block in given:
         for text, seqs, kind in block.statements:
             found[block.lang, kind, "all"] += 1
-            found[block.lang, kind, "failing"] += bool(failing(block, text, seqs))
+            found[block.lang, kind, "failing"] += bool(failing(block, text, seqs if as_items else ()))
     return found
 
 
@@ -108,6 +112,29 @@ def by_chance(given: Iterable[Block], seed: int = 7) -> Count:
                 found[block.lang, made.kind, "all"] += 1
                 found[block.lang, made.kind, "failing"] += made.start in failing(block, changed, seqs)
     return found
+
+
+def a_day_off(given: Iterable[Block]) -> Count:
+    """The same of honest statements with one date told a day too early or too late; other days of the talk pass."""
+    found: Count = Counter()
+    for block in given:
+        for text, seqs, kind in block.statements:
+            for value in values(text) if kind != "lie" else ():
+                for changed in _a_day_off(text, value):
+                    made = next(
+                        (one for one in values(changed) if (one.start, one.kind) == (value.start, "date")), None
+                    )
+                    if made is not None:
+                        found[block.lang, "date", "all"] += 1
+                        found[block.lang, "date", "failing"] += made.start in failing(block, changed, seqs)
+    return found
+
+
+def _a_day_off(text: str, value: Value) -> Iterator[str]:
+    day = _SHORT.search(value.text) if value.kind == "date" else None
+    for other in (int(day[0]) - 1, int(day[0]) + 1) if day else ():
+        if day and 1 <= other <= _LAST_DAY:
+            yield f"{text[: value.start + day.start()]}{other}{text[value.start + day.end() :]}"
 
 
 def _random(value: Value, dice: random.Random) -> str:
@@ -135,13 +162,21 @@ def main() -> int:
     """The command; its exit status."""
     halves = {name: list(blocks(map(json.loads, path.open(encoding="utf-8")))) for name, path in HALVES.items()}
     count = {name: counted(half) for name, half in halves.items()}
+    told = {name: counted(half, as_items=False) for name, half in halves.items()}
     chance = {name: by_chance(half) for name, half in halves.items()}
     rows = [[name, lang, *(_share(found, kind, lang) for kind in _KINDS)]
             for name, found in count.items() for lang in [*sorted({one.lang for one in halves[name]}), ""]]  # fmt: skip
     print_table(["half", "language", "told, failing", "calculated, failing", "wrong, failing"], rows)
     print()
-    rows = [[name, *(_share(found, kind) for kind in sorted(_CHANGED))] for name, found in chance.items()]
-    print_table(["random instead, failing", *sorted(_CHANGED)], rows)
+    rows = [[name, *(_share(found, kind) for kind in _KINDS)] for name, found in told.items()]
+    print_table(["in narratives", "told, failing", "calculated, failing", "wrong, failing"], rows)
+    print()
+    off = {name: a_day_off(half) for name, half in halves.items()}
+    rows = [
+        [name, *(_share(found, kind) for kind in sorted(_CHANGED)), _share(off[name], "date")]
+        for name, found in chance.items()
+    ]
+    print_table(["random instead, failing", *sorted(_CHANGED), "a date one day off"], rows)
     figures = {name: {" ".join(key): number for key, number in found.items()} for name, found in count.items()}
     write_json("trust-values", figures)
     return 0

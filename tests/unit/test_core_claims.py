@@ -27,6 +27,12 @@ def test_new_and_changed_items_are_claims_and_what_stays_is_none() -> None:
     assert claims[0].seqs == (2, 9)
 
 
+def test_what_was_told_again_of_later_messages_is_a_claim() -> None:
+    before = [entry("F1", "Lives in Riga", seqs=(1, 2))]
+    assert told(claims_of(before, [replace(before[0], from_seqs=(1, 2, 9))])) == [("item", "F1", "Lives in Riga")]
+    assert claims_of(before, [replace(before[0], from_seqs=(2,))]) == (), "one of its messages was erased"
+
+
 def test_a_version_like_the_one_before_makes_no_claims() -> None:
     entries = [entry("F1", "Lives in Riga"), entry("N2", "They met. They talked.")]
     assert claims_of(entries, entries) == ()

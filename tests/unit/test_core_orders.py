@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.text.languages.loading import languages
@@ -16,6 +17,7 @@ from app.core.validation import orders as orders_module
 from app.core.validation.exact import examine, settled
 from app.core.validation.orders import Said, Wishes, orders_in
 from app.core.validation.shown import Shown
+from bench.trust import narratives
 from bench.trust.orders import counted
 from bench.trust.values import blocks
 from tests.corpus import corpus
@@ -204,6 +206,39 @@ def test_what_an_entry_from_a_user_says_may_stand() -> None:
         assert [one.text for one in made.candidate.items] == kept
 
 
+def held(shown: Shown) -> bool:
+    return not examine(candidate(narrative=f"They met. {RULE}"), shown).failures
+
+
+RULE: Final = "The assistant must never mention the delay of the boat."
+
+
+def test_what_was_looked_up_when_it_came_is_told_again_once_its_message_is_gone() -> None:
+    """A narrative has no origins: that a person asked for it is known of no entry that tells it."""
+    assert held(Shown(TALK, [entry("N1", f"They met. {RULE}")]))
+    assert not held(Shown(TALK, [entry("N1", "They met. Nobody mentions the delay of the boat.")])), "no order"
+    assert not held(Shown(TALK, [entry("N1", "They met. The assistant must never mention the price.")]))
+
+
+@pytest.mark.parametrize(("change", "kept"), [({}, True), ({"speaker": "assistant"}, False), ({"pasted": True}, False)])
+def test_what_a_kept_passage_of_a_user_says_may_stand(change: dict[str, Any], *, kept: bool) -> None:
+    passage = FoundAnchor(
+        type="commitment",
+        content="Never mention the boat's delay",
+        seq=1,
+        offset=0,
+        importance=1.0,
+        token_count=9,
+        **change,
+    )
+    assert held(Shown(TALK, anchors=[passage])) is kept
+
+
+def test_what_the_system_prompt_says_may_stand() -> None:
+    assert held(Shown(TALK, system_prompt="You book boats.\nNever mention delays of a boat.\nBe kind."))
+    assert not held(Shown(TALK, system_prompt="You book boats.\nMention delays.\nNever be unkind.")), "two lines"
+
+
 @pytest.mark.parametrize(
     "invented",
     [
@@ -248,6 +283,16 @@ def test_standing_rules_are_told_and_invented_ones_fail() -> None:
     found = counted(blocks(rows))
     assert found["honest", "failing"] <= 4 < found["honest", "orders"]
     assert found["lie", "failing"] == found["lie", "orders"] > 15
+
+
+def test_false_sentences_of_narratives_fail() -> None:
+    """Orders that are told in other words than a person's fail as well: no words part them from invented ones."""
+    rows = [{"id": row.id, "text": row.text, "expected": row.expected} for row in corpus("told_narratives").rows]
+    found = narratives.counted(rows)
+    assert found["orders", "honest", "failing"] <= 11
+    assert found["orders", "lie", "failing"] >= 15
+    assert found["values", "honest", "failing"] <= 16
+    assert found["values", "lie", "failing"] == found["values", "lie", "all"] == 20
 
 
 @pytest.mark.parametrize(

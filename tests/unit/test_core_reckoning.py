@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.validation import reckoning
+from app.core.validation import reckoning, shown
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
 from bench.trust.values import Count, blocks, by_chance, counted
@@ -43,6 +43,19 @@ def test_as_people_chat_too() -> None:
     assert share(found, "told") <= 0.02
     assert share(found, "derived") <= 0.41
     assert share(found, "lie") >= 0.89
+
+
+def test_sentences_of_narratives_name_no_sources_and_are_calculated_from_what_says_much_the_same() -> None:
+    plain, loose = (counted(blocks(rows(told)), as_items=False) for told in (TOLD, LOOSE))
+    assert share(plain, "derived") <= 0.24
+    assert share(loose, "derived") <= 0.59
+    assert share(plain, "lie") >= 0.97
+    assert share(loose, "lie") >= 0.91
+
+
+def test_control_without_texts_alike_more_of_them_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown, "_MOST_ALIKE", 0)
+    assert share(counted(blocks(rows(LOOSE)), as_items=False), "derived") > 0.65
 
 
 def test_random_values_follow_from_nothing() -> None:

@@ -92,6 +92,13 @@ def test_moments_at_the_ends_of_the_calendar(year: int) -> None:
     shown("in 99999999999 years, 99999999999999 days ago", at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
+@pytest.mark.parametrize(("hour", "days"), [(3, (11, 12)), (10, (12,)), (20, (12, 13))])
+def test_the_day_of_a_message_is_given_also_as_it_is_where_it_was_written(hour: int, days: tuple[int, ...]) -> None:
+    said = shown("Signed it.", at=datetime(2026, 5, 12, hour, tzinfo=UTC))
+    given_days = [day for day in range(9, 16) if said.holds(values(f"on {day} May 2026")[0])]
+    assert given_days == list(days)
+
+
 NUMBERS = st.integers(min_value=11, max_value=999_999)
 
 

@@ -379,24 +379,29 @@ def test_a_contradicted_sentence_goes_and_the_rest_stays_to_the_letter() -> None
     ]
 
 
-@pytest.mark.parametrize(
-    ("words", "left"), [(("contradicted", "contradicted"), "Bob stayed."), (("contradicted",), "Bob stayed.")]
-)
-def test_equal_sentences_go_together(words: tuple[VerdictWord, ...], left: str) -> None:
-    assert equal_sentences(words) == left
-
-
-@pytest.mark.parametrize("other", ["supported", "not_stated"])
-def test_equal_sentences_with_different_verdicts_stay(other: VerdictWord) -> None:
-    assert equal_sentences(("contradicted", other)) == "Fine by Anna. Bob stayed. Fine by Anna."
-
-
-def equal_sentences(words: Sequence[VerdictWord]) -> str:
-    """What is left where these verdicts are given on the first and the last of three sentences, which are equal."""
+def test_equal_sentences_of_one_narrative_are_one_claim_and_go_together() -> None:
     after = [entry("N1", "Fine by Anna. Bob stayed. Fine by Anna.")]
     claims = claims_of([], after)
-    verdicts = [said(claim, word, **TRUE) for claim, word in zip((claims[0], claims[2]), words, strict=False)]
-    return applied_verdicts(after, claims, verdicts, shown=SHOWN).entries[0].text
+    assert [claim.text for claim in claims] == ["Fine by Anna.", "Bob stayed."]
+    state = applied_verdicts(after, claims, [said(claims[0], "contradicted", **TRUE)], shown=SHOWN)
+    assert state.entries[0].text == "Bob stayed."
+    assert [one.before for one in state.repairs] == ["Fine by Anna.", "Fine by Anna."]
+
+
+def test_an_entry_that_was_told_again_and_no_longer_holds_goes() -> None:
+    """The summarizer repeats what an earlier message said, word for word, of a message that says otherwise."""
+    old = entry("F1", "The budget is 500", seqs=(3,))
+    state = judged([old], [replace(old, from_seqs=(3, 12))], {"F1": "contradicted"})
+    assert served(state) == []
+    assert [(one.reason, one.after) for one in state.repairs] == [("contradicted", None)]
+
+
+def test_what_was_contradicted_does_not_come_back_where_its_successor_is_too() -> None:
+    first, second = entry("F8", "The budget is 500"), entry("F9", "The budget is 600")
+    both = [second, replace(first, in_doubt=True, replaced_by=("F9",))]
+    aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F8")
+    words: dict[str, VerdictWord] = {"F8": "contradicted", "F9": "contradicted", "F8>F9": "not_stated"}
+    assert served(judged([], both, words, aside)) == []
 
 
 def test_what_stands_between_sentences_and_is_none_stays_when_its_neighbour_goes() -> None:
@@ -560,7 +565,7 @@ def test_the_same_verdicts_twice_change_nothing_more(
     verdicts = verdicts_on(claims, given_answers)
     once = applied_verdicts(after, claims, verdicts, shown=SHOWN, before=before)
     twice = applied_verdicts(once.entries, claims, verdicts, shown=SHOWN, before=before)
-    assert twice == VerifiedState(entries=once.entries, counts=once.counts)
+    assert twice == VerifiedState(entries=once.entries, counts=once.counts, refuted=once.refuted)
 
 
 @examples(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +14,8 @@ from app.core.model.conversation import Sums
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Verification
 from app.core.model.state import StateEntry, StateVersion
-from app.core.validation.gathering import gone_between
+from app.core.validation.gathering import gone_between, without_gone
+from app.core.validation.verdicts import VerdictCounts, VerifiedState
 from app.usecases.verification import pending
 from app.usecases.verification.judging import _readable
 
@@ -115,3 +117,16 @@ def test_what_went_between_names_what_is_there_in_its_place() -> None:
     gone = gone_between(present, [second, first])
     assert [(one.id, one.replaced_by) for one in gone] == [("F2", ("F3",)), ("F4", ()), ("F1", ("F3",))]
     assert gone_between((*present, *gone), [second, first]) == ()
+
+
+def test_what_was_contradicted_stays_on_record_though_it_was_gone_before() -> None:
+    """The judged version served F1 and F2; the present one, two compactions later, knows neither."""
+    judged, present = (entry("F1"), entry("F2")), (entry("F9"),)
+    gone = gone_between(present, [judged], judged)
+    assert [(one.id, one.pruned, one.replaced_by) for one in gone] == [("F1", True, ()), ("F2", True, ())]
+    counts = VerdictCounts(contradicted=1)
+    state = without_gone(VerifiedState(entries=(*present, *gone), counts=counts, refuted=frozenset({"F2"})), gone)
+    assert [one.id for one in state.entries] == ["F9", "F2"]
+    assert (state.is_changed, state.is_order_only) == (True, True)
+    unmoved = VerifiedState(entries=(*present, *gone), counts=counts)
+    assert without_gone(unmoved, gone) == replace(unmoved, entries=present)

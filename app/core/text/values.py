@@ -27,6 +27,7 @@ _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
+_EVENING_WEST, _MORNING_EAST = 8, 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,8 @@ class Given:
         Args:
             source: Its number; a source may have several texts.
             text: Of any length.
-            at: The moment of its message: its day and the days around it are given, and relative days follow from it.
+            at: The moment of its message: its day is given, also as it may be where it was written, and relative days
+                follow from it.
         """
         self._known.clear()
         day = day_of(at)
@@ -124,7 +126,7 @@ class Given:
                 insort(self._sizes[base], amount)
             self._amounts[base].setdefault(amount, set()).add(source)
         if at is not None and day is not None:
-            around = [day + timedelta(days=days) for days in (-1, 0, 1)]
+            around = [day, *_elsewhere(day, at.hour)]
             for form in (*moments.of_dates(around), f"t:{at:%H:%M}"):
                 self._forms[form].add(source)
         self._texts.append(_Searched(source, searched, _is_word))
@@ -231,6 +233,13 @@ class _Searched:
                 if self._joins(self.text[at]) and self._joins(self.text[at + 1]):
                     self._ends[at] = self._ends[at + 1]
         return self._ends[place]
+
+
+def _elsewhere(day: date, hour: int) -> list[date]:
+    """The day that it is elsewhere at that hour of UTC, between California and the east of Australia."""
+    if hour < _EVENING_WEST:
+        return [day - timedelta(days=1)]
+    return [day + timedelta(days=1)] if hour >= _MORNING_EAST else []
 
 
 def _is_word(sign: str) -> bool:

@@ -48,8 +48,9 @@ def claims_of(
 ) -> tuple[Claim, ...]:
     """The claims of a new version, the most doubtful first.
 
-    In order: new and changed items with a borrowed value, the other items, entries that were replaced or set aside,
-    what is claimed of anchors, the sentences of narratives that changed, digests.
+    In order: new, changed and repeated items with a borrowed value, the other items, entries that were replaced or set
+    aside, what is claimed of anchors, the sentences of narratives that changed, each once, digests. An item is repeated
+    where a summarizer told it again of later messages: these may say that it no longer holds.
 
     Args:
         before: Entries of the version that was verified last, or of the parent.
@@ -62,7 +63,7 @@ def claims_of(
     repairs = tuple(repairs)
     earlier = {entry.id: entry for entry in before if not entry.pruned}
     served = [entry for entry in after if not entry.pruned]
-    fresh = [entry for entry in served if entry.id not in earlier or earlier[entry.id].text != entry.text]
+    fresh = [entry for entry in served if entry.id not in earlier or _is_told_anew(entry, earlier[entry.id])]
     items = [entry for entry in fresh if entry.role != "narrative"]
     aside = {one.entry_id for one in repairs if one.reason == "set_aside"}
     ordered = (
@@ -88,6 +89,10 @@ def older_sources(claims: Iterable[Claim], shown: Collection[int]) -> tuple[int,
     return tuple(sorted(rested.difference(shown)))
 
 
+def _is_told_anew(entry: StateEntry, earlier: StateEntry) -> bool:
+    return entry.text != earlier.text or not set(entry.from_seqs).issubset(earlier.from_seqs)
+
+
 def _has_borrowed(entry: StateEntry, repairs: Iterable[Repair]) -> bool:
     return any(
         one.reason == "borrowed_value"
@@ -101,8 +106,8 @@ def _item(entry: StateEntry) -> Claim:
 
 
 def _sentences(entry: StateEntry) -> Iterator[Claim]:
-    for start, end in sentence_spans(entry.text):
-        yield Claim(n=0, kind="sentence", field=entry.field, text=entry.text[start:end], target=entry.id)
+    for text in dict.fromkeys(entry.text[start:end] for start, end in sentence_spans(entry.text)):
+        yield Claim(n=0, kind="sentence", field=entry.field, text=text, target=entry.id)
 
 
 def _digest(digest: DigestText) -> Claim:

@@ -1,4 +1,4 @@
-"""What several versions that are verified together have on record."""
+"""What several versions that are verified together have on record, and what of it verdicts leave there."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from app.core.model.state import StateEntry
+from app.core.validation.verdicts import VerifiedState
 
 
-def gone_between(present: Sequence[StateEntry], earlier: Iterable[Sequence[StateEntry]]) -> tuple[StateEntry, ...]:
+def gone_between(
+    present: Sequence[StateEntry], earlier: Iterable[Sequence[StateEntry]], judged: Iterable[StateEntry] = ()
+) -> tuple[StateEntry, ...]:
     """The entries that earlier versions stopped serving and of which the present one says nothing any more.
 
-    Each names the entries that took its place in the end, so that it can come back where those are contradicted.
+    Each names the entries that took its place in the end, so that it can come back where those are contradicted. What
+    the judged version still served names none: it can only be put on record as contradicted.
 
     Args:
         present: Entries of the version that is judged, those on record included.
         earlier: Entries of the versions that are judged with it, the newest first.
+        judged: Entries of the newest of these, where the present version is a later one.
     """
     known = {entry.id for entry in present}
     gone: dict[str, StateEntry] = {}
@@ -23,7 +28,25 @@ def gone_between(present: Sequence[StateEntry], earlier: Iterable[Sequence[State
         for entry in entries:
             if entry.pruned and entry.id not in known:
                 gone.setdefault(entry.id, entry)
-    return tuple(replace(entry, replaced_by=_last(entry.replaced_by, gone)) for entry in gone.values())
+    known |= gone.keys()
+    since = [one for one in judged if not (one.role == "narrative" or one.pruned or one.id in known)]
+    return (
+        *(replace(entry, replaced_by=_last(entry.replaced_by, gone)) for entry in gone.values()),
+        *(replace(entry, pruned=True, replaced_by=()) for entry in since),
+    )
+
+
+def without_gone(state: VerifiedState, gone: Iterable[StateEntry]) -> VerifiedState:
+    """The state without the entries that were gone before and did not come back.
+
+    One that was contradicted stays on record: else it would come back once what took its place is contradicted too.
+    """
+    names = {entry.id for entry in gone}
+    kept = tuple(one for one in state.entries if not (one.pruned and one.id in names - state.refuted))
+    is_noted = not names.isdisjoint(state.refuted) and not state.is_changed
+    return replace(
+        state, entries=kept, is_changed=state.is_changed or is_noted, is_order_only=state.is_order_only or is_noted
+    )
 
 
 def _last(names: Sequence[str], gone: Mapping[str, StateEntry]) -> tuple[str, ...]:

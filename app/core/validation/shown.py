@@ -18,7 +18,7 @@ from app.core.text.operands import Operands, operands
 from app.core.text.patterns import compiled
 from app.core.text.values import Given, Value, values
 from app.core.text.words import stems
-from app.core.validation.orders import Said, Wishes
+from app.core.validation.orders import Said, Wishes, orders_in
 from app.core.validation.sought import Basis, Source
 
 BACKGROUND: Final = 0
@@ -29,6 +29,8 @@ _MOST_HINTS: Final = 3
 _FEW: Final = 4
 """Sources of a value: one that stands in more tells nothing of where a statement comes from."""
 _MOST_SOURCES: Final = 3
+_MOST_ALIKE: Final = 2
+"""Sources of a statement that neither names any nor tells a value that holds."""
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _MOST_OWN: Final = 6
 _MOST_NEAR: Final = 6
@@ -59,11 +61,14 @@ class Shown:
             self._given.add(message.seq, message_text(message), message.created_at)
         for number, entry in self._entries.items():
             self._given.add(number, "\n".join([entry.text, *entry.superseded]))
+        anchors = tuple(anchors)
         for anchor in anchors:
             if anchor.seq not in self.messages:
                 self._given.add(anchor.seq, anchor.content)
         if system_prompt:
             self._given.add(BACKGROUND, system_prompt)
+        self._system_prompt: Final = system_prompt
+        self._anchored: Final = [one.content for one in anchors if one.speaker == "user" and not one.pasted]
 
     @classmethod
     def of(cls, request: SummaryRequest) -> Shown:
@@ -104,19 +109,27 @@ class Shown:
         Args:
             text: The statement.
             novel: Its values that stand nowhere: no operands.
-            known: Its other values; the messages that hold most of them are its sources where it names none.
+            known: Its other values; the messages that hold most of them are its sources where it names none, and those
+                in much the same words where it tells none.
             seqs: The sources that it names.
         """
-        told = operands(text, without=[(value.start, value.end) for value in novel])
+        told, words = operands(text, without=[(value.start, value.end) for value in novel]), frozenset(stems(text))
         own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
         held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
-        likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0])) if seq not in own]
-        beside = [seq for seq in sorted(self.near(own)) if seq not in own]
-        if not own:
-            own, likely = likely[:_MOST_SOURCES], likely[_MOST_SOURCES:]
-        near = list(dict.fromkeys([*likely, *beside]))
-        words = frozenset(stems(text))
+        likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
+        own = own or likely[:_MOST_SOURCES] or self._alike(words)
+        near = [seq for seq in dict.fromkeys([*likely, *sorted(self.near(own))]) if seq not in own]
         return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
+
+    def _alike(self, words: frozenset[str]) -> list[int]:
+        """The texts that share most of these words, rare ones before common ones: a narrative names no sources."""
+        shared = {
+            source: words.intersection(chain.from_iterable(said for *_, said in self._clauses_of(source)))
+            for source in self._texts
+        }
+        holding = Counter(chain.from_iterable(shared.values()))
+        weights = {source: sum(1 / holding[word] for word in found) for source, found in shared.items() if found}
+        return sorted(weights, key=lambda source: (-weights[source], -source))[:_MOST_ALIKE]
 
     def _close(self, sources: Iterable[int], words: frozenset[str]) -> list[Source]:
         """Sources with their operands, and how close each clause is to a statement of these words."""
@@ -166,9 +179,12 @@ class Shown:
 
     @cached_property
     def wishes(self) -> Wishes:
-        """What people asked for."""
-        entries = (Said(entry.text) for entry in self._entries.values() if {"user", "system"} & {*entry.origins})
-        return Wishes(chain(self._spoken(), entries))
+        """What people asked for, now or before: an order that the state tells already was looked up when it came."""
+        entries = self._entries.values()
+        said = (entry.text for entry in entries if {"user", "system"} & {*entry.origins})
+        told = (order for entry in entries for order in orders_in(entry.text))
+        before = chain(said, told, self._anchored, self._system_prompt.splitlines())
+        return Wishes(chain(self._spoken(), map(Said, before)))
 
     def _spoken(self) -> Iterator[Said]:
         """What people said or set up, users in their own words, with what the assistant said beside it."""

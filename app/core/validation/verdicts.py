@@ -82,6 +82,8 @@ class VerifiedState:
     repairs: tuple[Repair, ...] = ()
     digests: tuple[str, ...] = ()
     """The targets of digests that were contradicted: code's own take their place."""
+    refuted: frozenset[str] = frozenset()
+    """The entries of which the text that was judged was contradicted."""
     agreed: tuple[Claim, ...] = ()
     """What was claimed of anchors and is supported: it takes effect."""
     refused: tuple[Claim, ...] = ()
@@ -156,6 +158,7 @@ def applied_verdicts(
             *(Repair(field=one.field, reason="contradicted", before=one.text, after=None) for one in digests),
         ),
         digests=tuple(claim.target for claim in digests),
+        refuted=frozenset(refuted),
         agreed=tuple(claim for claim, word in judged if claim.kind == "anchor" and word == "supported"),
         refused=tuple(claim for claim, word in judged if claim.kind == "anchor" and word != "supported"),
         is_changed=is_changed or bool(digests),
@@ -218,10 +221,12 @@ class _State:
                 continue
             if word == "contradicted":
                 refuted.add(entry.id)
-            if entry.pruned or entry.text != claim.text:
+            if entry.text != claim.text:
                 continue
             if word == "contradicted":
                 self._refute(entry, earlier)
+            elif entry.pruned:
+                continue
             elif word == "not_stated" and not entry.in_doubt:
                 self._put(replace(entry, in_doubt=True))
                 self._record(entry, "not_stated", entry.text)
@@ -230,18 +235,11 @@ class _State:
         return refuted
 
     def judge_sentences(self, judged: Iterable[tuple[Claim, VerdictWord]]) -> None:
-        """Take contradicted sentences out of their narratives; what else is said of them changes nothing.
-
-        Of two equal sentences of one narrative nothing counts where the verdicts on them differ.
-        """
-        words: defaultdict[tuple[str, str], set[VerdictWord]] = defaultdict(set)
-        for claim, word in judged:
-            if claim.kind == "sentence":
-                words[claim.target, claim.text].add(word)
+        """Take contradicted sentences out of their narratives; what else is said of them changes nothing."""
         gone: defaultdict[str, set[str]] = defaultdict(set)
-        for (target, text), said in words.items():
-            if said == {"contradicted"}:
-                gone[target].add(text)
+        for claim, word in judged:
+            if claim.kind == "sentence" and word == "contradicted":
+                gone[claim.target].add(claim.text)
         for name, told in gone.items():
             entry = self._current(name)
             if entry is None or entry.pruned:
@@ -274,9 +272,9 @@ class _State:
             entry = self._given_up(name, tuple(successors))
             if entry is None or entry.role == "narrative" or any(claim.text != entry.text for claim in about):
                 continue
+            if entry.pruned and not entry.replaced_by and self._places.keys().isdisjoint(successors):
+                continue  # the cap pushed it out since, or it is gone with what took its place
             successors.update(dict.fromkeys(entry.replaced_by))
-            if entry.pruned and not successors:
-                continue  # the cap pushed it out since
             words = {said[claim.n] for claim in about if claim.n in said}
             self._decide(entry, words, tuple(successors), refuted)
 
@@ -287,7 +285,12 @@ class _State:
     def _decide(
         self, entry: StateEntry, words: set[VerdictWord], successors: tuple[str, ...], refuted: frozenset[str]
     ) -> None:
-        """What contradicts itself, here or in the verdict on a successor, leaves the entry served and in doubt."""
+        """What contradicts itself, here or in the verdict on a successor, leaves the entry served and in doubt.
+
+        What was contradicted itself stays gone, whatever is said of those that took its place.
+        """
+        if entry.pruned and entry.id in refuted:
+            return
         doubted = replace(entry, pruned=False, in_doubt=True, replaced_by=successors)
         trusted = replace(entry, pruned=False, in_doubt=False, replaced_by=())
         if "contradicted" in words:
@@ -315,8 +318,11 @@ class _State:
             self._record(kept, reason, kept.text, before="")
 
     def _refute(self, entry: StateEntry, earlier: StateEntry | None) -> None:
-        if earlier is None:
-            self._put(replace(entry, pruned=True))
+        """Serve what the entry said before, if that was another text; else nothing brings it back any more."""
+        if entry.pruned:
+            self._put(replace(entry, replaced_by=()))
+        elif earlier is None or earlier.text == entry.text:
+            self._put(replace(entry, pruned=True, replaced_by=()))
             self._record(entry, "contradicted", None)
         else:
             self._put(earlier)

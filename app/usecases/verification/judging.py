@@ -68,7 +68,7 @@ class Reading:
 
     def gone(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
         """Entries that the judged versions held, and that neither stand among these nor are on record beside them."""
-        return gone_between(present, [version.entries for version in self.judged])
+        return gone_between(present, [version.entries for version in self.judged], self.version.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from app.core.model.segments import Level, Segment
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.core.segments.describing import describe
 from app.core.validation.claims import older_sources
+from app.core.validation.gathering import without_gone
 from app.core.validation.retelling import sought_words
 from app.core.validation.verdicts import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
@@ -447,8 +448,7 @@ def _applied(entries: Sequence[StateEntry], judged: _Judged, before: Sequence[St
     found = applied_verdicts(
         (*entries, *gone), judged.subject.claims, judgement.verdicts, shown=judgement.shown, before=before
     )
-    names = {entry.id for entry in gone}
-    return replace(found, entries=tuple(one for one in found.entries if not (one.pruned and one.id in names)))
+    return without_gone(found, gone)
 
 
 async def _retold(
