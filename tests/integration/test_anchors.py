@@ -55,9 +55,10 @@ async def said(service: Service, conversation_id: UUID, *texts: str, **given: An
 
 
 async def anchors(service: Service, conversation_id: UUID, **given: Any) -> list[Anchor]:
+    """Those of what was said besides the talk that fills a conversation."""
     page = Page(limit=100, order="asc")
     found, _ = await service.container.anchors.page(service.tenant, conversation_id, page, **given)
-    return found
+    return [one for one in found if not one.content.startswith(WORDS[:12])]
 
 
 def shape(found: list[Anchor]) -> list[tuple[int, str, str, str]]:

@@ -53,6 +53,7 @@ _DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/a
 _MOST_JOINED: Final = 2
 """Statements behind a label, or a bare no, that may belong to it."""
 
+_COLONS: Final = frozenset(":：")  # a label ends with one
 _BARE: Final = 3  # words: "no", "scratch that", "ну уж нет"
 _MOST_WORDS: Final = 12  # of what is right instead
 _BELONGING: Final = frozenset({None, "critical_fact"})
@@ -158,7 +159,7 @@ def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) 
 
 
 def _labelled(statement: Statement, tables: Sequence[Table]) -> bool:
-    if statement.is_question:
+    if statement.is_question or _COLONS.isdisjoint(statement.text):
         return False
     opened = ((table, statement.folded.opened(table.cues)) for table in tables)
     return any(rule.labelled.fits((statement.plain,), fit) for table, fit in opened for rule in table.rules.values())
