@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.anchors.contrast import tells_of_another
+from app.core.anchors.replacement import tells_of_another
 from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import given_up, topic_of
 from app.core.model.state import StateEntry
