@@ -68,8 +68,11 @@ def replaces(
     topic, known = topic_by(new, tables), topic_by(old, tables)
     if topic == known:
         return False
-    if _gives_up(topic, known, (gone | given_up(new)) - given_up(old)):
-        return True
+    leaving = (gone | given_up(new)) - given_up(old)
+    if _gives_up(topic, known, leaving):
+        return known.classes <= topic.classes
+    if leaving & (topic.every - topic.words):
+        return False  # it names what goes, and that is something else
     if not restates(new, old, tables) and not _is_same_with_another_value(new, topic, known, tables, as_=as_):
         return False
     return not is_beside(new, topic, old, known, tables, as_=as_) and not tells_of_another(
@@ -88,8 +91,8 @@ def _is_same_with_another_value(
     choosing = changing(new, tables)
     if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
         return True
-    if as_ != "correction":
-        return False
+    if as_ != "correction" or known.classes - topic.classes:
+        return False  # a value of another kind would be lost with it
     mine, theirs = topic.words - choosing, known.words - choosing
     shared, smaller = mine & theirs, min(len(mine), len(theirs))
     differ = topic.values != known.values or mine != theirs
@@ -113,14 +116,21 @@ def _other_value(new: Topic, old: Topic) -> bool:
     return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
 
 
-def answers_otherwise(new: str, old: str, tables: tuple[Table, ...] = TABLES) -> bool:
-    """Whether a correction without words of its own names another thing of the kind that the old text names."""
+def answers_otherwise(new: str, old: str, tables: tuple[Table, ...] = TABLES, *, near: bool = False) -> bool:
+    """Whether a correction without words of its own names another thing of the kind that the old text names.
+
+    Args:
+        new: The correction.
+        old: The earlier text.
+        tables: The languages that are known.
+        near: Whether they stand so near that the old text is meant whatever else it says.
+    """
     mine, theirs = label_of(new), label_of(old)
     if mine and theirs and mine.name == theirs.name:
         new, old = new[mine.end :], old[theirs.end :]
     topic, known = topic_by(new, tables), topic_by(old, tables)
     point, prior = _without_frame(new, topic, tables), _without_frame(old, known, tables)
-    if not is_like(point, prior) or not (point.kinds & prior.kinds or prior.words <= point.words):
+    if not is_like(point, prior) or not (near or point.kinds & prior.kinds or prior.words <= point.words):
         return False
     return not is_beside(new, topic, old, known, tables, as_="correction") and not tells_of_another(
         new, topic, old, known, tables, as_="correction"

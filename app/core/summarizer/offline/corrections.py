@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.anchors.replacement import tells_of_another
+from app.core.anchors.replacement import answers_otherwise, replaces, tells_of_another
 from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import given_up, topic_of
 from app.core.model.state import StateEntry
@@ -15,6 +15,7 @@ from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import parted
 from app.core.summarizer.offline.restated import statement_of
 from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.sameness import covers
 from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
@@ -91,6 +92,18 @@ def _says_nothing_new(new: Claim, old: Claim) -> bool:
     return new.stems <= old.stems and new.values <= old.values
 
 
+def _is_taken_back(new: Passage, claim: Claim, old: Passage) -> bool:
+    """Whether an earlier passage does not hold any more; where they share a word alone, only another value tells."""
+    said = _claim(old)
+    if len(claim.stems & said.stems) > 1 or given_up(new.text):
+        return replaces(new.text, old.text, as_="correction")
+    return bool(claim.values and said.values) and answers_otherwise(new.text, old.text, near=True)
+
+
+def _outdates(passage: Passage, text: str) -> bool:
+    return covers(passage.text, text) or replaces(passage.text, text, as_="correction")
+
+
 class Corrections:
     """Which earlier passages and previous entries each correcting passage replaces, clause by clause."""
 
@@ -147,9 +160,9 @@ class Corrections:
         found: dict[str, None] = {}
         for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
             entry, place, said = self._clauses[number]
+            clause = self._texts[entry][1][place]
             known = (entry, place) in self._lost or _says_nothing_new(_claim(passage), said)
-            certain = not found or _names_what_goes(passage.text, said) or _other_values(claim, said)
-            if not known and certain and _contradicts(passage.text, claim, said):
+            if not known and any(_outdates(one, clause) for one in (passage, *old)):
                 self._lost.add((entry, place))
                 found[entry] = None
         if found:
@@ -189,8 +202,7 @@ class Corrections:
             if old.seq < passage.seq
             and old.index not in self.outdated
             and self._same_side(old, passage)
-            and _contradicts(passage.text, claim, _claim(old))
-            and (_names_what_goes(passage.text, _claim(old)) or not _is_of_another(passage.text, old.text))
+            and _is_taken_back(passage, claim, old)
         ]
         if not found and len(claim.stems) < FEW and "correction" in passage.cues and passage.verdict <= 0:
             nearest = self._nearest(passage)
