@@ -8,6 +8,7 @@ is what changed.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final
 
@@ -15,11 +16,13 @@ from app.core.anchors.purposes import adds, apart, calls, purpose, says
 from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
-from app.core.text.identifiers import find_identifiers
-from app.core.text.languages.joined import pattern_of, words_of
+from app.core.reading.cues import CODES
+from app.core.text.identifiers import Kind, find_identifiers
+from app.core.text.languages.joined import alternatives, pattern_of, words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.speakers import label_of
+from app.core.text.supposing import is_supposed
 from app.core.text.word_lists import respelled
 from app.core.text.words import FRAME_STEMS, stem, tokens
 
@@ -36,8 +39,19 @@ _ADDED: Final = frozenset({"name", "time"})
 _NAMING: Final = frozenset({"name", "code"})
 """Values that may say which thing it is."""
 
+_STATED: Final[frozenset[Kind]] = frozenset(
+    {"date", "time", "money", "number", "version", "code", "uuid", "url", "email"}
+)
+_EQUATES: Final = compiled(
+    rf"(?:^|\s)(?:{alternatives('clauses', 'equates', spaced=True)}|[=—])\s|:\s"
+    rf"|(?:{alternatives('clauses', 'equates', spaced=False)})",
+    re.IGNORECASE,
+)
+"""Behind it stands what is said of the subject."""
+
+_OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
+_LONGEST: Final = 60  # characters of a subject
 _COURTESY: Final = words_of("terms", "courtesies")
-_CODE: Final = compiled(r"(?=\D*+\d)[\W\d_]*+[^\W\d_]")
 _UNDER_WAY: Final = pattern_of("claims", "under_way")
 _DONE: Final = pattern_of("claims", "done")
 _NOT_DONE: Final = pattern_of("claims", "not_done")
@@ -267,16 +281,33 @@ def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
 
 
 def restates(new: str, old: str, tables: tuple[Table, ...]) -> bool:
-    """Whether two texts say what one thing is, word for word, but for a code: ``the branch is fix/cache-2``."""
-    mine, theirs = without_label(new, tables).split(), without_label(old, tables).split()
-    places = [place for place, (one, other) in enumerate(zip(mine, theirs, strict=False)) if one != other]
-    if len(mine) != len(theirs) or len(places) != 1:
-        return False
-    (place,) = places
-    if not (_CODE.match(mine[place]) and _CODE.match(theirs[place])):
-        return False
-    head = " ".join([*mine[:place], ""])
-    return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
+    """Whether two texts say what one thing is, in the same words, but for the values: ``the branch is fix/cache-2``."""
+    form = form_of(without_label(new, tables))
+    return form is not None and form == form_of(without_label(old, tables))
+
+
+@memoized()
+def form_of(text: str) -> str | None:
+    """A text with the values of what it says of its subject left open; ``None`` when it states no value of one.
+
+    Two texts of one form say what the same thing is, at different times. Two hypotheses stand side by side.
+    """
+    if is_supposed(text):
+        return None
+    verb = _EQUATES.search(text)
+    if verb is None or not 0 < verb.start() <= _LONGEST or _OPEN_SUBJECT.match(text):
+        return None
+    spans = [
+        *((one.start, one.start + len(one.text), one.kind) for one in find_identifiers(text) if one.kind in _STATED),
+        *((code.start(), code.end(), "code") for code in CODES.finditer(text)),
+    ]
+    pieces: list[str] = []
+    end = 0
+    for start, behind, kind in sorted(spans):
+        if start >= max(end, verb.start()):
+            pieces += [text[end:start], f"<{kind}>"]
+            end = behind
+    return " ".join("".join([*pieces, text[end:]]).casefold().split()).rstrip(".! ") if pieces else None
 
 
 @memoized()

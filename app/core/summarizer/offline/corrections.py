@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.anchors.replacement import answers_otherwise, replaces, tells_of_another
-from app.core.anchors.tables import TABLES
-from app.core.anchors.topics import given_up, topic_of
+from app.core.anchors.replacement import answers_otherwise, form_of, replaces
+from app.core.anchors.topics import given_up
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import parted
-from app.core.summarizer.offline.restated import statement_of
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.sameness import covers
 from app.core.text.words import GENERIC_STEMS, stems
@@ -23,7 +21,6 @@ FEW: Final = 3
 
 _REACH: Final = 8  # postings per word that a correction looks back through
 _NEAR: Final = 6  # messages
-_OVERLAP: Final = 0.5
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 
 
@@ -52,34 +49,6 @@ def _claim(passage: Passage) -> Claim:
 
 def _told(text: str) -> Claim:
     return Claim.of(stems(text), find_identifiers(text))
-
-
-def _contradicts(text: str, new: Claim, old: Claim) -> bool:
-    """Whether a text that sounds like a correction is about what the old one says, and leaves none of it."""
-    if {kind for kind, _ in old.values - new.values} - {kind for kind, _ in new.values}:
-        return False
-    shared = new.stems & old.stems
-    smaller = min(len(new.stems), len(old.stems)) or 1
-    if _names_what_goes(text, old):
-        return len(shared) > 1 or len(old.stems) <= FEW + 1
-    if new.values and old.values and new.values != old.values and shared:
-        return len(shared) >= _OVERLAP * smaller
-    return len(shared) > 1 and len(shared) >= _OVERLAP * smaller
-
-
-def _is_of_another(new: str, old: str) -> bool:
-    return tells_of_another(new, topic_of(new), old, topic_of(old), TABLES, as_="correction")
-
-
-def _names_what_goes(text: str, old: Claim) -> bool:
-    """Whether a text says "instead of", "no longer" or the like of a word of the old one."""
-    return not old.stems.isdisjoint(given_up(text))
-
-
-def _other_values(new: Claim, old: Claim) -> bool:
-    """Whether both state values, of one kind at least, and the old one's are gone."""
-    kinds = {kind for kind, _ in new.values} & {kind for kind, _ in old.values}
-    return bool(kinds) and not new.values & old.values and len(new.stems & old.stems) >= _OVERLAP * len(old.stems)
 
 
 def _may_be_meant(new: Claim, old: Claim) -> bool:
@@ -127,7 +96,7 @@ class Corrections:
                 self._index[word].append(number)
         for entry, (_, clauses) in self._texts.items():
             for place, clause in enumerate(clauses):
-                if statement := statement_of(clause, find_identifiers(clause)):
+                if statement := form_of(clause):
                     self._stated[statement].append((entry, place))
         self._read()
 
@@ -172,7 +141,7 @@ class Corrections:
         """A statement made again with another value: the latest holds."""
         if passage.is_question or passage.is_pasted or not (passage.role == "user" or passage.is_named):
             return
-        statement = statement_of(passage.core, find_identifiers(passage.core))
+        statement = form_of(passage.core)
         if statement is None:
             return
         before = stated.get(statement)
