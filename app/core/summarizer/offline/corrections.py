@@ -20,7 +20,6 @@ FEW: Final = 3
 """Content words; an utterance with fewer needs the one before to be understood."""
 
 _REACH: Final = 8  # postings per word that a correction looks back through
-_NEAR: Final = 6  # messages
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 
 
@@ -37,6 +36,11 @@ class Claim:
         values = frozenset((item.kind, item.text.lower()) for item in identifiers if item.kind in _EXACT)
         return cls(content_of(found), values)
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """What another text about the same has, too."""
+        return self.stems | {value for _, value in self.values}
+
 
 def content_of(found: Iterable[str]) -> frozenset[str]:
     """The stems that name something, numbers left out."""
@@ -51,21 +55,16 @@ def _told(text: str) -> Claim:
     return Claim.of(stems(text), find_identifiers(text))
 
 
-def _may_be_meant(new: Claim, old: Claim) -> bool:
-    """Whether what names both values, the right and the wrong one, names the old one's; anything less may mean it."""
-    kinds = Counter(kind for kind, _ in new.values)
-    return all(count == 1 for count in kinds.values()) or bool(new.values & old.values)
-
-
 def _says_nothing_new(new: Claim, old: Claim) -> bool:
     return new.stems <= old.stems and new.values <= old.values
 
 
 def _is_taken_back(new: Passage, claim: Claim, old: Passage) -> bool:
-    """Whether an earlier passage does not hold any more; where they share a word alone, only another value tells."""
+    """Whether an earlier passage does not hold any more; where they share one word alone, another value has to tell."""
     said = _claim(old)
-    if len(claim.stems & said.stems) > 1 or given_up(new.text):
-        return replaces(new.text, old.text, as_="correction")
+    is_about = len(claim.stems & said.stems) > 1 or bool(given_up(new.text))
+    if is_about and replaces(new.text, old.text, as_="correction"):
+        return True
     return bool(claim.values and said.values) and answers_otherwise(new.text, old.text, near=True)
 
 
@@ -114,7 +113,7 @@ class Corrections:
             if passage.cues & {"correction", "update"} and not passage.is_question and passage.role != "tool":
                 self._correct(passage, claim, recent)
             if not passage.is_question and passage.role != "tool":
-                for word in claim.stems:
+                for word in claim.keys:
                     recent[word].append(passage.index)
 
     def _correct(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> None:
@@ -163,7 +162,7 @@ class Corrections:
             self.replaced[passage.index] = tuple(dict.fromkeys(found))
 
     def _antecedents(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> list[Passage]:
-        counts = Counter(index for word in claim.stems for index in recent.get(word, ()))
+        counts = Counter(index for word in claim.keys for index in recent.get(word, ()))
         ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]
         found = [
             old
@@ -173,24 +172,7 @@ class Corrections:
             and self._same_side(old, passage)
             and _is_taken_back(passage, claim, old)
         ]
-        if not found and len(claim.stems) < FEW and "correction" in passage.cues and passage.verdict <= 0:
-            nearest = self._nearest(passage)
-            return [nearest] if nearest and _may_be_meant(claim, _claim(nearest)) else []
         return found[:FEW]
-
-    def _nearest(self, passage: Passage) -> Passage | None:
-        """What a bare “no, X” answers: the speaker's own last statement that could be corrected."""
-        for index in range(passage.index - 1, max(-1, passage.index - 30), -1):
-            old = self._passages[index]
-            if passage.turn - old.turn > _NEAR:
-                return None
-            if (
-                old.seq < passage.seq
-                and old.role == passage.role
-                and old.cues & {"decision", "identity", "preference", "constraint"}
-            ):
-                return None if old.is_question or old.index in self.outdated else old
-        return None
 
     @staticmethod
     def _same_side(old: Passage, new: Passage) -> bool:
