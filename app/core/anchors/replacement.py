@@ -144,7 +144,11 @@ def answers_otherwise(new: str, old: str, tables: tuple[Table, ...] = TABLES, *,
         new, old = new[mine.end :], old[theirs.end :]
     topic, known = topic_by(new, tables), topic_by(old, tables)
     point, prior = _without_frame(new, topic, tables), _without_frame(old, known, tables)
-    if not is_like(point, prior) or not (near or point.kinds & prior.kinds or prior.words <= point.words):
+    if (
+        not is_like(point, prior)
+        or known.classes - topic.classes
+        or not (near or point.kinds & prior.kinds or prior.words <= point.words)
+    ):
         return False
     return not is_beside(new, topic, old, known, tables, as_="correction") and not tells_of_another(
         new, topic, old, known, tables, as_="correction"
