@@ -20,6 +20,7 @@ FEW: Final = 3
 """Content words; an utterance with fewer needs the one before to be understood."""
 
 _REACH: Final = 8  # postings per word that a correction looks back through
+_NEAR: Final = 6  # messages: as far as a correction without a subject of its own points back
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 
 
@@ -65,7 +66,8 @@ def _is_taken_back(new: Passage, claim: Claim, old: Passage) -> bool:
     is_about = len(claim.stems & said.stems) > 1 or bool(given_up(new.text))
     if is_about and replaces(new.text, old.text, as_="correction"):
         return True
-    return bool(claim.values and said.values) and answers_otherwise(new.text, old.text, near=True)
+    is_bare = len(claim.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
+    return is_bare and bool(claim.values and said.values) and answers_otherwise(new.text, old.text, near=True)
 
 
 def _outdates(passage: Passage, text: str) -> bool:
