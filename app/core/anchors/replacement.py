@@ -87,11 +87,22 @@ def replaces(
         return known.classes <= topic.classes
     if leaving & (topic.every - topic.words):
         return False  # it names what goes, and that is something else
-    if not restates(new, old, tables) and not _is_same_with_another_value(new, topic, known, tables, as_=as_):
-        return False
+    if not restates(new, old, tables):
+        if as_ == "critical_fact" and not _says_otherwise(new, topic, known, tables):
+            return False
+        if not _is_same_with_another_value(new, topic, known, tables, as_=as_):
+            return False
     return not is_beside(new, topic, old, known, tables, as_=as_) and not tells_of_another(
         new, topic, old, known, tables, as_=as_
     )
+
+
+def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
+    """Whether a statement says that something changed, or what it is: what merely happens again tells of no change."""
+    if says(new, tables, "updates"):
+        return True
+    head = new[: _first_new(new, topic, known)]
+    return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
 
 
 def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
@@ -200,9 +211,17 @@ def tells_of_another(
         return True
     if _opposed(new, topic, old, known, tables) or _other_names(topic, known):
         return True
-    if topic.kinds & known.kinds or purpose(new, tables) & purpose(old, tables) or as_ == "correction":
+    if topic.kinds & known.kinds or purpose(new, tables) & purpose(old, tables):
         return False
+    if as_ == "correction":
+        return _both_differ(topic, known, changing(new, tables) | changing(old, tables))
     return _is_narrower(new, topic, known, tables) or _is_one_more(new, topic, old, known, tables)
+
+
+def _both_differ(topic: Topic, known: Topic, choosing: frozenset[str]) -> bool:
+    """Whether both the thing and what is said of it are others: the hotel for Monday, the car for Tuesday."""
+    mine, theirs = topic.words - known.words - choosing, known.words - topic.words - choosing
+    return bool(mine and theirs and topic.values - known.values and known.values - topic.values)
 
 
 def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...]) -> bool:
@@ -285,33 +304,39 @@ def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
 
 
 def restates(new: str, old: str, tables: tuple[Table, ...]) -> bool:
-    """Whether two texts say what one thing is, in the same words, but for the values: ``the branch is fix/cache-2``."""
-    form = form_of(without_label(new, tables))
-    return form is not None and form == form_of(without_label(old, tables))
+    """Whether two texts say what one thing is, in the same words, but for one value: ``the branch is fix/cache-2``."""
+    (form, values), (known, before) = (_statement(without_label(text, tables)) for text in (new, old))
+    return form is not None and form == known and sum(map(str.__ne__, values, before)) == 1
 
 
-@memoized()
 def form_of(text: str) -> str | None:
     """A text with the values of what it says of its subject left open; ``None`` when it states no value of one.
 
     Two texts of one form say what the same thing is, at different times. Two hypotheses stand side by side.
     """
-    if is_supposed(text):
-        return None
-    verb = _EQUATES.search(text)
+    return _statement(text)[0]
+
+
+@memoized()
+def _statement(text: str) -> tuple[str | None, tuple[str, ...]]:
+    """Its form, and its values in order."""
+    verb = None if is_supposed(text) else _EQUATES.search(text)
     if verb is None or not 0 < verb.start() <= _LONGEST or _OPEN_SUBJECT.match(text):
-        return None
+        return None, ()
     spans = [
         *((one.start, one.start + len(one.text), one.kind) for one in find_identifiers(text) if one.kind in _STATED),
         *((code.start(), code.end(), "code") for code in CODES.finditer(text)),
     ]
     pieces: list[str] = []
+    values: list[str] = []
     end = 0
     for start, behind, kind in sorted(spans):
         if start >= max(end, verb.start()):
             pieces += [text[end:start], f"<{kind}>"]
+            values.append(text[start:behind].lower())
             end = behind
-    return " ".join("".join([*pieces, text[end:]]).casefold().split()).rstrip(".! ") if pieces else None
+    form = " ".join("".join([*pieces, text[end:]]).casefold().split()).rstrip(".! ")
+    return (form if values else None), tuple(values)
 
 
 @memoized()
