@@ -84,7 +84,7 @@ def replaces(
         return False
     leaving = (gone | given_up(new)) - given_up(old)
     if _gives_up(topic, known, leaving):
-        return known.classes <= topic.classes
+        return known.classes <= topic.classes  # a value of another kind would be lost with it
     if leaving & (topic.every - topic.words):
         return False  # it names what goes, and that is something else
     if not restates(new, old, tables):
@@ -117,7 +117,7 @@ def _is_same_with_another_value(
     if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
         return True
     if as_ != "correction" or known.classes - topic.classes:
-        return False  # a value of another kind would be lost with it
+        return False
     mine, theirs = topic.words - choosing, known.words - choosing
     shared, smaller = mine & theirs, min(len(mine), len(theirs))
     differ = topic.values != known.values or mine != theirs
