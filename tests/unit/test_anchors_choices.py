@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.anchors import contrast
-from app.core.anchors import leaning as module
-from app.core.anchors.slots import adds, chosen, purpose, switches
+from app.core.anchors import antecedents, replacement
+from app.core.anchors.purposes import adds, chosen, purpose
 from app.core.anchors.tables import TABLES
 from bench.replay import EVERYTHING, Replay
 from tests.unit.test_anchors_transitions import statuses
@@ -51,7 +50,6 @@ BESIDE = [
     ("Use Postgres.", "Let's go with React for the frontend"),
     ("Use Postgres.", "Actually, let's go with React for the frontend"),
     ("Use Postgres.", "Actually, let's use Toggl for time tracking"),
-    ("Use Postgres.", "Actually, use SQLite in the tests."),
     ("Use Postgres.", "Let's go with SQLite for the tests."),
     ("Remember that the fee for case 25 is 1037 EUR.", "Remember that the fee for case 26 is 1074 EUR."),
     ("For room 1 I decided to order oak tables from Calder.", "For room 8 I decided to order oak tables from Calder."),
@@ -128,10 +126,9 @@ def test_what_is_chosen_for_something_else_leaves_the_first(first: str, then: st
 def test_control_without_the_guard_it_would_be_superseded(
     monkeypatch: pytest.MonkeyPatch, guard: str, pair: tuple[str, str]
 ) -> None:
-    monkeypatch.setattr(module, guard, lambda *_: frozenset())
+    monkeypatch.setattr(replacement, guard, lambda *_: frozenset())
     if guard == "purpose":
-        monkeypatch.setattr(module, "aim_of", lambda *_: frozenset())
-        monkeypatch.setattr(contrast, "purpose", lambda *_: frozenset())
+        monkeypatch.setattr(antecedents, "aim_of", lambda *_: frozenset())
 
     assert statuses(*pair)[pair[0]].startswith("superseded")
 
@@ -151,7 +148,6 @@ def test_what_a_table_says_of_a_choice() -> None:
     assert purpose("Возьмём Redis для сессий", TABLES)
     assert adds("Redis as well", TABLES)
     assert not adds("On second thought, Redis", TABLES)
-    assert switches("переходим на Redis", TABLES)
     assert (chosen("Let's go with MySQL", TABLES) or "").strip() == "MySQL"
     assert chosen("MySQL is nice", TABLES) is None
 

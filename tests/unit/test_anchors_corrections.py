@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.anchors import leaning as module
+from app.core.anchors import antecedents as module
 from tests.unit.test_anchors_transitions import statuses
 
 DECIDED = "Let's use Postgres for the orders database."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.anchors import leaning, transitions
+from app.core.anchors import antecedents, replacement
 from tests.unit.test_anchors_choices import remembered
 from tests.unit.test_anchors_transitions import statuses
 
@@ -121,6 +121,19 @@ BESIDE = [
     ("The on-call engineer this week is Anna Smith.", "The on-call engineer next week is Ben Jones."),
     ("Let's use Postgres for the reports.", "Actually, let's use MySQL for the shop."),
     ("Let's ship the beta on May 3.", "Actually, let's ship the final version on June 9."),
+    ("Let's plant roses at the front.", "Actually, let's plant tulips at the back."),
+    ("Let's invite Carla on Saturday.", "Actually, let's invite Dmitri on Sunday."),
+    ("We'll use Redis for sessions.", "Actually, we'll use Kafka for events."),
+    ("Let's rent a van for the move.", "Actually, let's rent a bike for the weekend."),
+    ("The rent is due on the 1st.", "Actually, the electricity bill is due on the 15th."),
+    ("My laptop has 16 GB of RAM.", "Actually, my desktop has 64 GB of RAM."),
+    ("Let's ship the app in June 2026.", "Actually, let's ship the website in May 2026."),
+    ("Use port 5432 for the database.", "Actually, use port 6379 for the cache."),
+    ("Dana's train arrives at 9:40.", "Actually, Olek's train arrives at 11:15."),
+    ("The spare key is with Marta.", "Actually, the garage key is with Jonas."),
+    ("Our teacher is Mr. Brown.", "Sorry, our coach is Mr. Green."),
+    ("My dad's phone number is 555-1000.", "My mom's phone number is 555-2000."),
+    ("Peter's budget is $900.", "Paula's budget is $400."),
 ]
 
 BESIDE_IN_RUSSIAN = [
@@ -196,7 +209,25 @@ BESIDE_IN_RUSSIAN = [
     ("Давайте встретимся в пятницу.", "На самом деле, давайте возьмём Postgres."),
 ]
 
+AGAIN = [
+    ("I ran 5 miles in 40 minutes last week.", "I ran 3 miles in 25 minutes today."),
+    ("I paid $40 for the lunch on 3 May.", "I paid $30 for the lunch on 4 May."),
+    ("My blood pressure was 130/85 on 3 May 2026.", "My blood pressure was 120/80 on 9 May 2026."),
+    ("We sold 120 tickets for $2,400 on Friday.", "We sold 90 tickets for $1,800 on Saturday."),
+    ("My weight is 82 kg, measured on 3 May.", "My weight is 81 kg, measured on 10 May."),
+    ("I spent $45 on fuel.", "I spent $50 on fuel."),
+    ("I transferred $500 to account 12345.", "I transferred $700 to account 12345."),
+    ("I have an appointment on May 3 at 10:00.", "I have an appointment on May 9 at 11:00."),
+    ("Я пробежал 5 км за 30 минут.", "Я пробежал 7 км за 40 минут."),
+]
+"""What happens again, with other values."""
+
 CHANGED = [
+    ("We'll use Redis for sessions.", "Actually, we'll use Memcached for sessions."),
+    ("The rent is due on May 1.", "Sorry, the rent is due on May 3."),
+    ("Use port 5432 for the database.", "Actually, use port 5433 for the database."),
+    ("Let's ship the app in June 2026.", "Actually, let's ship the app in July 2026."),
+    ("Our standup is at 9:30.", "Our standup is at 10:00 from now on."),
     (
         "Note: the working branch is fix/cache-12 and stays unpushed.",
         "Note: the working branch is fix/login-7 and stays unpushed.",
@@ -290,7 +321,7 @@ IN_THE_STATE = [
 ]
 
 
-@pytest.mark.parametrize(("first", "then"), BESIDE + BESIDE_IN_RUSSIAN)
+@pytest.mark.parametrize(("first", "then"), BESIDE + BESIDE_IN_RUSSIAN + AGAIN)
 def test_what_is_said_of_another_thing_leaves_the_first(first: str, then: str) -> None:
     assert statuses(first, "A: Good.", then).get(first, "no anchor") in {"active", "no anchor"}
 
@@ -319,7 +350,13 @@ def test_the_state_keeps_both(first: str, then: str, *, together: bool) -> None:
 def test_control_without_telling_things_apart_it_would_go(
     monkeypatch: pytest.MonkeyPatch, first: str, then: str
 ) -> None:
-    for module in (transitions, leaning):
+    for module in (antecedents, replacement):
         monkeypatch.setattr(module, "tells_of_another", lambda *_, **__: False)
 
     assert statuses(first, "A: Good.", then)[first].startswith("superseded")
+
+
+def test_control_what_happens_again_would_be_taken_for_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacement, "_says_otherwise", lambda *_: True)
+
+    assert any(statuses(first, "A: Good.", then)[first].startswith("superseded") for first, then in AGAIN)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from app.core.anchors.replacement import form_of
 from app.core.model.anchors import Anchor
 from app.core.model.model_io import SummaryRequest
 from app.core.model.schemas import RESEARCH
@@ -14,7 +15,6 @@ from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import cues_of
 from app.core.reading.scoring import Worth, values_worth
 from app.core.summarizer.offline.extractive import compress
-from app.core.summarizer.offline.restated import statement_of
 from app.core.text.identifiers import find_identifiers
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.test_extractive import AT, CHATTER, entry, state, talk, texts
@@ -47,7 +47,7 @@ def test_a_statement_made_again_replaces_the_older_value() -> None:
 
 def test_statements_are_compared_by_their_form() -> None:
     def are_alike(text: dict[str, str]) -> bool:
-        one, other = (statement_of(text[name], find_identifiers(text[name])) for name in ("one", "other"))
+        one, other = (form_of(text[name]) for name in ("one", "other"))
         assert None not in (one, other)
         return one == other
 
@@ -55,7 +55,7 @@ def test_statements_are_compared_by_their_form() -> None:
 
 
 def test_what_states_no_value_of_a_subject_is_no_statement() -> None:
-    assert_verdicts(corpus("statements"), lambda text: statement_of(text, find_identifiers(text)) is not None)
+    assert_verdicts(corpus("statements"), lambda text: form_of(text) is not None)
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,7 @@ def test_another_task_that_is_done_completes_nothing(earlier: str, told: str) ->
 
 @pytest.mark.control("24")
 def test_control_without_supersession_both_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.state.untruth._makes_untrue", lambda *_, **__: False)
+    monkeypatch.setattr("app.core.state.supersession._outdates", lambda *_, **__: False)
     result = after(said("No, MySQL.", "OK."), candidate(item("Database: MySQL", 20)), entry("F1", "Database: Postgres"))
     assert sorted(texts(result)) == ["Database: MySQL", "Database: Postgres"]
 

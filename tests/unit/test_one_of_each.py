@@ -56,6 +56,21 @@ def tells_names(pattern: re.Pattern[str]) -> bool:
     return found == ["Anna", "Petrova", "Boris", "Oslo"]
 
 
+def tells_what_goes(pattern: re.Pattern[str]) -> bool:
+    """It finds what a sentence gives up, and names it by a group."""
+    texts = ("We take MySQL instead of Postgres", "We no longer use Postgres", "Мы берём MySQL вместо Postgres")
+    found = [pattern.search(text) for text in texts]
+    tells = all(match is not None and "Postgres" in match.groups() for match in found)
+    return tells and not pattern.search("We use Postgres")
+
+
+def hears_corrections(pattern: re.Pattern[str]) -> bool:
+    """It finds that a sentence corrects, whatever it corrects."""
+    corrects = ("I changed my mind, MySQL", "Actually, let's use MySQL", "На самом деле MySQL")
+    plain = ("We use MySQL", "We really walked to Graz with MTS-12", "Анна взяла синюю машину")
+    return all(map(pattern.search, corrects)) and not any(map(pattern.search, plain))
+
+
 IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, str]]]] = {
     "who speaks": (
         says_who_speaks,
@@ -90,6 +105,8 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
             "app.core.retrieval.naming": "who is called by name, which the answers tell: capitals alone would not do",
         },
     ),
+    "what is given up": (tells_what_goes, "app.core.anchors.topics", {}),
+    "a correction": (hears_corrections, "app.core.reading.cues", {}),
 }
 """By idea: what its patterns do, the one module that has them, and which others do the same for another reason."""
 
@@ -99,6 +116,8 @@ GONE: Final = {
     "words": r"[^\W\d_]+",
     "where a clause ends": r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s",
     "names": r"(?<![\w'’])[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,3}",
+    "what is given up": r"(?:instead of|вместо|no longer use) (\S+)",
+    "a correction": r"\bactually\b|\bchanged my mind\b|(?i:на самом деле)|\bActually\b",
 }
 """A pattern of each that another module once had: the control."""
 
@@ -136,6 +155,36 @@ def test_control_a_second_pattern_is_found_and_that_of_another_idea_is_not(idea:
     does, _, _ = IDEAS[idea]
     planted = {re.compile(source): name for name, source in GONE.items()}
     assert [planted[pattern] for pattern in having(does, planted)] == [idea]
+
+
+DECIDING: Final = re.compile(
+    r"_?(?:replaces|contradicts|supersedes|outdates|makes_untrue|names_what_goes|answers_otherwise|other_values?"
+    r"|says_otherwise|tells_of_another|is_of_another|restates|takes_place|gives_up)"
+)
+"""What a function is called that tells of two texts whether the later one takes the earlier one's place."""
+
+ASKING_THE_ENGINE: Final = {
+    "state/supersession.py": "_outdates",
+    "summarizer/offline/corrections.py": "_outdates",
+}
+NO_PAIR_OF_TEXTS: Final = {("model/claims.py", "gives_up"): "whether a claim is of that kind"}
+
+
+def deciders_in(source: str) -> list[str]:
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    return [node.name for node in functions if DECIDING.fullmatch(node.name)]
+
+
+def test_one_module_tells_what_takes_the_place_of_what() -> None:
+    """The others that have such a function ask it."""
+    sources = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
+    found = {(name, one) for name, source in sources.items() for one in deciders_in(source)}
+    home = {one for one in found if one[0] == "anchors/replacement.py"}
+    assert len(home) > 5
+    assert found - home == {*ASKING_THE_ENGINE.items(), *NO_PAIR_OF_TEXTS}
+    assert all("replaces(" in sources[name] for name in ASKING_THE_ENGINE)
+    planted = "def _contradicts(new, old): ...\ndef replaced_by(one): ...\n"
+    assert deciders_in(planted) == ["_contradicts"], "control"
 
 
 def languages_in(source: str) -> list[str]:

@@ -97,9 +97,11 @@ def test_a_text_that_says_more_does_not_go_with_what_it_repeats(text: str, is_al
     ],
 )
 def test_a_correction_that_gives_orders_is_not_told_as_a_fact(then: str, is_told: bool) -> None:  # noqa: FBT001 - a table
-    before = entry("F1", "User: Use Postgres for the orders", seqs=(1,))
+    use = "Use Postgres for the orders"
+    before = entry("F1", f"User: {use}", seqs=(1,))
     roles = {field.name: field.role for field in SESSION.fields}
     corrected = replace(anchor(20, then), type="correction")
-    found = supersede([], [before], roles, talk(then, "OK.", start=20), (), [corrected])
+    known = Outdated([anchor(1, use, 20)], [corrected])
+    found = supersede([], [before], roles, talk(then, "OK.", start=20), (), [corrected], known)
 
     assert [(item.text, item.replaces) for item in found.items] == ([(then, ("F1",))] if is_told else [])

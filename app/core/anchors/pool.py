@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.anchors.tables import Table
-from app.core.anchors.topics import Topic, topic_of
+from app.core.anchors.topics import Topic, topic_by
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.memo import memoized
 from app.core.text.word_lists import respelled
@@ -120,21 +120,6 @@ def places_sharing(texts: Sequence[str], words: Iterable[str], tables: Sequence[
 @memoized()
 def _line(text: str) -> str:
     return f"{respelled(text.lower())}\n"
-
-
-@memoized()
-def topic_by(text: str, tables: tuple[Table, ...]) -> Topic:
-    """What a text is about, by the languages of these tables."""
-    text = without_label(text, tables)
-    return topic_of(text, (day.group() for table in tables for day in table.times.all_in(text)))
-
-
-@memoized()
-def without_label(text: str, tables: tuple[Table, ...]) -> str:
-    """What a label says it is, left out: ``Rule:`` is no subject."""
-    labels = (rule.labelled for table in tables for rule in table.rules.values())
-    label = next((found for cue in labels for found in cue.all_in(text)), None)
-    return text[label.end() :] if label else text
 
 
 def position(anchor: Anchor) -> tuple[int, int, int]:

@@ -61,20 +61,16 @@ class Table:
     no: Cue
     polite_no: Cue
     smalltalk: Cue
-    ousts: Cue
     takes_back: Cue
     because: Cue
     times: Cue
     purpose: Cue
     adds: Cue
-    switches: Cue
     chooses: Cue
     changes: Cue
     updates: Cue
-    moves: Cue
     forbids: Cue
     equates: Cue
-    owner: Cue
     own: Cue
     which: tuple[Capped, ...]
     """One per row; the number of the group that fits is that of the member."""
@@ -104,7 +100,6 @@ def _table(language: Language) -> Table | None:
         rules={
             type_: _rule(rule, cues) for type_ in get_args(AnchorType) if (rule := getattr(said, type_)) is not None
         },
-        ousts=cues.cue(language.claims.gone),
         **{name: cues.cue(patterns) for name, patterns in said.turn if name != "which"},
         kinds={kind: cues.cue([pattern]) for kind, pattern in said.kinds.items()},
         which=tuple(map(_row, said.turn.which)),

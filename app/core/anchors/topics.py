@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from app.core.anchors.tables import Table
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
@@ -93,13 +94,23 @@ def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
     )
 
 
-def ousted(found: Iterable[re.Match[str]]) -> frozenset[str]:
-    """Stems of what a text says is given up: ``instead of Postgres``, ``no longer Jenkins``."""
-    named = (word for match in found for word in match.groups() if word)
-    return frozenset(stem(part.lower()) for word in named for part in tokens(word)) - GENERIC_STEMS
+@memoized()
+def topic_by(text: str, tables: tuple[Table, ...]) -> Topic:
+    """What a text is about, by the languages of these tables."""
+    text = without_label(text, tables)
+    return topic_of(text, (day.group() for table in tables for day in table.times.all_in(text)))
+
+
+@memoized()
+def without_label(text: str, tables: tuple[Table, ...]) -> str:
+    """What a label says it is, left out: ``Rule:`` is no subject."""
+    labels = (rule.labelled for table in tables for rule in table.rules.values())
+    label = next((found for cue in labels for found in cue.all_in(text)), None)
+    return text[label.end() :] if label else text
 
 
 @memoized()
 def given_up(text: str) -> frozenset[str]:
-    """Stems of what a text gives up, whatever its language."""
-    return ousted(_GONE.finditer(text.replace("’", "'")))
+    """Stems of what a text says is given up, in any language: ``instead of Postgres``, ``no longer Jenkins``."""
+    named = (word for match in _GONE.finditer(text.replace("’", "'")) for word in match.groups() if word)
+    return frozenset(stem(part.lower()) for word in named for part in tokens(word)) - GENERIC_STEMS

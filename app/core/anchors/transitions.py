@@ -12,25 +12,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
-from app.core.anchors.contrast import changing, restates, says_again, says_otherwise, tells_of_another
+from app.core.anchors.antecedents import ASKED, FAR, NEAR, NEXT, earlier, leaned_on, rival
 from app.core.anchors.cues import Cue
-from app.core.anchors.leaning import ASKED, FAR, NEAR, NEXT, TERSE, earlier, is_beside, leaned_on, rival
-from app.core.anchors.pool import Pool, position, topic_by
+from app.core.anchors.pool import Pool, position
 from app.core.anchors.recognition import leads
+from app.core.anchors.replacement import replaces, says_again
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES, Table
-from app.core.anchors.topics import Topic, ousted
+from app.core.anchors.topics import Topic, topic_by
 from app.core.model.anchors import Anchor, AnchorType, Transition
 from app.core.model.conversation import Message
-from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
-from app.core.text.words import stem, words
 
-_HALF: Final = 0.5  # of the smaller topic's words: about the same thing
-_SOME: Final = 0.3  # of the larger topic's words, twice: about the same thing
 _SHORT: Final = 12  # words of a direct answer
 _MARK: Final = compiled(r"[?？؟]")
 _ECHOING: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
@@ -127,14 +122,8 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
     if not types or by.pasted:
         return
     topic = pool.topic(by.content)
-    gone = _ousts(by.content, tables)
-    meant = [old for old in pool.sharing(topic) if old.type in types and earlier(old, by)]
-    meant = [
-        old
-        for old in meant
-        if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content), old.content, tables)
-        and (gone & pool.topic(old.content).every or not _is_another(pool, by, topic, old, tables))
-    ]
+    sharing = (old for old in pool.sharing(topic) if old.type in types and earlier(old, by))
+    meant = [old for old in sharing if replaces(by.content, old.content, as_=by.type, tables=tables)]
     if not meant:
         said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if earlier(old, by))
         meant = [old for old in said if says_again(by.content, old.content, tables)][:1]
@@ -147,69 +136,6 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
     for old in meant:
         pool.remove(old)
         yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
-
-
-def _is_another(pool: Pool, by: Anchor, topic: Topic, old: Anchor, tables: tuple[Table, ...]) -> bool:
-    """Whether it comes beside an old statement, or tells of another thing."""
-    if is_beside(pool, by, topic, old, tables):
-        return True
-    known = pool.topic(old.content)
-    return tells_of_another(by.content, topic, old.content, known, tables, as_=by.type)
-
-
-@memoized()
-def _ousts(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
-    """Stems of what a text gives up."""
-    plain = text.replace("’", "'")
-    return ousted(given for table in tables if table.letters.search(plain) for given in table.ousts.all_in(plain))
-
-
-def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: str, tables: tuple[Table, ...]) -> bool:
-    """Whether one statement takes another's place: it names what goes, or gives the same thing another value."""
-    if topic == old:
-        return False
-    if gone & old.every or restates(by.content, said, tables):
-        return True
-    if by.type == "critical_fact" and not says_otherwise(by.content, topic, old, tables):
-        return False
-    choosing = changing(by.content, tables)
-    subject = replace(topic, words=topic.words - (choosing - old.words))
-    if _other_value(subject, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
-        return True
-    new_words, old_words = topic.words - choosing, old.words - choosing
-    shared = new_words & old_words
-    if by.type != "correction" or not shared:
-        return False
-    smaller = min(len(new_words), len(old_words))
-    differ = topic.values != old.values or new_words != old_words
-    return differ and len(shared) >= _HALF * smaller and (len(shared) >= TERSE or smaller <= TERSE)
-
-
-def _other_value(new: Topic, old: Topic) -> bool:
-    """Whether both say the same of the same thing, but for values of one class."""
-    if not (new.values and old.values):
-        return False
-    classes = {class_ for class_, _ in new.values ^ old.values}
-    if len(classes) != 1:
-        return False
-    (class_,) = classes
-    fresh, stale = new.of_class(class_) - old.of_class(class_), old.of_class(class_) - new.of_class(class_)
-    if class_ in {"number", "name"} and len(fresh) > 1 and len(stale) > 1:
-        return False  # of two numbers one may say which thing it is: case 25 is not case 26
-    shared = new.words & old.words
-    rest = new.values & old.values
-    larger = max(len(new.words), len(old.words))
-    return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
-
-
-def _is_parallel(new: str, topic: Topic, said: str, old: Topic) -> bool:
-    """Whether one sentence says of another thing what the other says: the sister's number, the brother's number."""
-    mine, theirs = topic.words - old.words, old.words - topic.words
-    return bool(mine and theirs) and _places(new, mine) == _places(said, theirs)
-
-
-def _places(text: str, named: frozenset[str]) -> list[int]:
-    return [place for place, word in enumerate(words(text)) if stem(word) in named]
 
 
 def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:

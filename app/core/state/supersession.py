@@ -6,21 +6,28 @@ What is superseded stays on record in what took its place.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.anchors.purposes import adds
+from app.core.anchors.replacement import answers_otherwise, completes, replaces
 from app.core.anchors.serving import states
+from app.core.anchors.tables import TABLES
+from app.core.anchors.topics import given_up, stems_of, topic_by
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.state import FieldRole, StateEntry
+from app.core.reading.cues import cues_of
 from app.core.state.outdated import Outdated
-from app.core.state.untruth import Texts, corrections_of
 from app.core.text.sameness import canonical, covers
+from app.core.text.sentences import sentences
+from app.core.text.words import FRAME_STEMS
 from app.core.validation.orders import orders_in
 
 _STATES: Final = frozenset({"fact", "open"})
+_POSTINGS: Final = 64  # entries per word that are looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +50,8 @@ def supersede(
 ) -> Superseding:
     """Complete what the items of a candidate replace, among earlier entries and among each other.
 
-    A correction of the span that stands among the anchors counts as an item, where it makes something untrue that no
-    item does: so what it corrects does not stand in the state beside it.
+    What was superseded among the anchors does not stay in the state either: an item of the message that took its place,
+    or else that anchor's own words, stand there instead.
 
     Args:
         items: Of the candidate.
@@ -60,7 +67,7 @@ def supersede(
     told = [entry for entry in entries if entry.role in _STATES and entry.id not in dropped]
     held = [entry for entry in told if not states(anchors, entry)]
     open_entries = [entry for entry in held if canonical(entry.text) not in stated]
-    index = Texts([entry.text for entry in open_entries])
+    index = _Texts([entry.text for entry in open_entries])
     completed: list[CandidateItem] = []
     for item in items:
         found: list[str] = []
@@ -69,9 +76,6 @@ def supersede(
             found = [entry.id for entry in untrue if not _says_again(entry.text, items)]
         completed.append(_replacing(item, found))
     corrected = _Corrected(_among_themselves(completed, roles, messages), held, roles)
-    for anchor in anchors:
-        if anchor.type == "correction" and anchor.seq in messages:
-            corrected.take(anchor, messages)
     if outdated is not None:
         corrected.clear(outdated)
     return corrected.result()
@@ -82,7 +86,7 @@ def _replacing(item: CandidateItem, entries: Sequence[str]) -> CandidateItem:
 
 
 class _Corrected:
-    """The items and the entries, as what corrections among the anchors make untrue goes too, one by one."""
+    """The items and the entries, as what was superseded among the anchors goes too, one by one."""
 
     def __init__(self, known: Superseding, entries: Sequence[StateEntry], roles: Mapping[str, FieldRole]) -> None:
         self._items = list(known.items)
@@ -90,19 +94,6 @@ class _Corrected:
         self._gone: set[int] = set()
         self._entries = entries
         self._roles = roles
-
-    def take(self, anchor: FoundAnchor, messages: Mapping[int, Message]) -> None:
-        """Let an item of its message, or else its own words, stand in the place of what it corrects."""
-        said = CandidateItem(field="", text=anchor.content, from_seqs=(anchor.seq,))
-        told = [item.text for item in self._items]
-        self._give_way(
-            anchor,
-            untrue=[place for place in Texts(told).outdated_by(said, messages) if self._is_before(place, anchor.seq)],
-            stale=[
-                self._entries[place]
-                for place in Texts([entry.text for entry in self._entries]).outdated_by(said, messages)
-            ],
-        )
 
     def clear(self, outdated: Outdated) -> None:
         """Let what only repeats an anchor that was superseded give way to the one that took its place."""
@@ -156,14 +147,59 @@ def _without(
     )
 
 
+class _Texts:
+    """Texts by the words they hold and the kinds of what they name."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, text in enumerate(texts):
+            for key in _keys(text):
+                self._places[key].append(place)
+
+    def outdated_by(self, item: CandidateItem, messages: Mapping[int, Message]) -> list[int]:
+        """Places of the texts that an item makes untrue, in order; what corrects may stand in its messages alone."""
+        corrections = _corrections_of(item, messages)
+        gone = frozenset[str]().union(*map(given_up, corrections))
+        changing = any(not adds(sentence, TABLES) for sentence in corrections)
+        keys = {*_keys(item.text), *gone, *given_up(item.text)}
+        about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})
+        return [place for place in about if _outdates(item.text, self._texts[place], gone, changing=changing)]
+
+
+def _keys(text: str) -> Iterable[str]:
+    return {*stems_of(text) - FRAME_STEMS, *(f"kind {kind}" for kind in topic_by(text, TABLES).kinds)}
+
+
+def _outdates(text: str, earlier: str, gone: frozenset[str], *, changing: bool) -> bool:
+    if canonical(text) == canonical(earlier):
+        return False
+    if completes(text, earlier):
+        return True
+    if changing:
+        return replaces(text, earlier, as_="correction", gone=gone) or answers_otherwise(text, earlier)
+    return bool(gone or given_up(text)) and replaces(text, earlier, as_="critical_fact", gone=gone)
+
+
+def _corrections_of(item: CandidateItem, messages: Mapping[int, Message]) -> list[str]:
+    """The sentences among an item's sources that correct something."""
+    return [
+        sentence
+        for seq in item.from_seqs
+        if seq in messages and messages[seq].role in {"user", "assistant"}
+        for sentence in sentences(messages[seq].content)
+        if "correction" in cues_of(sentence)
+    ]
+
+
 def _among_themselves(
     items: Sequence[CandidateItem], roles: Mapping[str, FieldRole], messages: Mapping[int, Message]
 ) -> Superseding:
     gone: set[int] = set()
     older: defaultdict[int, list[CandidateItem]] = defaultdict(list)
-    index = Texts([item.text for item in items])
+    index = _Texts([item.text for item in items])
     for place, item in enumerate(items):
-        if roles[item.field] not in _STATES or not item.from_seqs or not corrections_of(item, messages):
+        if roles[item.field] not in _STATES or not item.from_seqs or not _corrections_of(item, messages):
             continue
         for other in index.outdated_by(item, messages):
             early = items[other]

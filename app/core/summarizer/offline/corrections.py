@@ -7,22 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.anchors.contrast import tells_of_another
-from app.core.anchors.tables import TABLES
-from app.core.anchors.topics import given_up, topic_of
+from app.core.anchors.replacement import answers_otherwise, form_of, replaces
+from app.core.anchors.topics import given_up
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import parted
-from app.core.summarizer.offline.restated import statement_of
 from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.sameness import covers
 from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
 """Content words; an utterance with fewer needs the one before to be understood."""
 
 _REACH: Final = 8  # postings per word that a correction looks back through
-_NEAR: Final = 6  # messages
-_OVERLAP: Final = 0.5
+_NEAR: Final = 6  # messages: as far as a correction without a subject of its own points back
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 
 
@@ -39,6 +37,11 @@ class Claim:
         values = frozenset((item.kind, item.text.lower()) for item in identifiers if item.kind in _EXACT)
         return cls(content_of(found), values)
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """What another text about the same has, too."""
+        return self.stems | {value for _, value in self.values}
+
 
 def content_of(found: Iterable[str]) -> frozenset[str]:
     """The stems that name something, numbers left out."""
@@ -53,42 +56,22 @@ def _told(text: str) -> Claim:
     return Claim.of(stems(text), find_identifiers(text))
 
 
-def _contradicts(text: str, new: Claim, old: Claim) -> bool:
-    """Whether a text that sounds like a correction is about what the old one says, and leaves none of it."""
-    if {kind for kind, _ in old.values - new.values} - {kind for kind, _ in new.values}:
-        return False
-    shared = new.stems & old.stems
-    smaller = min(len(new.stems), len(old.stems)) or 1
-    if _names_what_goes(text, old):
-        return len(shared) > 1 or len(old.stems) <= FEW + 1
-    if new.values and old.values and new.values != old.values and shared:
-        return len(shared) >= _OVERLAP * smaller
-    return len(shared) > 1 and len(shared) >= _OVERLAP * smaller
-
-
-def _is_of_another(new: str, old: str) -> bool:
-    return tells_of_another(new, topic_of(new), old, topic_of(old), TABLES, as_="correction")
-
-
-def _names_what_goes(text: str, old: Claim) -> bool:
-    """Whether a text says "instead of", "no longer" or the like of a word of the old one."""
-    return not old.stems.isdisjoint(given_up(text))
-
-
-def _other_values(new: Claim, old: Claim) -> bool:
-    """Whether both state values, of one kind at least, and the old one's are gone."""
-    kinds = {kind for kind, _ in new.values} & {kind for kind, _ in old.values}
-    return bool(kinds) and not new.values & old.values and len(new.stems & old.stems) >= _OVERLAP * len(old.stems)
-
-
-def _may_be_meant(new: Claim, old: Claim) -> bool:
-    """Whether what names both values, the right and the wrong one, names the old one's; anything less may mean it."""
-    kinds = Counter(kind for kind, _ in new.values)
-    return all(count == 1 for count in kinds.values()) or bool(new.values & old.values)
-
-
 def _says_nothing_new(new: Claim, old: Claim) -> bool:
     return new.stems <= old.stems and new.values <= old.values
+
+
+def _is_taken_back(new: Passage, claim: Claim, old: Passage) -> bool:
+    """Whether an earlier passage does not hold any more; where they share one word alone, another value has to tell."""
+    said = _claim(old)
+    is_about = len(claim.stems & said.stems) > 1 or bool(given_up(new.text))
+    if is_about and replaces(new.text, old.text, as_="correction"):
+        return True
+    is_bare = len(claim.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
+    return is_bare and bool(claim.values and said.values) and answers_otherwise(new.text, old.text, near=True)
+
+
+def _outdates(passage: Passage, text: str) -> bool:
+    return covers(passage.text, text) or replaces(passage.text, text, as_="correction")
 
 
 class Corrections:
@@ -114,7 +97,7 @@ class Corrections:
                 self._index[word].append(number)
         for entry, (_, clauses) in self._texts.items():
             for place, clause in enumerate(clauses):
-                if statement := statement_of(clause, find_identifiers(clause)):
+                if statement := form_of(clause):
                     self._stated[statement].append((entry, place))
         self._read()
 
@@ -132,7 +115,7 @@ class Corrections:
             if passage.cues & {"correction", "update"} and not passage.is_question and passage.role != "tool":
                 self._correct(passage, claim, recent)
             if not passage.is_question and passage.role != "tool":
-                for word in claim.stems:
+                for word in claim.keys:
                     recent[word].append(passage.index)
 
     def _correct(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> None:
@@ -147,9 +130,9 @@ class Corrections:
         found: dict[str, None] = {}
         for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
             entry, place, said = self._clauses[number]
+            clause = self._texts[entry][1][place]
             known = (entry, place) in self._lost or _says_nothing_new(_claim(passage), said)
-            certain = not found or _names_what_goes(passage.text, said) or _other_values(claim, said)
-            if not known and certain and _contradicts(passage.text, claim, said):
+            if not known and any(_outdates(one, clause) for one in (passage, *old)):
                 self._lost.add((entry, place))
                 found[entry] = None
         if found:
@@ -159,7 +142,7 @@ class Corrections:
         """A statement made again with another value: the latest holds."""
         if passage.is_question or passage.is_pasted or not (passage.role == "user" or passage.is_named):
             return
-        statement = statement_of(passage.core, find_identifiers(passage.core))
+        statement = form_of(passage.core)
         if statement is None:
             return
         before = stated.get(statement)
@@ -181,7 +164,7 @@ class Corrections:
             self.replaced[passage.index] = tuple(dict.fromkeys(found))
 
     def _antecedents(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> list[Passage]:
-        counts = Counter(index for word in claim.stems for index in recent.get(word, ()))
+        counts = Counter(index for word in claim.keys for index in recent.get(word, ()))
         ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]
         found = [
             old
@@ -189,27 +172,9 @@ class Corrections:
             if old.seq < passage.seq
             and old.index not in self.outdated
             and self._same_side(old, passage)
-            and _contradicts(passage.text, claim, _claim(old))
-            and (_names_what_goes(passage.text, _claim(old)) or not _is_of_another(passage.text, old.text))
+            and _is_taken_back(passage, claim, old)
         ]
-        if not found and len(claim.stems) < FEW and "correction" in passage.cues and passage.verdict <= 0:
-            nearest = self._nearest(passage)
-            return [nearest] if nearest and _may_be_meant(claim, _claim(nearest)) else []
         return found[:FEW]
-
-    def _nearest(self, passage: Passage) -> Passage | None:
-        """What a bare “no, X” answers: the speaker's own last statement that could be corrected."""
-        for index in range(passage.index - 1, max(-1, passage.index - 30), -1):
-            old = self._passages[index]
-            if passage.turn - old.turn > _NEAR:
-                return None
-            if (
-                old.seq < passage.seq
-                and old.role == passage.role
-                and old.cues & {"decision", "identity", "preference", "constraint"}
-            ):
-                return None if old.is_question or old.index in self.outdated else old
-        return None
 
     @staticmethod
     def _same_side(old: Passage, new: Passage) -> bool:

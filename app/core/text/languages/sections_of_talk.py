@@ -116,21 +116,15 @@ class Turn(Section):
     """Its groups name what something is for."""
     adds: Patterns = ()
     """Beside what was said."""
-    switches: Patterns = ()
-    """Something is left for something else."""
     chooses: Patterns = ()
     """The words of a bare choice, all but what is chosen."""
     changes: Patterns = ()
     """Words that only say that something is chosen, or changes."""
     updates: Patterns = ()
     """The same thing is otherwise now."""
-    moves: Patterns = ()
-    """It tells of a change."""
     forbids: Patterns = ()
     equates: Patterns = ()
     """What stands between a thing and what it is."""
-    owner: Patterns = ()
-    """Its group names whose thing it is."""
     own: Patterns = ()
     """The speaker's."""
     which: Patterns = ()
@@ -233,9 +227,6 @@ class Claims(Section):
     """It is a hypothesis, a guess or a probability."""
     gone: Patterns = ()
     """Its group names what is given up; not whole words."""
-    correction_begins: Patterns = ()
-    """For the beginning of a sentence that corrects; not whole words."""
-    corrects: Patterns = ()
     under_way: Patterns = ()
     done: Patterns = ()
     not_done: Patterns = ()

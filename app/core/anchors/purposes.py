@@ -5,9 +5,10 @@ Meant to miss rather than to mistake: where it cannot be told, both stay, each w
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Final
 
-from app.core.anchors.saying import named_by, says
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of
 from app.core.text.identifiers import find_identifiers
@@ -22,10 +23,23 @@ _NAMES: Final = frozenset({"name", "symbol", "quoted"})
 
 
 @memoized()
+def says(text: str, tables: tuple[Table, ...], cue: str) -> bool:
+    """Whether a cue of ``turn`` stands in a text, by the languages whose letters it has."""
+    return next(_all(text, tables, cue), None) is not None
+
+
+def _all(text: str, tables: tuple[Table, ...], cue: str) -> Iterator[re.Match[str]]:
+    plain = text.replace("’", "'")
+    for table in tables:
+        if table.letters.search(plain):
+            yield from getattr(table, cue).all_in(plain)
+
+
+@memoized()
 def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of what it is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
     plain = text.replace("’", "'")
-    named = named_by(text, tables, "purpose")
+    named = [group for found in _all(text, tables, "purpose") for group in found.groups() if group]
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
     if not stems:
         return stems
@@ -66,34 +80,16 @@ def _numbered(aim: frozenset[str]) -> frozenset[str]:
     return frozenset(filter(str.isdigit, aim))
 
 
-def narrows(new: Topic, old: Topic, for_new: frozenset[str]) -> bool:
-    """Whether a new statement gives another thing to a purpose of which the old one said nothing."""
-    return bool(for_new) and not for_new & old.every and not new.every - for_new <= old.every
-
-
 def adds(text: str, tables: tuple[Table, ...]) -> bool:
     """Whether what it says comes beside what was said: ``also``, ``as well``."""
     return says(text, tables, "adds")
 
 
-def switches(text: str, tables: tuple[Table, ...]) -> bool:
-    """Whether it says that something is left for something else."""
-    return says(text, tables, "switches")
-
-
-def turns_down(text: str, tables: tuple[Table, ...]) -> bool:
-    """Whether it begins with a plain no."""
-    return says(text, tables, "no")
-
-
 def chosen(text: str, tables: tuple[Table, ...]) -> str | None:
     """A bare choice without the words that choose: ``Postgres`` of ``let's go with Postgres``."""
+    found = next(_all(text, tables, "chooses"), None)
     plain = text.replace("’", "'")
-    for table in tables:
-        if table.letters.search(plain):
-            for found in table.chooses.all_in(plain):
-                return plain[: found.start()] + " " + plain[found.end() :]
-    return None
+    return plain[: found.start()] + " " + plain[found.end() :] if found else None
 
 
 def rivals(new: Topic, old: Topic) -> bool:

@@ -1,0 +1,360 @@
+"""Whether a later statement takes an earlier one's place: the one engine, for anchors, the state and offline summaries.
+
+Meant to miss rather than to mistake. A later statement takes a place where it names what goes, gives the same thing
+another value, or corrects and speaks of the same. It takes none where it comes on top, or tells of another thing: the
+way out and the way back, the kitchen's blue and the bath's green. Where nothing but the thing differs, the thing itself
+is what changed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from app.core.anchors.purposes import adds, apart, calls, purpose, says
+from app.core.anchors.tables import TABLES, Table
+from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
+from app.core.model.anchors import AnchorType
+from app.core.reading.cues import CODES
+from app.core.text.identifiers import Kind, find_identifiers
+from app.core.text.languages.joined import alternatives, pattern_of, words_of
+from app.core.text.memo import memoized
+from app.core.text.patterns import compiled
+from app.core.text.speakers import label_of
+from app.core.text.supposing import is_supposed
+from app.core.text.word_lists import respelled
+from app.core.text.words import FRAME_STEMS, stem, tokens
+
+_HALF: Final = 0.5  # of the smaller topic's words: about the same thing
+_SOME: Final = 0.3  # of the larger topic's words, twice: about the same thing
+_SAME_TASK: Final = 0.6  # of the smaller text's content, for "was under way" and "is done" to be one task
+TERSE: Final = 2  # content words: with fewer than these an utterance leans on the one before
+_SEVERAL: Final = 2  # names, by which both statements say which thing they mean
+_FORM: Final = 3  # words that two statements of one form have at least
+
+_ADDED: Final = frozenset({"name", "time"})
+"""Values of which there may be one more, where something is forbidden."""
+
+_NAMING: Final = frozenset({"name", "code"})
+"""Values that may say which thing it is."""
+
+_STATED: Final[frozenset[Kind]] = frozenset(
+    {"date", "time", "money", "number", "version", "code", "uuid", "url", "email"}
+)
+_EQUATES: Final = compiled(
+    rf"(?:^|\s)(?:{alternatives('clauses', 'equates', spaced=True)}|[=—])\s|:\s"
+    rf"|(?:{alternatives('clauses', 'equates', spaced=False)})",
+    re.IGNORECASE,
+)
+"""Behind it stands what is said of the subject."""
+
+_OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
+_LONGEST: Final = 60  # characters of a subject
+_COURTESY: Final = words_of("terms", "courtesies")
+_UNDER_WAY: Final = pattern_of("claims", "under_way")
+_DONE: Final = pattern_of("claims", "done")
+_NOT_DONE: Final = pattern_of("claims", "not_done")
+_PROGRESS: Final = FRAME_STEMS | {stem(word) for word in words_of("claims", "progress")}
+
+Mark = tuple[str, int, int]
+"""Language, row and member of ``Table.which``."""
+
+
+def replaces(
+    new: str,
+    old: str,
+    *,
+    as_: AnchorType,
+    tables: tuple[Table, ...] = TABLES,
+    gone: frozenset[str] = frozenset(),
+) -> bool:
+    """Whether a later statement takes an earlier one's place.
+
+    Args:
+        new: The later text.
+        old: The earlier one.
+        as_: What the later one is: a correction may name what it sets right in fewer words, a choice of somebody, or
+            of something by its name, may be one of several.
+        tables: The languages that are known.
+        gone: Stems of which it is said elsewhere that they are given up.
+    """
+    topic, known = topic_by(new, tables), topic_by(old, tables)
+    if topic == known:
+        return False
+    leaving = (gone | given_up(new)) - given_up(old)
+    if _gives_up(topic, known, leaving):
+        return known.classes <= topic.classes  # a value of another kind would be lost with it
+    if leaving & (topic.every - topic.words):
+        return False  # it names what goes, and that is something else
+    if not restates(new, old, tables):
+        if as_ == "critical_fact" and not _says_otherwise(new, topic, known, tables):
+            return False
+        if not _is_same_with_another_value(new, topic, known, tables, as_=as_):
+            return False
+    return not is_beside(new, topic, old, known, tables, as_=as_) and not tells_of_another(
+        new, topic, old, known, tables, as_=as_
+    )
+
+
+def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
+    """Whether a statement says that something changed, or what it is: what merely happens again tells of no change."""
+    if says(new, tables, "updates"):
+        return True
+    head = new[: _first_new(new, topic, known)]
+    return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
+
+
+def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
+    """Whether a value of the old text is given up, or any word of it by a text that names the same value."""
+    return bool(gone & (known.every - known.words)) or bool(gone & known.words and topic.values & known.values)
+
+
+def _is_same_with_another_value(
+    new: str, topic: Topic, known: Topic, tables: tuple[Table, ...], *, as_: AnchorType
+) -> bool:
+    choosing = changing(new, tables)
+    if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
+        return True
+    if as_ != "correction" or known.classes - topic.classes:
+        return False
+    mine, theirs = topic.words - choosing, known.words - choosing
+    shared, smaller = mine & theirs, min(len(mine), len(theirs))
+    differ = topic.values != known.values or mine != theirs
+    return bool(shared) and differ and len(shared) >= _HALF * smaller and (len(shared) >= TERSE or smaller <= TERSE)
+
+
+def _other_value(new: Topic, old: Topic) -> bool:
+    """Whether both say the same of the same thing, but for values of one class."""
+    if not (new.values and old.values):
+        return False
+    classes = {class_ for class_, _ in new.values ^ old.values}
+    if len(classes) != 1:
+        return False
+    (class_,) = classes
+    fresh, stale = new.of_class(class_) - old.of_class(class_), old.of_class(class_) - new.of_class(class_)
+    if class_ in {"number", "name"} and len(fresh) > 1 and len(stale) > 1:
+        return False  # of two numbers one may say which thing it is: case 25 is not case 26
+    shared = new.words & old.words
+    rest = new.values & old.values
+    larger = max(len(new.words), len(old.words))
+    return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
+
+
+def answers_otherwise(new: str, old: str, tables: tuple[Table, ...] = TABLES, *, near: bool = False) -> bool:
+    """Whether a correction without words of its own names another thing of the kind that the old text names.
+
+    Args:
+        new: The correction.
+        old: The earlier text.
+        tables: The languages that are known.
+        near: Whether they stand so near that the old text is meant whatever else it says.
+    """
+    mine, theirs = label_of(new), label_of(old)
+    if mine and theirs and mine.name == theirs.name:
+        new, old = new[mine.end :], old[theirs.end :]
+    topic, known = topic_by(new, tables), topic_by(old, tables)
+    point, prior = _without_frame(new, topic, tables), _without_frame(old, known, tables)
+    if (
+        not is_like(point, prior)
+        or known.classes - topic.classes
+        or not (near or point.kinds & prior.kinds or prior.words <= point.words)
+    ):
+        return False
+    return not is_beside(new, topic, old, known, tables, as_="correction") and not tells_of_another(
+        new, topic, old, known, tables, as_="correction"
+    )
+
+
+def _without_frame(text: str, topic: Topic, tables: tuple[Table, ...]) -> Topic:
+    return replace(topic, words=topic.words - calls(text, topic.kinds, tables) - changing(text, tables))
+
+
+def is_like(point: Topic, topic: Topic) -> bool:
+    """Whether both have a value of one kind, and not the same one, of no subject of its own."""
+    if not point.classes & topic.classes or point.values <= topic.values:
+        return False
+    if point.kinds and topic.kinds:
+        return bool(point.kinds & topic.kinds)
+    return not point.words or bool(point.words & topic.words)
+
+
+def completes(new: str, old: str, tables: tuple[Table, ...] = TABLES) -> bool:
+    """Whether the old text tells of a task under way that the new one tells is done."""
+    if not _UNDER_WAY.search(old) or _DONE.search(old) or not _DONE.search(new) or _NOT_DONE.search(new):
+        return False
+    topic, known = topic_by(new, tables), topic_by(old, tables)
+    task, done = known.every - _PROGRESS, topic.every - _PROGRESS
+    shared = task & done
+    return (
+        bool(shared)
+        and len(shared) >= _SAME_TASK * min(len(task), len(done))
+        and known.every - known.words - _PROGRESS <= topic.every
+    )
+
+
+def is_beside(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...], *, as_: AnchorType) -> bool:
+    """Whether it comes beside an old statement: in so many words, or because it is for another purpose."""
+    if as_ == "correction" and adds(new, tables):
+        return True
+    aim = purpose(new, tables)
+    return bool(aim) and apart(topic, known, aim, purpose(old, tables))
+
+
+def tells_of_another(
+    new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...], *, as_: AnchorType
+) -> bool:
+    """Whether a new statement tells of another thing than an old one; see ``replaces`` for its arguments."""
+    if restates(new, old, tables):
+        return False
+    if topic.kinds and known.kinds and not topic.kinds & known.kinds:
+        return True
+    if _opposed(new, topic, old, known, tables) or _other_names(topic, known):
+        return True
+    if topic.kinds & known.kinds or purpose(new, tables) & purpose(old, tables):
+        return False
+    if as_ == "correction":
+        return _both_differ(topic, known, changing(new, tables) | changing(old, tables))
+    return _is_narrower(new, topic, known, tables) or _is_one_more(new, topic, old, known, tables)
+
+
+def _both_differ(topic: Topic, known: Topic, choosing: frozenset[str]) -> bool:
+    """Whether both the thing and what is said of it are others: the hotel for Monday, the car for Tuesday."""
+    mine, theirs = topic.words - known.words - choosing, known.words - topic.words - choosing
+    return bool(mine and theirs and topic.values - known.values and known.values - topic.values)
+
+
+def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...]) -> bool:
+    """Whether it may add a name to others, forbid one thing more, or say the same of gate 12 as of gate 11.
+
+    Who says what something *is* means only that.
+    """
+    if topic.classes <= _ADDED and says(new, tables, "forbids") and says(old, tables, "forbids"):
+        return True
+    if says(new, tables, "updates"):
+        return False
+    head = new[: _first_new(new, topic, known)]
+    if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
+        return not any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
+    fresh = next((one for one in find_identifiers(new) if one.start == len(head)), None)
+    tail = new[fresh.start + len(fresh.text) :].lstrip() if fresh else ""
+    return bool(head) and any(cue.start() == 0 for table in tables for cue in table.equates.all_in(tail))
+
+
+def _first_new(text: str, topic: Topic, known: Topic) -> int:
+    """The place of the first value that the old one does not have; the end where there is none."""
+    fresh = {value for _, value in topic.values - known.values}
+    return min((one.start for one in find_identifiers(text) if one.text.lower() in fresh), default=len(text))
+
+
+def _other_names(topic: Topic, known: Topic) -> bool:
+    """Whether both say which thing by a name, and what of it by another: Swift on iOS, Kotlin on Android."""
+    mine, theirs = topic.of_class("name"), known.of_class("name")
+    return not mine & theirs and min(len(mine), len(theirs)) >= _SEVERAL
+
+
+def _opposed(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...]) -> bool:
+    """Whether both name another one of a row, and something else differs too."""
+    mine, theirs = _marks(new, tables), _marks(old, tables)
+    rows = {mark[:2] for mark in mine} & {mark[:2] for mark in theirs}
+    differing = [
+        row for row in rows if not {one for one in mine if one[:2] == row} & {one for one in theirs if one[:2] == row}
+    ]
+    if not differing:
+        return False
+    own = frozenset[str]().union(*(mine[mark] for mark in mine if mark[:2] in differing))
+    return bool(topic.every - own - known.every - changing(new, tables))
+
+
+@memoized()
+def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
+    """Which of several a text names, with the stems that name it."""
+    plain = text.replace("’", "'")
+    found: dict[Mark, frozenset[str]] = {}
+    for table in tables:
+        if not table.letters.search(plain):
+            continue
+        for row, members in enumerate(table.which):
+            for match in members.finditer(plain):
+                mark = (table.language, row, match.lastindex or 0)
+                found[mark] = found.get(mark, frozenset()) | stems_of(match.group())
+    return found
+
+
+def changing(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
+    """Stems of the words that only say that something is chosen, or changes."""
+    plain = text.replace("’", "'")
+    cues = (table.changes for table in tables if table.letters.search(plain))
+    return frozenset(stem(word) for cue in cues for found in cue.all_in(plain) for word in _words(found.group()))
+
+
+def _is_narrower(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
+    """Whether it speaks, before its value, of something that the old one does not: ``my wife's flight``."""
+    subject = stems_of(new[: _first_new(new, topic, known)]) & topic.words
+    return bool(subject - known.every - changing(new, tables))
+
+
+def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
+    """Whether a text says that something is otherwise now, and else what an old one does, but for one value."""
+    if not says(new, tables, "updates") or says(new, tables, "forbids"):
+        return False
+    (mine, my_values), (theirs, their_values) = _form(new, tables), _form(old, tables)
+    changed = sum(one != other for one, other in zip(my_values, their_values, strict=False))
+    return mine == theirs and len(mine) >= _FORM and changed == 1
+
+
+def restates(new: str, old: str, tables: tuple[Table, ...]) -> bool:
+    """Whether two texts say what one thing is, in the same words, but for one value: ``the branch is fix/cache-2``."""
+    (form, values), (known, before) = (_statement(without_label(text, tables)) for text in (new, old))
+    return form is not None and form == known and sum(map(str.__ne__, values, before)) == 1
+
+
+def form_of(text: str) -> str | None:
+    """A text with the values of what it says of its subject left open; ``None`` when it states no value of one.
+
+    Two texts of one form say what the same thing is, at different times. Two hypotheses stand side by side.
+    """
+    return _statement(text)[0]
+
+
+@memoized()
+def _statement(text: str) -> tuple[str | None, tuple[str, ...]]:
+    """Its form, and its values in order."""
+    verb = None if is_supposed(text) else _EQUATES.search(text)
+    if verb is None or not 0 < verb.start() <= _LONGEST or _OPEN_SUBJECT.match(text):
+        return None, ()
+    spans = [
+        *((one.start, one.start + len(one.text), one.kind) for one in find_identifiers(text) if one.kind in _STATED),
+        *((code.start(), code.end(), "code") for code in CODES.finditer(text)),
+    ]
+    pieces: list[str] = []
+    values: list[str] = []
+    end = 0
+    for start, behind, kind in sorted(spans):
+        if start >= max(end, verb.start()):
+            pieces += [text[end:start], f"<{kind}>"]
+            values.append(text[start:behind].lower())
+            end = behind
+    form = " ".join("".join([*pieces, text[end:]]).casefold().split()).rstrip(".! ")
+    return (form if values else None), tuple(values)
+
+
+@memoized()
+def _form(text: str, tables: tuple[Table, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A text's words in order, without those that choose, change or are polite, values open; and the values."""
+    text = text.replace("’", "'")
+    for table in tables:
+        for said in table.changes.all_in(text):
+            text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
+    found: list[str] = []
+    end = 0
+    for one in find_identifiers(text):
+        found += [*map(stem, _words(text[end : one.start])), f"<{one.kind}>"]
+        end = one.start + len(one.text)
+    found += map(stem, _words(text[end:]))
+    given = tuple(one.text.lower() for one in find_identifiers(text))
+    return tuple(word for word in found if word not in _COURTESY), given
+
+
+def _words(text: str) -> list[str]:
+    return [word.removesuffix("'s") for word in tokens(respelled(text.lower()))]
