@@ -247,7 +247,9 @@ async def test_what_was_taken_back_is_in_no_digest_in_any_context(
         monkeypatch.setattr(layouts, "without_outdated", lambda segments, _: segments)
     monkeypatch.setattr(digesting, "without_said", lambda segments, _: segments)
     monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
-    conversation_id = await service.conversation(protect=[], segment_by={"by": "messages", "size": 2}, anchor_share=0.01)
+    conversation_id = await service.conversation(
+        protect=[], segment_by={"by": "messages", "size": 2}, anchor_share=0.01
+    )
     await service.say(conversation_id, 10)
     told = [
         MessageDraft(role="user", content="Let's use Postgres for the order store."),

@@ -184,6 +184,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.still_active": (lambda unit: unit.anchors.still_active(CONVERSATION, [ANCHOR]), []),
     "anchors.active_since": (lambda unit: unit.anchors.active_since(CONVERSATION, 0, limit=9), []),
     "anchors.active_texts": (lambda unit: unit.anchors.active_texts(CONVERSATION, limit=9), []),
+    "anchors.superseded_texts": (lambda unit: unit.anchors.superseded_texts(CONVERSATION, limit=9), []),
     "anchors.servable": (lambda unit: unit.anchors.servable(CONVERSATION), []),
     "anchors.page": (lambda unit: unit.anchors.page(CONVERSATION, ALL), ([], None)),
     "anchors.change": (
@@ -631,9 +632,10 @@ async def outcome(begin: UnitOfWorkFactory, tenant_id: UUID, call: Call) -> Any:
 
 def methods() -> set[str]:
     """Every method of every repository of the unit of work."""
+    unit = UnitOfWork(create_async_engine("postgresql+asyncpg://"), None)
     return {
         f"{name}.{method}"
-        for name, repository in vars(UnitOfWork(create_async_engine("postgresql+asyncpg://"), None)).items()
+        for name, repository in inspect.getmembers(unit)
         if isinstance(repository, Repository)
         for method, _ in inspect.getmembers(type(repository), inspect.isfunction)
         if not method.startswith("_")

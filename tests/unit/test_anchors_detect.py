@@ -344,7 +344,9 @@ def test_a_secret_is_redacted() -> None:
 
 
 def test_a_message_has_a_bounded_number_the_most_important_ones() -> None:
-    listed = "\n".join(f"- I'll write chapter {number}." for number in range(30)) + "\nNo, use MySQL."
+    listed = (
+        "\n".join(f"- I'll write chapter {number}." for number in range(30)) + "\nNo wait, I meant chapter 12, not 14."
+    )
 
     for role, most in (("user", MOST_BY_USER), ("assistant", MOST_BY_ASSISTANT)):
         anchors = found(listed, role)
@@ -416,7 +418,7 @@ def test_what_a_message_says_again_and_again_is_one_anchor() -> None:
         ("critical_fact", said, 0),
         ("decision", "We decided to ship on 12 March.", 2 * len(said) + 2),
     ]
-    many = found(" ".join([said] * 2 * MOST_BY_USER + ["My name is Priya Raman."]))
+    many = found(" ".join([said] * 2 * MOST_BY_USER + ["Note: my name is Priya Raman."]))
     assert len(many) == 2, "and takes no other's place"
 
 

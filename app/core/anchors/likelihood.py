@@ -51,10 +51,9 @@ def _of(speaker: Speaker, weights: _Weights) -> _Weights:
 WEIGHTS: Final = of_speakers(json.loads(_FILE.read_text(encoding="utf-8")))
 LEAST: Final = 0.65
 """How likely a statement has to be an anchor that no rule finds."""
-RULED: Final = 0.02
+RULED: Final = 0.2
 """How likely one has to be that a rule finds."""
-_PASSING: Final[frozenset[AnchorType | None]] = frozenset({"unresolved_question", "correction"})
-"""Types of what the next message settles, or what settles one before: needed for that, whether it lasts or not."""
+_SHORT: Final = 2  # statements of a message that is what the rules say: few of the labelled messages are so short
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _BEGINNING: Final = 4  # letters
 _MOST_VALUES: Final = 4
@@ -89,7 +88,7 @@ def likeliest(said: Sequence[Statement], number: int, speaker: Speaker, rule: An
 
     The only statement of a message is what the rules say: hardly any of the labelled messages has but one.
     """
-    if len(said) == 1 or rule in _PASSING:
+    if len(said) == 1 or (rule is not None and len(said) <= _SHORT):
         return rule
     found = likelihoods(features(said, number, rule), speaker)
     if rule is not None and found[rule] >= RULED:

@@ -27,7 +27,7 @@ FIGURE: Final = 4
 """The same of a number or a flag, which is little more than the text."""
 _ENTRY: Final = 400
 """Bytes of any reading beside that."""
-_LARGEST: Final = MOST // 64
+_LARGEST: Final = MOST // 16
 """Bytes of the largest reading that is kept: one document must not push out all else."""
 _NOTHING: Final = object()
 
