@@ -509,7 +509,8 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         claimed = anchor(
             CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name, claimed_status="resolved", proposed_by="user"
         )
-        await unit.anchors.add([claimed])
+        outdated = anchor(CONVERSATION, 2, message_id=UUID(int=9), content=name, status="superseded")
+        await unit.anchors.add([claimed, outdated])
         tags = {"L3": level("L3", name, made_by="a model")}
         auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels=tags)
         await unit.segments.add([auth])
