@@ -20,6 +20,15 @@ OPEN: Final = HERE / "open.jsonl"
 SEALED: Final = HERE / "sealed.jsonl"
 NONE: Final = "none"
 LABELS: Final = frozenset({NONE, *get_args(AnchorType)})
+LABEL_OF: Final = {
+    "n": NONE,
+    "c": "commitment",
+    "d": "decision",
+    "q": "unresolved_question",
+    "f": "critical_fact",
+    "x": "correction",
+}
+_FIELDS: Final = 3
 _AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -58,6 +67,42 @@ def read(path: Path) -> list[Sentence]:
         ValueError: A label is none.
     """
     return [_sentence(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def conversations(path: Path) -> list[Sentence]:
+    """The sentences of a file of ``training``.
+
+    Raises:
+        ValueError: A line has no role, label and text.
+    """
+    found: list[Sentence] = []
+    name, seq, index = "", 0, 0
+    role: Literal["user", "assistant"] = "user"
+    for line in filter(None, path.read_text(encoding="utf-8").splitlines()):
+        if line.startswith("# "):
+            name, seq, index = line[2:], 0, 0
+            continue
+        fields = line.split("\t")
+        if len(fields) != _FIELDS or fields[0] not in set("uap+") or fields[1] not in LABEL_OF:
+            raise ValueError(f"{path.name}: {line}")
+        who, label, text = fields
+        goes_on = who == "+" or (who == "p" and role == "user" and seq > 0)
+        seq, index = (seq, index + 1) if goes_on else (seq + 1, 0)
+        role = role if who == "+" else "assistant" if who == "a" else "user"
+        found.append(
+            Sentence(
+                conversation=name,
+                language=name.partition("-")[0],
+                seq=seq,
+                index=index,
+                role=role,
+                pasted=who == "p",
+                text=text,
+                label_a=LABEL_OF[label],
+                label_b=LABEL_OF[label],
+            )
+        )
+    return found
 
 
 def messages(sentences: Iterable[Sentence]) -> Iterator[Labelled]:

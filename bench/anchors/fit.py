@@ -2,7 +2,8 @@
 
 ``python -m bench.anchors.fit [--write]`` fits the logistic regression of ``app.core.anchors.likelihood`` on the
 conversations of ``training/`` and the open half of the corpus, and measures it on conversations left out (a quarter
-of them at a time): by type, at several least likelihoods, precision and recall. ``--write`` writes ``weights.json``.
+of them at a time): precision and recall by type, of the rules alone, of the likelihood alone, and of what the app makes
+of both. ``--write`` writes ``weights.json``.
 The sealed half is never fitted on.
 
 A conversation of ``training/`` begins with ``# <language>-<name>``; each sentence is a line of role, label and text,
@@ -20,29 +21,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
 from app.core.anchors import likelihood
-from app.core.anchors.likelihood import TYPES, features
+from app.core.anchors.likelihood import TYPES, decided, features
 from app.core.anchors.recognition import type_of
 from app.core.anchors.statements import statements
 from app.core.anchors.tables import TABLES
-from app.core.model.anchors import Speaker
-from bench.anchors.corpus import HERE, NONE, OPEN, Labelled, Sentence, messages, read
+from app.core.model.anchors import AnchorType, Speaker
+from bench.anchors.corpus import HERE, NONE, OPEN, Labelled, Sentence, conversations, messages, read
 from bench.report import print_table
 
 TRAINING: Final = HERE / "training"
 WRITTEN: Final = Path(likelihood.__file__).with_name("weights.json")
-LABEL_OF: Final = {
-    "n": NONE,
-    "c": "commitment",
-    "d": "decision",
-    "q": "unresolved_question",
-    "f": "critical_fact",
-    "x": "correction",
-}
 _CLASSES: Final = (NONE, *TYPES)
 _PARTS: Final = 4
 _SEEN: Final = 4
@@ -51,8 +44,8 @@ _PENALTY: Final = 2.0
 _STEPS: Final = 200
 _LEAST: Final = 0.1
 """Of a weight that is kept."""
-_SHOWN: Final = (0.3, 0.4, 0.5, 0.6, 0.7)
-_FIELDS: Final = 3
+_LONG: Final = 9
+"""Statements of a message in which rules alone decide nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +54,10 @@ class Example:
 
     conversation: str
     features: tuple[str, ...]
+    rule: AnchorType | None
+    """What the rules take it for."""
+    statements: int
+    """Of its message."""
     label: str
 
 
@@ -76,42 +73,6 @@ class Fitted:
         """Examples by classes."""
         rows, starts = _rows(examples, self.columns)
         return _softmax(np.add.reduceat(self.weights[rows], starts, axis=0))
-
-
-def conversations(path: Path) -> list[Sentence]:
-    """The sentences of a file of ``training``.
-
-    Raises:
-        ValueError: A line has no role, label and text.
-    """
-    found: list[Sentence] = []
-    name, seq, index = "", 0, 0
-    role: Literal["user", "assistant"] = "user"
-    for line in filter(None, path.read_text(encoding="utf-8").splitlines()):
-        if line.startswith("# "):
-            name, seq, index = line[2:], 0, 0
-            continue
-        fields = line.split("\t")
-        if len(fields) != _FIELDS or fields[0] not in set("uap+") or fields[1] not in LABEL_OF:
-            raise ValueError(f"{path.name}: {line}")
-        who, label, text = fields
-        goes_on = who == "+" or (who == "p" and role == "user" and seq > 0)
-        seq, index = (seq, index + 1) if goes_on else (seq + 1, 0)
-        role = role if who == "+" else "assistant" if who == "a" else "user"
-        found.append(
-            Sentence(
-                conversation=name,
-                language=name.partition("-")[0],
-                seq=seq,
-                index=index,
-                role=role,
-                pasted=who == "p",
-                text=text,
-                label_a=LABEL_OF[label],
-                label_b=LABEL_OF[label],
-            )
-        )
-    return found
 
 
 def labelled() -> list[Sentence]:
@@ -131,7 +92,13 @@ def examples_of(sentences: Sequence[Sentence]) -> Iterator[Example]:
                 rule = type_of(statement, speaker, TABLES)
                 own = features(said, number, rule)
                 named = tuple(dict.fromkeys([*own, *(f"{speaker} {name}" for name in own)]))
-                yield Example(conversation=sentence.conversation, features=named, label=sentence.label)
+                yield Example(
+                    conversation=sentence.conversation,
+                    features=named,
+                    rule=rule,
+                    statements=len(said),
+                    label=sentence.label,
+                )
 
 
 def fit(examples: Sequence[Example]) -> Fitted:
@@ -169,19 +136,26 @@ def left_out(examples: Sequence[Example]) -> Any:
 
 
 def table(examples: Sequence[Example], found: Any) -> list[list[str]]:
-    """Precision and recall by least likelihood and type."""
-    best = found[:, 1:].argmax(axis=1) + 1
-    labels = np.array([_CLASSES.index(one.label) for one in examples])
-    lines = []
-    for least in _SHOWN:
-        taken = np.where(found[np.arange(len(examples)), best] >= least, best, 0)
-        for type_ in (None, *range(1, len(_CLASSES))):
-            hits = int(((taken == labels) & (taken == type_ if type_ else taken > 0)).sum())
-            given = int((taken == type_ if type_ else taken > 0).sum())
-            there = int((labels == type_ if type_ else labels > 0).sum())
-            name = _CLASSES[type_] if type_ else "all"
-            lines.append([f"{least}", name, _share(hits, given), str(given), _share(hits, there), str(there)])
-    return lines
+    """Precision and recall by type, of each way to take statements for anchors."""
+    likely = [dict(zip(TYPES, map(float, row[1:]), strict=True)) for row in found]
+    ways: dict[str, list[str | None]] = {
+        "rules": [one.rule for one in examples],
+        "likelihood": [decided(row, None, _LONG) for row in likely],
+        "both": [decided(row, one.rule, one.statements) for row, one in zip(likely, examples, strict=True)],
+    }
+    return [
+        [way, type_ or "all", *_scored(examples, taken, type_)]
+        for way, taken in ways.items()
+        for type_ in (*TYPES, None)
+    ]
+
+
+def _scored(examples: Sequence[Example], taken: Sequence[str | None], type_: str | None) -> list[str]:
+    pairs = [(own, one.label) for own, one in zip(taken, examples, strict=True)]
+    given = [(own, label) for own, label in pairs if own is not None and type_ in {None, own}]
+    there = sum(label != NONE and type_ in {None, label} for _, label in pairs)
+    hits = sum(own == label for own, label in given)
+    return [_share(hits, len(given)), str(len(given)), _share(hits, there), str(there)]
 
 
 def kept(fitted: Fitted) -> dict[str, list[int]]:
@@ -200,7 +174,7 @@ def main() -> int:
     examples = list(examples_of(labelled()))
     found = left_out(examples)
     print(f"{len(examples)} statements of {len({one.conversation for one in examples})} conversations\n")
-    print_table(["least", "type", "precision", "of", "recall", "of"], table(examples, found))
+    print_table(["by", "type", "precision", "of", "recall", "of"], table(examples, found))
     if asked.write:
         rows = kept(fit(examples))
         lines = ",\n".join(f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(row)}" for name, row in rows.items())

@@ -84,17 +84,22 @@ def features(said: Sequence[Statement], number: int, rule: AnchorType | None) ->
 
 
 def likeliest(said: Sequence[Statement], number: int, speaker: Speaker, rule: AnchorType | None) -> AnchorType | None:
-    """The type of anchor that a statement is likely enough to be; arguments as of ``features``.
-
-    The only statement of a message is what the rules say: hardly any of the labelled messages has but one.
-    """
-    if len(said) == 1 or (rule is not None and len(said) <= _SHORT):
+    """The type of anchor that a statement is taken for; arguments as of ``features``, and who says it."""
+    if _is_ruled(rule, len(said)):
         return rule
-    found = likelihoods(features(said, number, rule), speaker)
-    if rule is not None and found[rule] >= RULED:
+    return decided(likelihoods(features(said, number, rule), speaker), rule, len(said))
+
+
+def decided(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
+    """What such likelihoods make of a statement, in a message of so many, that the rules take for ``rule``."""
+    if _is_ruled(rule, statements) or (rule is not None and found[rule] >= RULED):
         return rule
     type_ = max(TYPES, key=lambda one: found[one])
     return type_ if found[type_] >= LEAST else None
+
+
+def _is_ruled(rule: AnchorType | None, statements: int) -> bool:
+    return statements == 1 or (rule is not None and statements <= _SHORT)
 
 
 def likelihoods(named: Iterable[str], speaker: Speaker) -> Mapping[AnchorType, float]:
