@@ -53,6 +53,8 @@ LEAST: Final = 0.65
 """How likely a statement has to be an anchor that no rule finds."""
 RULED: Final = 0.2
 """How likely one has to be that a rule finds."""
+_BY_RULES: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
+"""Types of which it finds too many: whether a question stays open is seen behind it."""
 _SHORT: Final = 2  # statements of a message that is what the rules say: few of the labelled messages are so short
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _BEGINNING: Final = 4  # letters
@@ -95,7 +97,7 @@ def decided(found: Mapping[AnchorType, float], rule: AnchorType | None, statemen
     if _is_ruled(rule, statements) or (rule is not None and found[rule] >= RULED):
         return rule
     type_ = max(TYPES, key=lambda one: found[one])
-    return type_ if found[type_] >= LEAST else None
+    return type_ if found[type_] >= LEAST and type_ not in _BY_RULES else None
 
 
 def _is_ruled(rule: AnchorType | None, statements: int) -> bool:

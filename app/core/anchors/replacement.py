@@ -99,7 +99,7 @@ def replaces(
 
 def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
     """Whether a statement says that something changed, or what it is: what merely happens again tells of no change."""
-    if says(new, tables, "updates"):
+    if says(new, tables, "updates") or says(new, tables, "moves"):
         return True
     head = new[: _first_new(new, topic, known)]
     return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
@@ -214,7 +214,8 @@ def tells_of_another(
     if topic.kinds & known.kinds or purpose(new, tables) & purpose(old, tables):
         return False
     if as_ == "correction":
-        return _both_differ(topic, known, changing(new, tables) | changing(old, tables))
+        choosing = changing(new, tables) | changing(old, tables)
+        return not says(new, tables, "moves") and _both_differ(topic, known, choosing)
     return _is_narrower(new, topic, known, tables) or _is_one_more(new, topic, old, known, tables)
 
 

@@ -69,6 +69,7 @@ class Table:
     chooses: Cue
     changes: Cue
     updates: Cue
+    moves: Cue
     forbids: Cue
     equates: Cue
     own: Cue

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.anchors.rendering import FRAME_TOKENS
 from app.core.anchors.serving import serve
 from app.core.context.drafts import Detail
 from app.core.model.anchors import FoundAnchor
@@ -197,11 +198,17 @@ def _allotted(budgets: Budgets, *, beside: int) -> int:
 
 
 def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
-    """Their allotment; where a change of preset left none, what they had, until a compaction takes them over."""
+    """Their allotment; where a change of preset left none, what they had, until a compaction takes them over.
+
+    ``None`` where all of them were shown. The room that lines need is reckoned line by line, each rounded up, and so is
+    more than the element weighed.
+    """
     allotted, had = resolved.budgets.anchor_tokens, standing or resolved.conversation.layout
-    if allotted == 0 and had is not None and schema.name != resolved.schema.name:
-        return had.anchor_tokens
-    return allotted
+    if allotted != 0 or had is None or schema.name == resolved.schema.name:
+        return allotted
+    if had.anchors and not had.anchors_behind_marker:
+        return None
+    return had.anchor_tokens + had.anchors.count("\n") + FRAME_TOKENS if had.anchors else 0
 
 
 async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:

@@ -122,6 +122,8 @@ class Turn(Section):
     """Words that only say that something is chosen, or changes."""
     updates: Patterns = ()
     """The same thing is otherwise now."""
+    moves: Patterns = ()
+    """It tells of a change."""
     forbids: Patterns = ()
     equates: Patterns = ()
     """What stands between a thing and what it is."""
