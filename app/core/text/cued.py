@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from app.core.text.factors import Index, alternatives, fold
+from app.core.text.factors import Index, alternatives, fold, pieces
 from app.core.text.patterns import capped, capped_later
 
 _NOTHING: Final = capped(r"(?!)", 1)
@@ -27,6 +27,21 @@ class Folded:
         if known is None:
             known = self._opened[id(cues)] = cues.open(self.text)
         return known
+
+
+class Sought:
+    """A pattern without regard to case, which most texts have nothing of: it is tried where a piece of it stands."""
+
+    __slots__ = ("_needed", "_pattern")
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern: Final = pattern
+        self._needed: Final = tuple(pieces(pattern.pattern) or ("",))
+
+    def fits(self, text: str) -> bool:
+        """Whether a text has it."""
+        folded = fold(text)
+        return any(piece in folded for piece in self._needed) and self._pattern.search(text) is not None
 
 
 class Cue:
