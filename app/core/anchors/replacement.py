@@ -276,7 +276,7 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
         if not table.letters.search(plain):
             continue
         for row, members in enumerate(table.which):
-            for match in members.finditer(plain):
+            for match in members.all_in(plain):
                 mark = (table.language, row, match.lastindex or 0)
                 found[mark] = found.get(mark, frozenset()) | stems_of(match.group())
     return found

@@ -75,7 +75,7 @@ class Table:
     forbids: Cue
     equates: Cue
     own: Cue
-    which: tuple[Capped, ...]
+    which: tuple[Cue, ...]
     """One per row; the number of the group that fits is that of the member."""
     kinds: Mapping[str, Cue]
 
@@ -120,9 +120,9 @@ def _rule(given: AnchorCues, cues: Cues) -> Rule:
     )
 
 
-def _row(members: str) -> Capped:
+def _row(members: str) -> Cue:
     joined = "|".join(f"({member})" for member in members.split(" / "))
-    return capped(rf"\b(?:{joined})\b", LONGEST, re.IGNORECASE)
+    return Cues(LONGEST).cue([rf"\b(?:{joined})\b"])
 
 
 def _opening(patterns: Sequence[str]) -> Capped:
