@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.anchors.cues import LONGEST
 from app.core.anchors.detect import MOST_BY_ASSISTANT, MOST_BY_USER, detect
-from app.core.anchors.tables import TABLES, tables_of
+from app.core.anchors.tables import LONGEST, TABLES, tables_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.text.languages.loading import read_languages

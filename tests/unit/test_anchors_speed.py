@@ -8,9 +8,9 @@ from inspect import unwrap
 
 import pytest
 
-from app.core.anchors.cues import Cues
 from app.core.anchors.detect import detect
 from app.core.model.conversation import Message, Role
+from app.core.text.cued import Cues
 from app.core.text.words import words
 from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS

@@ -22,8 +22,8 @@ BY_HAND: Final = {
 
 FROM_TABLES: Final = {
     "app/core/validation/orders.py": {"_patterns"},
-    "app/core/anchors/cues.py": {"__init__"},
-    "app/core/anchors/tables.py": {"_table", "_row", "_opening"},
+    "app/core/text/cued.py": {"__init__"},
+    "app/core/anchors/tables.py": {"_table", "_opening"},
     "app/core/model/policies/goals.py": {"__init__"},
     "app/core/retrieval/words.py": {"__init__"},
     "app/core/text/languages/joined.py": {"pattern_of"},

@@ -106,7 +106,7 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
         },
     ),
     "what is given up": (tells_what_goes, "app.core.anchors.topics", {}),
-    "a correction": (hears_corrections, "app.core.reading.cues", {}),
+    "a correction": (hears_corrections, "app.core.text.cued", {}),  # which compiles what reading.cues lists
 }
 """By idea: what its patterns do, the one module that has them, and which others do the same for another reason."""
 

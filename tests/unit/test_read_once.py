@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -25,15 +25,20 @@ from tests.unit.test_anchors_transitions import anchors_of
 
 
 class Counted:
-    """A pattern that counts how often it is asked."""
+    """A pattern or a cue that counts how often it is asked."""
 
-    def __init__(self, pattern: re.Pattern[str]) -> None:
+    def __init__(self, one: Any) -> None:
         self.asked = 0
-        self._pattern = pattern
+        self._one = one
 
     def search(self, text: str) -> re.Match[str] | None:
         self.asked += 1
-        return self._pattern.search(text)
+        found: re.Match[str] | None = self._one.search(text)
+        return found
+
+    def fits(self, texts: Iterable[str], opened: int) -> bool:
+        self.asked += 1
+        return bool(self._one.fits(texts, opened))
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +47,7 @@ def _forgetful() -> None:
 
 
 def test_a_sentence_is_searched_for_cues_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = {name: Counted(pattern) for name, pattern in cues.PATTERNS.items()}
+    counted = {name: Counted(cue) for name, cue in cues.PATTERNS.items()}
     monkeypatch.setattr(cues, "PATTERNS", counted)
     messages = talk(60, seed=11)
     first = [passage.cues for passage in passages_of(messages, "en")]
@@ -91,11 +96,14 @@ async def test_a_stretch_is_searched_for_terms_once_for_its_topic_and_all_its_le
 def test_a_pattern_is_tried_only_where_a_piece_that_it_needs_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what is found is what all patterns find."""
     said = [passage.text for passage in passages_of(talk(200, seed=13), "en")]
-    plain = [frozenset(cue for cue, pattern in cues.PATTERNS.items() if pattern.search(one)) for one in said]
-    counted = {name: Counted(pattern) for name, pattern in cues.PATTERNS.items()}
-    monkeypatch.setattr(cues, "PATTERNS", counted)
+    plain = [frozenset(name for name, cue in cues.PATTERNS.items() if cue.pattern.search(one)) for one in said]
+    counted: list[Counted] = []
+    for cue in cues.PATTERNS.values():
+        parts = [(bit, Counted(pattern)) for bit, pattern in cue._parts]
+        monkeypatch.setattr(cue, "_parts", parts)
+        counted += [part for _, part in parts]
     assert [cues.cues_of(one) for one in said] == plain
-    assert sum(one.asked for one in counted.values()) < len(set(said)) * len(counted) / 3
+    assert sum(one.asked for one in counted) < len(set(said)) * len(cues.PATTERNS) / 3
 
 
 def test_a_goal_is_looked_for_only_where_a_piece_of_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:

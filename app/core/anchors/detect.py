@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
-from app.core.anchors.cues import Folded
 from app.core.anchors.likelihood import likeliest
 from app.core.anchors.pasting import OwnWords
 from app.core.anchors.recognition import (
@@ -27,6 +26,7 @@ from app.core.anchors.tables import TABLES, Table
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.model.conversation import Message
 from app.core.model.redaction import redact
+from app.core.text.cued import Folded
 from app.core.text.identifiers import Identifier
 
 MOST_BY_USER: Final = 24

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, get_args
 
-from app.core.anchors.cues import LONGEST
 from app.core.anchors.detect import found_anchor
 from app.core.anchors.pasting import is_pasted
+from app.core.anchors.tables import LONGEST
 from app.core.model.anchors import AnchorType, FoundAnchor
 from app.core.model.candidate import AnchorProposal
 from app.core.model.conversation import Message

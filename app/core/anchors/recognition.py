@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
-from app.core.anchors.cues import LONGEST, Cue, Folded
 from app.core.anchors.statements import Statement
-from app.core.anchors.tables import Rule, Table
+from app.core.anchors.tables import LONGEST, Rule, Table
 from app.core.anchors.topics import stems_of, technology_in
 from app.core.model.anchors import AnchorType, Speaker
+from app.core.text.cued import Cue, Folded
 from app.core.text.patterns import capped
 from app.core.text.speakers import without_speaker
 from app.core.text.words import GENERIC_STEMS

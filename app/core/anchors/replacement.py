@@ -17,6 +17,7 @@ from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
 from app.core.reading.cues import CODES
+from app.core.text.cued import Sought
 from app.core.text.identifiers import Kind, find_identifiers
 from app.core.text.languages.joined import alternatives, pattern_of, words_of
 from app.core.text.memo import memoized
@@ -52,9 +53,9 @@ _EQUATES: Final = compiled(
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
 _LONGEST: Final = 60  # characters of a subject
 _COURTESY: Final = words_of("terms", "courtesies")
-_UNDER_WAY: Final = pattern_of("claims", "under_way")
-_DONE: Final = pattern_of("claims", "done")
-_NOT_DONE: Final = pattern_of("claims", "not_done")
+_UNDER_WAY: Final = Sought(pattern_of("claims", "under_way"))
+_DONE: Final = Sought(pattern_of("claims", "done"))
+_NOT_DONE: Final = Sought(pattern_of("claims", "not_done"))
 _PROGRESS: Final = FRAME_STEMS | {stem(word) for word in words_of("claims", "progress")}
 
 Mark = tuple[str, int, int]
@@ -181,7 +182,7 @@ def is_like(point: Topic, topic: Topic) -> bool:
 
 def completes(new: str, old: str, tables: tuple[Table, ...] = TABLES) -> bool:
     """Whether the old text tells of a task under way that the new one tells is done."""
-    if not _UNDER_WAY.search(old) or _DONE.search(old) or not _DONE.search(new) or _NOT_DONE.search(new):
+    if not _UNDER_WAY.fits(old) or _DONE.fits(old) or not _DONE.fits(new) or _NOT_DONE.fits(new):
         return False
     topic, known = topic_by(new, tables), topic_by(old, tables)
     task, done = known.every - _PROGRESS, topic.every - _PROGRESS
@@ -276,12 +277,13 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
         if not table.letters.search(plain):
             continue
         for row, members in enumerate(table.which):
-            for match in members.finditer(plain):
+            for match in members.all_in(plain):
                 mark = (table.language, row, match.lastindex or 0)
                 found[mark] = found.get(mark, frozenset()) | stems_of(match.group())
     return found
 
 
+@memoized()
 def changing(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of the words that only say that something is chosen, or changes."""
     plain = text.replace("’", "'")

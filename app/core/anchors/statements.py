@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from app.core.anchors.cues import LONGEST, Folded
+from app.core.anchors.tables import LONGEST
 from app.core.model.conversation import Message
 from app.core.reading.passages import is_data, own_words
 from app.core.text.clauses import clause_starts
+from app.core.text.cued import Folded
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled

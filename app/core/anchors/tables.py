@@ -1,6 +1,6 @@
 """How languages say what an anchor is: ``anchors`` in the files of ``languages``, made ready once.
 
-The patterns see the first ``cues.LONGEST`` characters of a text, which is as long as a statement may be. That alone
+The patterns see the first ``LONGEST`` characters of a text, which is as long as a statement may be. That alone
 bounds no pattern's time: each is measured as those of the code are (see ``app.core.text.patterns``).
 """
 
@@ -13,12 +13,15 @@ from functools import reduce
 from operator import or_
 from typing import Final, get_args
 
-from app.core.anchors.cues import LONGEST, Cue, Cues
 from app.core.model.anchors import AnchorType
+from app.core.text.cued import Cue, Cues
 from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import AnchorCues
 from app.core.text.patterns import Capped, capped, compiled
+
+LONGEST: Final = 400
+"""Characters of a text that patterns of a table see, which is as long as a statement may be."""
 
 _NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "with_technology", "asks")
 
@@ -73,7 +76,7 @@ class Table:
     forbids: Cue
     equates: Cue
     own: Cue
-    which: tuple[Capped, ...]
+    which: tuple[Cue, ...]
     """One per row; the number of the group that fits is that of the member."""
     kinds: Mapping[str, Cue]
 
@@ -87,7 +90,7 @@ def _table(language: Language) -> Table | None:
     said = language.anchors
     if said is None:
         return None
-    cues = Cues()
+    cues = Cues(LONGEST)
     return Table(
         language=language.code,
         letters=compiled(f"[{said.letters}]", re.IGNORECASE),
@@ -118,9 +121,9 @@ def _rule(given: AnchorCues, cues: Cues) -> Rule:
     )
 
 
-def _row(members: str) -> Capped:
+def _row(members: str) -> Cue:
     joined = "|".join(f"({member})" for member in members.split(" / "))
-    return capped(rf"\b(?:{joined})\b", LONGEST, re.IGNORECASE)
+    return Cues(LONGEST).cue([rf"\b(?:{joined})\b"])
 
 
 def _opening(patterns: Sequence[str]) -> Capped:

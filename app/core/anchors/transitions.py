@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from app.core.anchors.antecedents import ASKED, FAR, NEAR, NEXT, earlier, leaned_on, rival
-from app.core.anchors.cues import Cue
 from app.core.anchors.pool import Pool, position
 from app.core.anchors.recognition import leads
 from app.core.anchors.replacement import replaces, says_again
@@ -24,6 +23,7 @@ from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, topic_by
 from app.core.model.anchors import Anchor, AnchorType, Transition
 from app.core.model.conversation import Message
+from app.core.text.cued import Cue
 from app.core.text.patterns import compiled
 
 _SHORT: Final = 12  # words of a direct answer

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
-from app.core.text.factors import Index, fold
+from app.core.text.cued import Cue as Said
+from app.core.text.cued import Cues, Sought
+from app.core.text.factors import fold
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -17,9 +19,8 @@ Cue = Literal[
 ]  # fmt: skip
 
 
-PATTERNS: Final[Mapping[Cue, re.Pattern[str]]] = {
-    cue: compiled(alternatives("cues", cue), re.IGNORECASE) for cue in get_args(Cue)
-}
+_TABLE: Final = Cues()
+PATTERNS: Final[Mapping[Cue, Said]] = {cue: _TABLE.cue([alternatives("cues", cue)]) for cue in get_args(Cue)}
 
 WEIGHTS: Final[Mapping[Cue, float]] = {
     "correction": 1.2,
@@ -58,7 +59,7 @@ ACCEPTANCE: Final = compiled(rf"^\W*(?:{alternatives('talk', 'acceptance')})\b",
 REJECTION: Final = compiled(rf"^\W*(?:{alternatives('talk', 'rejection')})", re.IGNORECASE)
 PROPOSAL: Final = compiled(rf"\b(?:{alternatives('talk', 'proposal')})\b", re.IGNORECASE)
 NON_ANSWER: Final = compiled(rf"\b(?:{alternatives('talk', 'non_answer')})(?!\w)", re.IGNORECASE)
-STYLE_WISH: Final = compiled(rf"\b(?:{alternatives('talk', 'style_wish')})\b", re.IGNORECASE)
+STYLE_WISH: Final = Sought(compiled(rf"\b(?:{alternatives('talk', 'style_wish')})\b", re.IGNORECASE))
 FRUSTRATION: Final = compiled(rf"\b(?:{alternatives('talk', 'frustration')})\b|😠|😡|🤬|😤", re.IGNORECASE)
 DISTRESS: Final = compiled(rf"\b(?:{alternatives('talk', 'distress')})\b|😞|😢|😭", re.IGNORECASE)
 RELIEF: Final = compiled(rf"\b(?:{alternatives('talk', 'relief')})\b", re.IGNORECASE)
@@ -73,8 +74,6 @@ HEADING: Final = compiled(rf"(?:{alternatives('talk', 'headings')}):\s+(?=\S)")
 """A heading in capitals that only says what kind of statement follows: what follows is as true without it."""
 
 BOILERPLATE: Final = compiled(rf"GOOGLE_API_KEY|{alternatives('replies', 'notice')}", re.IGNORECASE)
-_INDEX: Final = Index()
-_BITS: Final = {cue: _INDEX.add(pattern.pattern) for cue, pattern in PATTERNS.items()}
 
 READING_TOOL: Final = compiled(
     r"^(?:get|list|search|find|read|fetch|query|lookup|look_up|calculate|think|view|open|check"
@@ -86,5 +85,5 @@ READING_TOOL: Final = compiled(
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")
-    opened = _INDEX.open(fold(plain))
-    return frozenset(cue for cue, pattern in PATTERNS.items() if _BITS[cue] & opened and pattern.search(plain))
+    opened = _TABLE.open(fold(plain))
+    return frozenset(cue for cue, said in PATTERNS.items() if said.fits((plain,), opened))

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
 from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, tight
-from app.core.text.factors import fold, pieces
+from app.core.text.cued import Sought
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import pattern_of
 from app.core.text.memo import memoized
@@ -21,8 +21,7 @@ TRAITS: Final = (
     "constant", "content", "name", "value", "relative time", "addressed", "unresolved", "fragment", "pleasantry",
 )  # fmt: skip
 """Names of the features of a sentence that its words alone have, in order."""
-_ADDRESSED: Final = pattern_of("clauses", "addressed")
-_ADDRESSING: Final = pieces(_ADDRESSED.pattern) or {""}
+_ADDRESSED: Final = Sought(pattern_of("clauses", "addressed"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +72,12 @@ def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
             float(any(one.text.lower() not in values for one in found)),
             float(bool(values)),
             float(is_relative(text)),
-            float(_is_addressed(text)),
+            float(_ADDRESSED.fits(text)),
             float(begins_unresolved(text)),
             float(len(said) < FEWEST_WORDS),
             float(PLEASANTRY.match(text) is not None),
         ),
     )
-
-
-def _is_addressed(text: str) -> bool:
-    folded = fold(text)
-    return any(piece in folded for piece in _ADDRESSING) and _ADDRESSED.search(text) is not None
 
 
 def _is_vocative(item: Identifier, speakers: Collection[str]) -> bool:

@@ -6,8 +6,9 @@ What is superseded stays on record in what took its place.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from app.core.anchors.purposes import adds
@@ -157,14 +158,21 @@ class _Texts:
             for key in _keys(text):
                 self._places[key].append(place)
 
-    def outdated_by(self, item: CandidateItem, messages: Mapping[int, Message]) -> list[int]:
-        """Places of the texts that an item makes untrue, in order; what corrects may stand in its messages alone."""
+    def outdated_by(
+        self, item: CandidateItem, messages: Mapping[int, Message], may: Callable[[int], bool] = lambda _: True
+    ) -> list[int]:
+        """Places of the texts that an item makes untrue, in order, of those that it ``may``.
+
+        What corrects may stand in its messages alone.
+        """
         corrections = _corrections_of(item, messages)
         gone = frozenset[str]().union(*map(given_up, corrections))
         changing = any(not adds(sentence, TABLES) for sentence in corrections)
         keys = {*_keys(item.text), *gone, *given_up(item.text)}
         about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})
-        return [place for place in about if _outdates(item.text, self._texts[place], gone, changing=changing)]
+        return [
+            place for place in about if may(place) and _outdates(item.text, self._texts[place], gone, changing=changing)
+        ]
 
 
 def _keys(text: str) -> Iterable[str]:
@@ -201,14 +209,18 @@ def _among_themselves(
     for place, item in enumerate(items):
         if roles[item.field] not in _STATES or not item.from_seqs or not _corrections_of(item, messages):
             continue
-        for other in index.outdated_by(item, messages):
-            early = items[other]
-            if other == place or other in gone or early.field != item.field or not early.from_seqs:
-                continue
-            if max(early.from_seqs) < max(item.from_seqs):
-                gone.add(other)
-                older[place].append(early)
+        for other in index.outdated_by(item, messages, partial(_is_older, items, place, gone)):
+            gone.add(other)
+            older[place].append(items[other])
     return _without(items, gone, older)
+
+
+def _is_older(items: Sequence[CandidateItem], place: int, gone: Collection[int], other: int) -> bool:
+    """Whether another item of the same field was said before, and still stands."""
+    item, early = items[place], items[other]
+    if other == place or other in gone or early.field != item.field or not early.from_seqs:
+        return False
+    return max(early.from_seqs) < max(item.from_seqs)
 
 
 def _says_again(text: str, items: Sequence[CandidateItem]) -> bool:

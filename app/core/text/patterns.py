@@ -13,6 +13,7 @@ a run it would be tried again (``(?<!\s)\s++x`` begins once). What cannot be wri
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import currentframe
@@ -66,14 +67,15 @@ def fault_of(source: str) -> str | None:
 
 
 class Capped:
-    """A pattern that sees no more than the first characters of a text."""
+    """A pattern that sees no more than the first characters of a text, or is compiled when it is first used."""
 
-    __slots__ = ("_flags", "_longest", "_pattern", "_place", "_source")
+    __slots__ = ("_end", "_flags", "_longest", "_pattern", "_place", "_source")
 
-    def __init__(self, source: str, longest: int, flags: int, place: str) -> None:
+    def __init__(self, source: str, longest: int | None, flags: int, place: str) -> None:
         self._source: Final = source
         self._flags: Final = flags
         self._longest: Final = longest
+        self._end: Final = sys.maxsize if longest is None else longest
         self._place: Final = place
         self._pattern: re.Pattern[str] | None = None
 
@@ -86,23 +88,23 @@ class Capped:
 
     def search(self, text: str) -> re.Match[str] | None:
         """The first place in the beginning."""
-        return self.pattern.search(text, 0, self._longest)
+        return self.pattern.search(text, 0, self._end)
 
     def match(self, text: str) -> re.Match[str] | None:
         """Whether the text begins so."""
-        return self.pattern.match(text, 0, self._longest)
+        return self.pattern.match(text, 0, self._end)
 
     def fullmatch(self, text: str) -> re.Match[str] | None:
         """Whether the whole text is so; none that is longer than the cap is."""
-        return self.pattern.fullmatch(text) if len(text) <= self._longest else None
+        return self.pattern.fullmatch(text) if len(text) <= self._end else None
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         """Every place in the beginning."""
-        return self.pattern.finditer(text, 0, self._longest)
+        return self.pattern.finditer(text, 0, self._end)
 
     def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
         """The text with each place in the beginning replaced."""
-        return self.pattern.sub(replacement, text[: self._longest]) + text[self._longest :]
+        return self.pattern.sub(replacement, text[: self._end]) + text[self._end :]
 
 
 def capped(source: str, longest: int, flags: int = 0) -> Capped:
@@ -116,8 +118,10 @@ def capped(source: str, longest: int, flags: int = 0) -> Capped:
     return found
 
 
-def capped_later(source: str, longest: int, flags: int = 0) -> Capped:
+def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
     """The same, compiled when it is first used: for the many patterns of which a text needs a few.
+
+    Without a cap it has to be linear, as those of ``compiled``.
 
     Whether the source is a pattern has to be known already.
     """

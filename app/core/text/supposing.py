@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from app.core.text.cued import Sought
 from app.core.text.languages.joined import pattern_of
 
-_SUPPOSED: Final = pattern_of("claims", "supposed")
+_SUPPOSED: Final = Sought(pattern_of("claims", "supposed"))
 
 
 def is_supposed(text: str) -> bool:
     """Whether a text calls what it says a hypothesis, a guess or a probability."""
-    return _SUPPOSED.search(text) is not None
+    return _SUPPOSED.fits(text)

@@ -129,13 +129,15 @@ class _Run:
     """The classes of its characters: without one of them there is none."""
     lengths: tuple[int, ...] = ()
     has_tail: bool = False
+    begins: tuple[str, ...] = ("",)
+    """One of these stands wherever there is one."""
 
     def names(self) -> tuple[str, ...]:
         bounds = tuple(f"{self.name}_{bound}" for bound in self.lengths) or (self.name,)
         return (*bounds, f"{self.name}_beyond") if self.has_tail else bounds
 
     def count(self, text: str, into: dict[str, int]) -> None:
-        found = self.pattern.findall(text)
+        found = self.pattern.findall(text) if any(begin in text for begin in self.begins) else []
         if not found:
             return
         if not self.lengths:
@@ -164,8 +166,8 @@ _RUNS: Final = (
     _Run("word", compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), _LATIN, (2, 3, 5, 8), has_tail=True),
     _Run("capitals", compiled("[A-Z\u00c0-\u00de]{2,}"), _LATIN, (2,), has_tail=True),
     _Run("punctuation", compiled(f"[{_PUNCTUATION}]+"), frozenset({"ascii"}), (1, 2, 3, 4), has_tail=True),
-    _Run("line_breaks", compiled(r"\n{1,31}"), frozenset({"ascii"})),
-    _Run("blanks", compiled(r" {2,31}|\t{1,31}"), frozenset({"ascii"})),
+    _Run("line_breaks", compiled(r"\n{1,31}"), frozenset({"ascii"}), begins=("\n",)),
+    _Run("blanks", compiled(r" {2,31}|\t{1,31}"), frozenset({"ascii"}), begins=("  ", "\t")),
     _Run("blank_digit", compiled(" (?=[0-9])"), frozenset({"digit"})),
     _Run("blank_emoji", compiled(" (?=[\u2600-\u27bf\U0001f000-\U0001faff])"), _EMOJI),
     _Run("blank_ideograph", compiled(" (?=[\u3000-\u9fff])"), _EAST_ASIAN),

@@ -160,7 +160,7 @@ class Given:
             for one in self._texts[len(self._squashed) :]:
                 self._squashed.append(_Searched(one.source, squashed(one.text), str.isdigit))
         texts = {"s": self._texts, "i": self._squashed}.get(kind, [])
-        return frozenset(one.source for one in texts if one.holds(needle))
+        return frozenset(one.source for one in texts if needle in one.text and one.holds(needle))
 
     def _rounded(self, value: Value) -> set[int]:
         """The sources of amounts of which the value is a rounding.

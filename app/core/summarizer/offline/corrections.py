@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from app.core.anchors.replacement import answers_otherwise, form_of, replaces
@@ -166,15 +167,15 @@ class Corrections:
     def _antecedents(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> list[Passage]:
         counts = Counter(index for word in claim.keys for index in recent.get(word, ()))
         ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]
-        found = [
+        found = (
             old
             for old in (self._passages[index] for index, _ in ranked)
             if old.seq < passage.seq
             and old.index not in self.outdated
             and self._same_side(old, passage)
             and _is_taken_back(passage, claim, old)
-        ]
-        return found[:FEW]
+        )
+        return list(islice(found, FEW))
 
     @staticmethod
     def _same_side(old: Passage, new: Passage) -> bool:

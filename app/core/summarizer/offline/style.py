@@ -62,7 +62,7 @@ def style_items(
         if (
             passage.role == "user"
             and not (passage.is_named or passage.is_pasted or passage.is_question)
-            and STYLE_WISH.search(passage.text)
+            and STYLE_WISH.fits(passage.text)
             and passage.spoken not in said
         ):
             said.add(passage.spoken)

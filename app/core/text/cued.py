@@ -1,4 +1,4 @@
-"""A table's patterns, each tried only on texts that contain what it needs: most sentences have nothing of an anchor."""
+"""Patterns that say what a text is, each tried only on texts that contain what it needs: most contain none of it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from app.core.text.factors import Index, alternatives, fold
+from app.core.text.factors import Index, alternatives, fold, pieces
 from app.core.text.patterns import capped, capped_later
 
-LONGEST: Final = 400
-"""Characters of a text that patterns of a table see, which is as long as a statement may be."""
-
-_NOTHING: Final = capped(r"(?!)", LONGEST)
+_NOTHING: Final = capped(r"(?!)", 1)
 
 
 class Folded:
@@ -32,17 +29,32 @@ class Folded:
         return known
 
 
+class Sought:
+    """A pattern without regard to case, which most texts have nothing of: it is tried where a piece of it stands."""
+
+    __slots__ = ("_needed", "_pattern")
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern: Final = pattern
+        self._needed: Final = tuple(pieces(pattern.pattern) or ("",))
+
+    def fits(self, text: str) -> bool:
+        """Whether a text has it."""
+        folded = fold(text)
+        return any(piece in folded for piece in self._needed) and self._pattern.search(text) is not None
+
+
 class Cue:
     """Patterns of which one is enough, without regard to case."""
 
     __slots__ = ("_needed", "_parts", "mask", "pattern")
 
-    def __init__(self, parts: Sequence[tuple[int, str, frozenset[str] | None]]) -> None:
-        """From (bit, pattern, pieces of which one is needed) of each."""
-        self._parts: Final = tuple((bit, capped_later(part, LONGEST, re.IGNORECASE)) for bit, part, _ in parts)
+    def __init__(self, parts: Sequence[tuple[int, str, frozenset[str] | None]], longest: int | None) -> None:
+        """From (bit, pattern, pieces of which one is needed) of each, and the characters of a text that they see."""
+        self._parts: Final = tuple((bit, capped_later(part, longest, re.IGNORECASE)) for bit, part, _ in parts)
         self.mask: Final = sum(bit for bit, _ in self._parts)
         joined = "|".join(f"(?:{part})" for _, part, _ in parts)
-        self.pattern: Final = capped_later(joined, LONGEST, re.IGNORECASE) if parts else _NOTHING
+        self.pattern: Final = capped_later(joined, longest, re.IGNORECASE) if parts else _NOTHING
         needed = [pieces for _, _, pieces in parts]
         self._needed: Final = None if None in needed else frozenset[str]().union(*(need or () for need in needed))
 
@@ -70,6 +82,11 @@ class Cue:
 class Cues(Index):
     """All the cues of one table, numbered as they come."""
 
+    def __init__(self, longest: int | None = None) -> None:
+        """``longest``: characters of a text that their patterns see; all where it is left out."""
+        super().__init__()
+        self._longest: Final = longest
+
     def cue(self, patterns: Iterable[str]) -> Cue:
         """Take one in; none any more once texts are looked at."""
         return Cue(
@@ -78,5 +95,6 @@ class Cues(Index):
                 for pattern in patterns
                 if pattern
                 for part, needed in alternatives(pattern)
-            ]
+            ],
+            self._longest,
         )
