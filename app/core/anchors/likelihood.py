@@ -3,7 +3,7 @@
 ``python -m bench.anchors.fit`` fits it on the labelled conversations of ``bench/anchors`` and writes ``weights.json``.
 Rules find what says by its words that it matters ("we decided", "remember"); most of what has to be kept is told
 plainly ("cap it, vectors can wait"). Its features need no list of words: the words and stems themselves, pairs of
-neighbouring words, the first words, the kinds of exact values, the length, the place in the message, and what the rules
+neighbouring words, the first word, the kinds of exact values, the length, the place in the message, and what the rules
 take the statement for. The words of a speaker count apart from those of both. A language is known once labelled
 conversations in it were fitted; of others only the features beside words count.
 """
@@ -54,8 +54,8 @@ LEAST: Final = 0.65
 RULED: Final = 0.2
 """How likely one has to be that a rule finds."""
 _BY_RULES: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
-"""Types of which it finds too many: whether a question stays open is seen behind it."""
-_SHORT: Final = 2  # statements of a message that is what the rules say: few of the labelled messages are so short
+"""Types that only rules find: whether a question stays open, later messages show."""
+_SHORT: Final = 2  # statements of a message in which what rules find stands: few labelled messages are so short
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _BEGINNING: Final = 4  # letters
 _MOST_VALUES: Final = 4
@@ -93,7 +93,13 @@ def likeliest(said: Sequence[Statement], number: int, speaker: Speaker, rule: An
 
 
 def decided(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
-    """What such likelihoods make of a statement, in a message of so many, that the rules take for ``rule``."""
+    """The type that a statement is taken for.
+
+    Args:
+        found: How likely it is of each type.
+        rule: What the rules take it for.
+        statements: How many its message has.
+    """
     if _is_ruled(rule, statements) or (rule is not None and found[rule] >= RULED):
         return rule
     type_ = max(TYPES, key=lambda one: found[one])
