@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any, Final
 
 import httpx
@@ -89,6 +90,12 @@ def chat(client: httpx.Client, *messages: Json, headers: dict[str, str] | None =
 def reply(response: httpx.Response) -> Json:
     message: Json = good(response)["choices"][0]["message"]
     return {"role": "assistant", "content": message["content"]}
+
+
+def streamed_text(lines: Iterable[str]) -> str:
+    """What the chunks of a chat completion say together."""
+    chunks = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
 
 def done(response: httpx.Response) -> str:
@@ -433,13 +440,19 @@ def test_a_fork_keeps_what_users_pinned_and_which_anchors_they_set(scripted: htt
 
 def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provider: OpenAI) -> None:
     named = {"X-Conversation-Id": "running"}
+    body = {"model": MODEL, "messages": [user("Hello")], "stream": True}
     provider.script({"text": "Only once.", "hold": True})
-    with ThreadPoolExecutor(3) as threads:
-        asked = [threads.submit(chat, scripted, user("Hello"), headers=named) for _ in range(3)]
+    with ThreadPoolExecutor(1) as thread, ExitStack() as streams:
+        first = thread.submit(chat, scripted, user("Hello"), headers=named)
         until(lambda: provider.chats, 10, what="the first request")
+        # A stream's head comes once it follows, so neither of them can arrive after the answer.
+        retries = [
+            streams.enter_context(scripted.stream("POST", "/v1/chat/completions", json=body, headers=named))
+            for _ in range(2)
+        ]
         provider.release()
-        answers = [reply(one.result(20))["content"] for one in asked]
-    assert answers == ["Only once."] * 3
+        told = [streamed_text(retry.iter_lines()) for retry in retries]
+        assert [reply(first.result(20))["content"], *told] == ["Only once."] * 3
     assert len(provider.chats) == 1
 
 
