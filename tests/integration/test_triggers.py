@@ -354,9 +354,10 @@ async def one_by_one(service: Service, engine: AsyncEngine, conversation_id: UUI
     for number in range(count):
         await service.say(conversation_id, 1, words=1)
         most = max(most, await in_flight(engine))
-        if number % 7 == 0:  # a worker that takes its time
+        if number % 7 == 0:  # a worker that takes its time, but no longer than seven messages
+            await asyncio.gather(*running)
             fresh, seen = service.queue.ids[seen:], len(service.queue.ids)
-            running += [asyncio.create_task(service.container.compaction.execute(job)) for job in fresh]
+            running = [asyncio.create_task(service.container.compaction.execute(job)) for job in fresh]
     await asyncio.gather(*running)
     return most
 
