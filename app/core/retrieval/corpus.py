@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import chain
+from itertools import pairwise
 from typing import Final
 
 from app.core.retrieval.terms import terms
@@ -40,8 +40,6 @@ _COMMON: Final = 0.7
 _COMMON_STEMS: Final = frozenset(stem for word in GENERIC for stem in stems(word))
 _MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
-_SINGLY: Final = 300
-"""Stems that are looked for one by one; for more it is faster to look once for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,40 +124,20 @@ def has_number(text: str) -> bool:
     return _NUMBER.search(text) is not None
 
 
-class Postings:
-    """In which pieces each stem stands: how many hold it is counted for all, which, only where it is asked for.
+def postings_of(counts: Sequence[Mapping[str, int]]) -> dict[str, list[int]]:
+    """By stem the pieces that hold it, in order.
 
     Args:
         counts: Of each piece, by stem how often it stands there.
     """
-
-    def __init__(self, counts: Sequence[Mapping[str, int]]) -> None:
-        self._counts = counts
-        self._found: dict[str, list[int]] = {}
-        self.holding: Mapping[str, int] = Counter(chain.from_iterable(counts))
-        """How many pieces hold each stem."""
-
-    def __contains__(self, stem: object) -> bool:
-        """Whether it stands anywhere."""
-        return stem in self.holding
-
-    def get(self, stem: str, default: Sequence[int] = ()) -> Sequence[int]:
-        """The pieces that hold a stem, in order."""
-        if stem not in self.holding:
-            return default
-        if stem not in self._found:
-            self._find(stem)
-        return self._found[stem]
-
-    def _find(self, stem: str) -> None:
-        if len(self._found) < _SINGLY:
-            self._found[stem] = [index for index, counts in enumerate(self._counts) if stem in counts]
-            return
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for index, counts in enumerate(self._counts):
-            for each in counts:
+    found: dict[str, list[int]] = {}
+    for index, stems_of_piece in enumerate(counts):
+        for each in stems_of_piece:
+            if each in found:
                 found[each].append(index)
-        self._found = found
+            else:
+                found[each] = [index]
+    return found
 
 
 class Corpus:
@@ -188,7 +166,7 @@ class Corpus:
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
         self.words = [words_of(text) for text in self.texts]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
-        self.postings = Postings([words.counts for words in self.words])
+        self.postings = postings_of([words.counts for words in self.words])
         self._documents = documents or {}
         self.rarities = self._all_rarities()
         self.sittings, self._runs = self._places()
@@ -205,10 +183,10 @@ class Corpus:
 
     def documents(self, stem: str) -> int:
         """Messages that hold a stem."""
-        return max(self._documents.get(stem, 0), self.postings.holding.get(stem, 0))
+        return max(self._documents.get(stem, 0), len(self.postings.get(stem, ())))
 
     def _all_rarities(self) -> dict[str, float]:
-        holding = dict(self.postings.holding)
+        holding = {stem: len(pieces) for stem, pieces in self.postings.items()}
         holding |= {stem: max(count, holding.get(stem, 0)) for stem, count in self._documents.items() if count}
         by_count = {
             count: max(math.log((self.total + 1) / (count + 0.5)), 0.0) for count in frozenset(holding.values())
@@ -233,18 +211,19 @@ class Corpus:
         """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""
         found = self._there.get(distance)
         if found is None:
-            runs, count = self._runs, len(self._runs)
-            found = [
-                there if 0 <= (there := index + distance) < count and runs[there] == run else -1
-                for index, run in enumerate(runs)
-            ]
+            found = []
+            for start, end in self._runs:
+                outside = min(abs(distance), end - start)
+                inside = range(start + max(distance, 0), end + min(distance, 0))
+                none = (-1,) * outside
+                found += (*inside, *none) if distance > 0 else (*none, *inside)
             self._there[distance] = found
         return found
 
     @cached_property
     def vocabulary(self) -> list[str]:
         """All stems, sorted."""
-        return sorted(self.postings.holding)
+        return sorted(self.postings)
 
     @cached_property
     def echoes(self) -> list[float]:
@@ -254,40 +233,38 @@ class Corpus:
         """
         found: list[float] = []
         last: dict[str, int] = {}
-        runs, parts, rarity, latest = self._runs, self._parts, self.rarities.__getitem__, last.get
-        begun = 0
-        for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
-            begun = begun if runs[index] == runs[begun] else index
-            if parts[piece.owner] == 1:
-                first = max(index - _ECHO, begun)
-                echoed = [stem for stem in words.counts if latest(stem, -1) >= first]
-                found.append(sum(map(rarity, echoed)))
-            else:
-                found.append(0.0)
-            last.update(dict.fromkeys(words.counts, index))
+        rarities, parts = self.rarities, self._parts
+        for start, end in self._runs:
+            for index in range(start, end):
+                first, echoed = max(index - _ECHO, start), 0.0
+                for stem in self.words[index].counts:
+                    if stem in last and last[stem] >= first:
+                        echoed += rarities[stem]
+                    last[stem] = index
+                found.append(echoed if parts[self.pieces[index].owner] == 1 else 0.0)
         return found
 
     def _text(self, piece: Piece, label: Label | None) -> str:
         start = label.end if label and piece.start == 0 else piece.start
         return self.sources[piece.owner].text[start : piece.end]
 
-    def _places(self) -> tuple[list[int], list[int]]:
-        """The number of each piece's sitting, and of its run: a sitting without a gap."""
+    def _places(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """The number of each piece's sitting; and where runs, sittings without a gap, begin and end."""
         sittings: list[int] = []
-        runs: list[int] = []
-        sitting, run, length = 0, 0, 0
+        begins: list[int] = []
+        sitting, length = 0, 0
         before: Source | None = None
-        for piece in self.pieces:
+        for index, piece in enumerate(self.pieces):
             source = self.sources[piece.owner]
             length += 1
-            if before is not None and (abs(source.at - before.at) > PAUSE or length > SITTING):
-                sitting, run, length = sitting + 1, run + 1, 1
-            elif before is not None and source.seq - before.seq > 1:
-                run += 1
+            if before is None or abs(source.at - before.at) > PAUSE or length > SITTING:
+                sitting, length = sitting + (before is not None), 1
+                begins.append(index)
+            elif source.seq - before.seq > 1:
+                begins.append(index)
             sittings.append(sitting)
-            runs.append(run)
             before = source
-        return sittings, runs
+        return sittings, list(pairwise([*begins, len(self.pieces)]))
 
 
 def _speaker(source: Source, label: Label | None) -> str:
