@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import Values, features
@@ -158,8 +158,7 @@ class Ranking:
         return sorted(found, key=lambda one: PRICE * math.log(one.cost) - one.value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A message that may be packed."""
 
     source: Source

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain
 from typing import Final
 
 from app.core.retrieval.terms import terms
@@ -40,6 +40,8 @@ _COMMON: Final = 0.7
 _COMMON_STEMS: Final = frozenset(stem for word in GENERIC for stem in stems(word))
 _MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
+_SINGLY: Final = 300
+"""Stems that are looked for one by one; for more it is faster to look once for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,20 +126,40 @@ def has_number(text: str) -> bool:
     return _NUMBER.search(text) is not None
 
 
-def postings_of(counts: Sequence[Mapping[str, int]]) -> dict[str, list[int]]:
-    """By stem the pieces that hold it, in order.
+class Postings:
+    """In which pieces each stem stands: how many hold it is counted for all, which, only where it is asked for.
 
     Args:
         counts: Of each piece, by stem how often it stands there.
     """
-    found: dict[str, list[int]] = {}
-    for index, stems_of_piece in enumerate(counts):
-        for each in stems_of_piece:
-            if each in found:
+
+    def __init__(self, counts: Sequence[Mapping[str, int]]) -> None:
+        self._counts = counts
+        self._found: dict[str, list[int]] = {}
+        self.holding: Mapping[str, int] = Counter(chain.from_iterable(counts))
+        """How many pieces hold each stem."""
+
+    def __contains__(self, stem: object) -> bool:
+        """Whether it stands anywhere."""
+        return stem in self.holding
+
+    def get(self, stem: str, default: Sequence[int] = ()) -> Sequence[int]:
+        """The pieces that hold a stem, in order."""
+        if stem not in self.holding:
+            return default
+        if stem not in self._found:
+            self._find(stem)
+        return self._found[stem]
+
+    def _find(self, stem: str) -> None:
+        if len(self._found) < _SINGLY:
+            self._found[stem] = [index for index, counts in enumerate(self._counts) if stem in counts]
+            return
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for index, counts in enumerate(self._counts):
+            for each in counts:
                 found[each].append(index)
-            else:
-                found[each] = [index]
-    return found
+        self._found = found
 
 
 class Corpus:
@@ -166,7 +188,7 @@ class Corpus:
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
         self.words = [words_of(text) for text in self.texts]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
-        self.postings = postings_of([words.counts for words in self.words])
+        self.postings = Postings([words.counts for words in self.words])
         self._documents = documents or {}
         self.rarities = self._all_rarities()
         self.sittings, self._runs = self._places()
@@ -183,10 +205,10 @@ class Corpus:
 
     def documents(self, stem: str) -> int:
         """Messages that hold a stem."""
-        return max(self._documents.get(stem, 0), len(self.postings.get(stem, ())))
+        return max(self._documents.get(stem, 0), self.postings.holding.get(stem, 0))
 
     def _all_rarities(self) -> dict[str, float]:
-        holding = {stem: len(pieces) for stem, pieces in self.postings.items()}
+        holding = dict(self.postings.holding)
         holding |= {stem: max(count, holding.get(stem, 0)) for stem, count in self._documents.items() if count}
         by_count = {
             count: max(math.log((self.total + 1) / (count + 0.5)), 0.0) for count in frozenset(holding.values())
@@ -211,19 +233,17 @@ class Corpus:
         """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""
         found = self._there.get(distance)
         if found is None:
-            found = []
-            for start, end in self._runs:
-                outside = min(abs(distance), end - start)
-                inside = range(start + max(distance, 0), end + min(distance, 0))
-                none = (-1,) * outside
-                found += (*inside, *none) if distance > 0 else (*none, *inside)
+            runs, outside = self._runs, [-1] * min(abs(distance), len(self._runs))
+            others = [*runs[distance:], *outside] if distance > 0 else [*outside, *runs[: len(runs) - len(outside)]]
+            places = range(distance, len(runs) + distance)
+            found = [place if run == other else -1 for place, run, other in zip(places, runs, others, strict=True)]
             self._there[distance] = found
         return found
 
     @cached_property
     def vocabulary(self) -> list[str]:
         """All stems, sorted."""
-        return sorted(self.postings)
+        return sorted(self.postings.holding)
 
     @cached_property
     def echoes(self) -> list[float]:
@@ -233,38 +253,39 @@ class Corpus:
         """
         found: list[float] = []
         last: dict[str, int] = {}
-        rarities, parts = self.rarities, self._parts
-        for start, end in self._runs:
-            for index in range(start, end):
-                first, echoed = max(index - _ECHO, start), 0.0
-                for stem in self.words[index].counts:
-                    if stem in last and last[stem] >= first:
-                        echoed += rarities[stem]
-                    last[stem] = index
-                found.append(echoed if parts[self.pieces[index].owner] == 1 else 0.0)
+        rarities, runs, parts = self.rarities, self._runs, self._parts
+        begun = 0
+        for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
+            begun = begun if runs[index] == runs[begun] else index
+            first, echoed = max(index - _ECHO, begun), 0.0
+            for stem in words.counts:
+                if stem in last and last[stem] >= first:
+                    echoed += rarities[stem]
+                last[stem] = index
+            found.append(echoed if parts[piece.owner] == 1 else 0.0)
         return found
 
     def _text(self, piece: Piece, label: Label | None) -> str:
         start = label.end if label and piece.start == 0 else piece.start
         return self.sources[piece.owner].text[start : piece.end]
 
-    def _places(self) -> tuple[list[int], list[tuple[int, int]]]:
-        """The number of each piece's sitting; and where runs, sittings without a gap, begin and end."""
+    def _places(self) -> tuple[list[int], list[int]]:
+        """The number of each piece's sitting, and of its run: a sitting without a gap."""
         sittings: list[int] = []
-        begins: list[int] = []
-        sitting, length = 0, 0
+        runs: list[int] = []
+        sitting, run, length = 0, 0, 0
         before: Source | None = None
-        for index, piece in enumerate(self.pieces):
+        for piece in self.pieces:
             source = self.sources[piece.owner]
             length += 1
-            if before is None or abs(source.at - before.at) > PAUSE or length > SITTING:
-                sitting, length = sitting + (before is not None), 1
-                begins.append(index)
-            elif source.seq - before.seq > 1:
-                begins.append(index)
+            if before is not None and (abs(source.at - before.at) > PAUSE or length > SITTING):
+                sitting, run, length = sitting + 1, run + 1, 1
+            elif before is not None and source.seq - before.seq > 1:
+                run += 1
             sittings.append(sitting)
+            runs.append(run)
             before = source
-        return sittings, list(pairwise([*begins, len(self.pieces)]))
+        return sittings, runs
 
 
 def _speaker(source: Source, label: Label | None) -> str:
