@@ -74,6 +74,10 @@ class TestRank:
         assert found[0] == 3
         assert sorted(found) == [2, 3, 4]
 
+    def test_a_speaker_s_name_finds_who_is_called_so_though_nothing_else_of_the_query_stands_anywhere(self) -> None:
+        talk = ("Jon: Rain again.", "Gina: Hello Jon!", "Jon: Hello.", "Gina: Where were you?")
+        assert ranked("Jon xylophone", *talk) == [2]
+
     def test_among_equals_the_newer_one(self) -> None:
         assert ranked("kettle", "A kettle.", "A kettle.", "A kettle.")[0] in {1, 2, 3}
         scores = [item.score for item in rank(query_of("kettle"), sources(*["A kettle."] * 9))]

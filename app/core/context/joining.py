@@ -171,7 +171,9 @@ def recall_tokens(material: Material, draft: Draft) -> int:
         return 0
     bare = _sent(draft)  # as stored: what is exchanged in them to be sent weighs no more
     whole = _with_recalled(draft, bare, material.conversation.locale)
-    return max(weigh_all(material, whole) - weigh_all(material, bare), 0)
+    same = set(map(id, whole)) & set(map(id, bare))
+    added, taken = ([one for one in messages if id(one) not in same] for messages in (whole, bare))
+    return max(weigh_all(material, added) - weigh_all(material, taken), 0)
 
 
 def as_sent(message: Message) -> ContextMessage:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import Values, features
@@ -121,29 +122,50 @@ class Ranking:
             served: Positions that are not to be recalled.
             margin: How far below the best score a message may be.
         """
-        corpus, found, values = self._corpus, self._found, self._values
-        pieces = [index for index in range(len(corpus.pieces)) if corpus.source(index).seq not in served]
-        if not found or not self._leads_to(pieces):
+        if self._led_to <= frozenset(served):
             return ()
-        packing = _Packing(corpus, values, found, room)
-        best = packing.best_pieces(pieces)
-        least = max(values[index] for index in best.values()) - margin
-        near = [(message, index) for message, index in best.items() if values[index] >= least]
-        costs = {message: _cost(corpus.sources[message]) for message, _ in near}
-        worth = {message: values[index] - PRICE * math.log(costs[message]) for message, index in near}
-        shortest = max(min(costs.values()), _TOO_SHORT)
-        for rank, (message, index) in enumerate(sorted(near, key=lambda item: (-worth[item[0]], item[0]))):
+        left = [one for one in self._in_order if one.source.seq not in served]
+        least = max(one.value for one in left) - margin
+        near = [one for one in left if one.value >= least]
+        shortest = max(min(one.cost for one in near), _TOO_SHORT)
+        packing = _Packing(self._corpus, self._values, self._found, room)
+        for rank, one in enumerate(near):
             if packing.room < shortest and rank >= _EXCERPTED:
                 break
-            packing.takes(message, index, may_cut=rank < _EXCERPTED)
+            packing.takes(one, may_cut=rank < _EXCERPTED)
         return tuple(packing.chosen)
 
-    def _leads_to(self, pieces: Sequence[int]) -> bool:
-        """Whether the question leads to any of these."""
-        found, alike = self._found, self._found.get(FEATURE)
-        if any(found[name][index] for name in _LEADING for index in pieces):
-            return True
-        return alike is not None and any(alike[index] >= _STANDS_OUT for index in pieces)
+    @cached_property
+    def _led_to(self) -> frozenset[int]:
+        """The ``seq`` of the messages that the question leads to."""
+        columns = [self._found[name] for name in _LEADING if self._found]
+        pieces = {index for column in columns for index, value in enumerate(column) if value}
+        pieces |= {index for index, value in enumerate(self._found.get(FEATURE, ())) if value >= _STANDS_OUT}
+        return frozenset(self._corpus.source(index).seq for index in pieces)
+
+    @cached_property
+    def _in_order(self) -> list[_Candidate]:
+        """Every message by its best piece, in the order in which they are packed: by score less the price of length."""
+        best: dict[int, int] = {}
+        for index, (piece, value) in enumerate(zip(self._corpus.pieces, self._values, strict=True)):
+            if piece.owner not in best or value > self._values[best[piece.owner]]:
+                best[piece.owner] = index
+        costs = [_cost(source) for source in self._corpus.sources]
+        found = [
+            _Candidate(self._corpus.sources[message], index, self._values[index], costs[message])
+            for message, index in best.items()
+        ]
+        return sorted(found, key=lambda one: PRICE * math.log(one.cost) - one.value)
+
+
+class _Candidate(NamedTuple):
+    """A message that may be packed."""
+
+    source: Source
+    piece: int
+    """The index of the piece that most speaks for."""
+    value: float
+    cost: int
 
 
 class _Packing:
@@ -155,20 +177,11 @@ class _Packing:
         self.room = room
         self.chosen: list[Recalled] = []
 
-    def best_pieces(self, pieces: Iterable[int]) -> dict[int, int]:
-        """For each message the piece that most speaks for."""
-        best: dict[int, int] = {}
-        for index in pieces:
-            owner = self._corpus.pieces[index].owner
-            if owner not in best or self._values[index] > self._values[best[owner]]:
-                best[owner] = index
-        return best
-
-    def takes(self, message: int, index: int, *, may_cut: bool) -> None:
+    def takes(self, one: _Candidate, *, may_cut: bool) -> None:
         """Take a message if it fits, or, where it may be cut, its best piece."""
-        source = self._corpus.sources[message]
+        source, index = one.source, one.piece
         dated = 0 if source.at.date() in self._days else DAY
-        cost, excerpt = _cost(source) + dated, ""
+        cost, excerpt = one.cost + dated, ""
         if cost > self.room:
             cost, excerpt = self._part(index, self.room - EXCERPT - dated)
             cost += EXCERPT + dated

@@ -233,11 +233,10 @@ class Corpus:
         """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""
         found = self._there.get(distance)
         if found is None:
-            runs, count = self._runs, len(self._runs)
-            found = [
-                there if 0 <= (there := index + distance) < count and runs[there] == run else -1
-                for index, run in enumerate(runs)
-            ]
+            runs, outside = self._runs, [-1] * min(abs(distance), len(self._runs))
+            others = [*runs[distance:], *outside] if distance > 0 else [*outside, *runs[: len(runs) - len(outside)]]
+            places = range(distance, len(runs) + distance)
+            found = [place if run == other else -1 for place, run, other in zip(places, runs, others, strict=True)]
             self._there[distance] = found
         return found
 
@@ -254,17 +253,16 @@ class Corpus:
         """
         found: list[float] = []
         last: dict[str, int] = {}
-        runs, parts, rarity, latest = self._runs, self._parts, self.rarities.__getitem__, last.get
+        rarities, runs, parts = self.rarities, self._runs, self._parts
         begun = 0
         for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
             begun = begun if runs[index] == runs[begun] else index
-            if parts[piece.owner] == 1:
-                first = max(index - _ECHO, begun)
-                echoed = [stem for stem in words.counts if latest(stem, -1) >= first]
-                found.append(sum(map(rarity, echoed)))
-            else:
-                found.append(0.0)
-            last.update(dict.fromkeys(words.counts, index))
+            first, echoed = max(index - _ECHO, begun), 0.0
+            for stem in words.counts:
+                if stem in last and last[stem] >= first:
+                    echoed += rarities[stem]
+                last[stem] = index
+            found.append(echoed if parts[piece.owner] == 1 else 0.0)
         return found
 
     def _text(self, piece: Piece, label: Label | None) -> str:

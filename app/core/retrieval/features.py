@@ -53,7 +53,7 @@ class _Features:
         }
 
     def _matches(self) -> dict[str, Values]:
-        covered, hits = self._covered()
+        covered, hits = self._covered
         own = self._own
         return {
             "own": own,
@@ -107,7 +107,7 @@ class _Features:
         value = 0.0 if "assistant" in self._question.named else min(corpus.answers_at_length, _MOST_LENGTH)
         if not value:
             return self._none
-        covered, _ = self._covered()
+        covered, _ = self._covered
         return [
             value * (1.0 if corpus.source(index).role == "user" else held * held) for index, held in enumerate(covered)
         ]
@@ -177,6 +177,7 @@ class _Features:
         total = sum(rarities.values()) or 1.0
         return {stem: rarity / total for stem, rarity in rarities.items()}
 
+    @cached_property
     def _covered(self) -> tuple[Values, Values]:
         covered, hits = [0.0] * self._count, [0.0] * self._count
         weights = self._weights
@@ -243,11 +244,8 @@ class _Features:
         """The best score some pieces away, less with the distance."""
         far = [0.0] * self._count
         for distance in _FAR:
-            share = 1 - distance / 10
-            for side in (-distance, distance):
-                far = [
-                    max(value, share * other) for value, other in zip(far, self._from(side, self._first), strict=True)
-                ]
+            shared = [(1 - distance / 10) * value for value in self._first]
+            far = list(map(max, far, self._from(-distance, shared), self._from(distance, shared)))
         return far
 
 

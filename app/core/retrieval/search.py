@@ -87,19 +87,19 @@ def rank(
     hits = sorted({index for word in query.stems for index in corpus.postings.get(word, ())})
     if not hits:
         return []
-    found = {
-        name: values
-        for name, values in features(corpus, question_of(query.text, corpus.speakers)).items()
-        if name in FITTED and any(values)  # whoever said the words: they are what is looked for
+    found = features(corpus, question_of(query.text, corpus.speakers))
+    own, covered = found["own"], found["covered"]
+    found = {  # whoever said the words: they are what is looked for
+        name: values for name, values in found.items() if name in FITTED and any(values)
     }
     thought = {index: sum(FITTED[name] * values[index] for name, values in found.items()) for index in hits}
     least, most = min(thought.values()), max(thought.values())
     span = (most - least) or 1.0
-    own = {index: min(found["own"][index] + found["covered"][index], 2.0) / 2 for index in hits}
     best: dict[int, float] = {}
     for index in hits:
         owner = corpus.pieces[index].owner
-        score = round(WORDS * own[index] + (1 - WORDS) * (thought[index] - least) / span, 4)
+        fits = min(own[index] + covered[index], 2.0) / 2
+        score = round(WORDS * fits + (1 - WORDS) * (thought[index] - least) / span, 4)
         best[owner] = max(best.get(owner, 0.0), score)
     ranked = [Ranked(corpus.sources[owner], score) for owner, score in best.items()]
     return sorted(ranked, key=lambda item: (-item.score, -item.source.seq))

@@ -17,7 +17,7 @@ from app.core.model.records import Page
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
-from app.storage.repositories.mapping import as_new, columns, new, value, without
+from app.storage.repositories.mapping import as_new, columns, maker, new, value, without
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
 from app.storage.tenancy import built_once
 
@@ -33,6 +33,7 @@ _FIELDS = tuple(item.name for item in fields(Anchor))
 _COLUMNS = tuple(map(_column, _FIELDS))
 _SERVED_FIELDS = tuple(item.name for item in fields(FoundAnchor))
 _SERVED = tuple(map(_column, _SERVED_FIELDS))
+_anchor, _served = maker(Anchor), maker(FoundAnchor)
 _PLACE_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
 MOST_CHOSEN = 1_000
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
@@ -236,14 +237,6 @@ class AnchorRepository(Repository):
         given |= {"conversation_id": conversation_id, "limit": limit}
         rows = await self._session.rows(wanted, through_seq=_NO_END if through_seq is None else through_seq, **given)
         return rows[::-1]
-
-
-def _anchor(row: Any) -> Anchor:
-    return Anchor(**dict(zip(_FIELDS, row, strict=True)))
-
-
-def _served(row: Any) -> FoundAnchor:
-    return FoundAnchor(**dict(zip(_SERVED_FIELDS, row, strict=True)))
 
 
 def _of(conversation_id: UUID) -> Any:

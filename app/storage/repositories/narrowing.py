@@ -95,8 +95,31 @@ _COLUMNS = (
     col(MessageRow.created_at),
 )
 _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"), *_SHOWN).order_by(_seq)
-_THESE = _ALL.where(_seq == any_(bindparam("seqs", type_=_BIGINTS)))
-built_once(_ALL, _THESE)
+_OF = col(MessageRow.conversation_id) == bindparam("of")
+_LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
+_THESE = _ALL.where(_LISTED)
+_BYTES = select(_seq, told_bytes()).where(_OF, _LISTED)
+_SUM = select(cast(func.sum(told_bytes()), BigInteger)).where(_OF, _LISTED)
+_SIZE = (
+    select(col(MessageRow.message_sum), col(MessageRow.byte_sum), _seq)
+    .where(_OF)
+    .order_by(_seq.desc())
+    .limit(bindparam("limit", type_=BigInteger))
+)
+_PAIRS = (
+    func.unnest(bindparam("firsts", type_=_BIGINTS), bindparam("seconds", type_=_BIGINTS))
+    .table_valued("first", "second", name="wanted", with_ordinality="place")
+    .render_derived()
+)
+_HOLDING = (
+    select(col(HOLDER.seq))
+    .where(col(HOLDER.conversation_id) == bindparam("of"))
+    .where(col(HOLDER.term_keys).op("@>")(array([_PAIRS.c.first, _PAIRS.c.second])))
+    .limit(bindparam("limit", type_=BigInteger))
+    .correlate(_PAIRS)
+)
+_LISTS = select(_PAIRS.c.place, func.array(_HOLDING.scalar_subquery(), type_=_BIGINTS))
+built_once(_ALL, _THESE, _BYTES, _SUM, _SIZE, _LISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +155,9 @@ class Narrowing:
             worth[seq] = max(worth[seq], value)
         best = sorted(worth, key=lambda seq: (-worth[seq], -seq))[:limit]
         around = _around(best[: max(limit // CENTRES, FEWEST_CENTRES)]) if neighbours else set()
+        chosen = [*best, *sorted(around.difference(best))]
         return Narrowed(
-            sources=await self._read(await self._within_bytes([*best, *sorted(around.difference(best))])),
+            sources=await self._read(await self._within_bytes(chosen)),
             documents={stem: posting.about for stem, posting in postings.items()},
             total=total,
         )
@@ -172,16 +196,14 @@ class Narrowing:
 
     async def _within_bytes(self, seqs: Sequence[int]) -> list[int]:
         """Those of these messages, the first ones first, that are no more than ``READ_BYTES`` together."""
-        listed = _seq == any_(literal(list(seqs), _BIGINTS))
-        sizes = dict(await self._session.rows(select(_seq, told_bytes()).where(self._of, listed)))
-        if sum(sizes.values()) <= READ_BYTES:
+        if (await self._session.first(_SUM, of=self._id, seqs=list(seqs)) or 0) <= READ_BYTES:
             return list(seqs)
+        sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
         return within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES)
 
     async def _size(self) -> tuple[int, int, int]:
         """Messages that are neither commands nor erased, their bytes, and the last ``seq``."""
-        sums = (col(MessageRow.message_sum), col(MessageRow.byte_sum), _seq)
-        found = await self._session.rows(select(*sums).where(self._of).order_by(_seq.desc()).limit(1))
+        found = await self._session.rows(_SIZE, of=self._id, limit=1)
         return tuple(found[0]) if found else (0, 0, 0)
 
     async def _postings(self, stems: Sequence[str], last_seq: int) -> dict[str, _Posting]:
@@ -205,18 +227,9 @@ class Narrowing:
         """For each pair of keys the messages that hold both, ``COMMON`` of them at most; one statement for all."""
         if not pairs:
             return []
-        firsts, seconds = (literal(list(keys), _BIGINTS) for keys in zip(*pairs, strict=True))
-        keys = func.unnest(firsts, seconds).table_valued("first", "second", name="wanted", with_ordinality="place")
-        wanted = keys.render_derived()
-        holds = (
-            select(col(HOLDER.seq))
-            .where(col(HOLDER.conversation_id) == self._id)
-            .where(col(HOLDER.term_keys).op("@>")(array([wanted.c.first, wanted.c.second])))
-            .limit(COMMON)
-            .correlate(wanted)
-        )
-        found = select(wanted.c.place, func.array(holds.scalar_subquery(), type_=_BIGINTS))
-        seqs = {place: frozenset(listed) for place, listed in await self._session.rows(found)}
+        firsts, seconds = map(list, zip(*pairs, strict=True))
+        found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON)
+        seqs = {place: frozenset(listed) for place, listed in found}
         return [seqs[place] for place in range(1, len(pairs) + 1)]
 
     async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
