@@ -15,6 +15,7 @@ from app.core.model.files import ConversationFile
 from app.core.model.gauge import AdaptiveThresholds
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.protection import call_ids
 from app.core.model.segments import Segment, ShownSegment
 from app.core.model.state import StateSchema
 from app.core.retrieval.choose import Ranking, Recalled
@@ -256,14 +257,13 @@ def anchored_seqs(draft: Draft) -> tuple[int, ...]:
 
 def outline_of(message: Message) -> Outline:
     """A message as the planner's laws see it."""
-    calls = (part.get("id") for part in message.parts if part.get("type") == "tool_call")
-    results = (part.get("tool_call_id") for part in message.parts if part.get("type") == "tool_result")
+    calls, results = call_ids(message)
     return Outline(
         seq=message.seq,
         role=message.role,
         token_count=message.token_count,
         byte_length=message.byte_length,
         is_protected=message.is_protected,
-        calls=frozenset(str(call) for call in calls),
-        results=frozenset(str(call) for call in results),
+        calls=frozenset(calls),
+        results=frozenset(results),
     )
