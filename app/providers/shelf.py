@@ -18,7 +18,7 @@ from pydantic_ai.providers import Provider
 
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
-from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.errors import InvalidInputError
 from app.core.model.files import KeptFile
 from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
@@ -112,9 +112,7 @@ class Shelf:
                 try:
                     self._embedders[name] = self._new_embedder(name)
                 except Exception as error:  # noqa: BLE001 - whatever a library throws, callers see our words
-                    detail = self._detail(name, error)
-                    wrong = FieldError(field="embedding_model", message=detail)
-                    raise InvalidInputError(detail, errors=[wrong]) from None
+                    raise InvalidInputError.of("embedding_model", self._detail(name, error)) from None
 
     def embedder(
         self, name: str, timeouts: Mapping[InputKind, float], dimensions: int | None
@@ -231,7 +229,7 @@ class Shelf:
         if len(self._refusals) >= _MOST_MODELS:
             del self._refusals[next(iter(self._refusals))]
         self._refusals[name] = refusal
-        raise InvalidInputError(refusal.detail, errors=[FieldError(field="model", message=refusal.detail)])
+        raise InvalidInputError.of("model", refusal.detail)
 
     def _detail(self, name: str, error: Exception) -> str:
         """Our own words; of a library's only its name for the error, since its text may quote a path or a key."""

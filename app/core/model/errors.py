@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,11 @@ class InvalidInputError(DomainError):
 
     code = "invalid_input"
     title = "Invalid input"
+
+    @classmethod
+    def of(cls, field: str, message: str) -> Self:
+        """The error of one field."""
+        return cls(message, errors=[FieldError(field=field, message=message)])
 
 
 class UnknownPresetError(InvalidInputError):

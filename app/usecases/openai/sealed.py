@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.errors import InvalidInputError
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
 from app.usecases.shared.shell import Shell
@@ -67,7 +67,7 @@ class SealedInputs:
         text = self._sealer.open(token, tenant_id, await self._shell.sealing_secret(tenant_id))
         if text is None:
             message = "this compacted input was not made here, or was changed: send the messages themselves"
-            raise InvalidInputError(message, errors=[FieldError(field="input", message=message)])
+            raise InvalidInputError.of("input", message)
         told = json.loads(text)
         return Compacted(summary=told["summary"], messages=tuple(_draft(one) for one in told["messages"]))
 

@@ -452,8 +452,9 @@ def _offset_in(cursor: str, stored: SegmentLevel | None) -> int:
     if not _NUMBER.fullmatch(offset) or not key:
         raise _bad_cursor()
     if stored is None or key != _mark(stored) or int(offset) >= len(stored.text):
-        message = "this level was written anew since the page before; begin again without after"
-        raise InvalidInputError(message, errors=[FieldError(field="after", message=message)])
+        raise InvalidInputError.of(
+            "after", "this level was written anew since the page before; begin again without after"
+        )
     return int(offset)
 
 
