@@ -182,7 +182,7 @@ def first_draft(material: Material) -> Draft:
 
 def says_something(message: Message) -> bool:
     """Whether a model is told anything: not by a command, an erased message, or an answer broken off at once."""
-    return not message.is_command and message.status != "erased" and bool(message.content or message.parts)
+    return message.is_told and bool(message.content or message.parts)
 
 
 def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft:

@@ -97,6 +97,11 @@ class Message:
         return self.protected_reason not in UNPROTECTED
 
     @property
+    def is_told(self) -> bool:
+        """Whether it is a part of what was said: no command, and not erased."""
+        return not self.is_command and self.status != "erased"
+
+    @property
     def turn(self) -> int:
         """No exchange of two: the message's own position from 0, named as in the Sessions Pattern."""
         return self.seq - 1

@@ -278,12 +278,8 @@ async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: 
         return held
     halves = await uow.messages.halves(conversation_id, sorted(calls))
     known = {message.seq for message in held}
-    others = [one for one in halves if one.seq <= through_seq and one.seq not in known and _is_there(one)]
+    others = [one for one in halves if one.seq <= through_seq and one.seq not in known and one.is_told]
     return sorted([*held, *others], key=lambda message: message.seq)
-
-
-def _is_there(message: Message) -> bool:
-    return not message.is_command and message.status != "erased"
 
 
 def call_ids(messages: Sequence[Message]) -> set[str]:

@@ -144,7 +144,7 @@ async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVer
         version=version,
         before=since[fresh] if fresh < len(since) else base,
         judged=judged,
-        messages=tuple(one for one in messages if one.status != "erased" and not one.is_command),
+        messages=tuple(one for one in messages if one.is_told),
         digests=tuple(told for segment in segments if (told := digest_text(segment)) is not None),
         anchors=tuple(claimed),
     )

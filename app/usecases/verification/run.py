@@ -467,7 +467,7 @@ async def _retell(uow: UnitOfWork, present: Conversation, claim: Claim, now: dat
         return False
     told = digest_text(segment)
     found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
-    spoken = [one for one in found if one.status != "erased" and not one.is_command]
+    spoken = [one for one in found if one.is_told]
     if told is None or told.text != claim.text or not spoken:
         return False
     await uow.segments.rewrite(await work(_told_by_code, segment, spoken, present.locale, now))
