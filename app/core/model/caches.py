@@ -210,10 +210,6 @@ class Decision:
 
     verdict: Verdict
     step: Step | None = None
-    expected: float | None = None
-    """Uses within the next life."""
-    needed: float | None = None
-    """Uses from which on it pays."""
 
 
 def decide(
@@ -250,8 +246,8 @@ def _reckoned(caching: Caching, prices: CachePrices | None, demand: Demand, now:
     hours = caching.ttl / timedelta(hours=1)
     needed, expected = uses_to_pay(prices, hours, hit_rate, stands=stands), demand.rate_at(now) * hours
     if expected <= needed:
-        return Decision(verdict="does_not_pay", expected=expected, needed=needed)
-    return Decision(verdict="pays", step="renew" if stands else "make", expected=expected, needed=needed)
+        return Decision(verdict="does_not_pay")
+    return Decision(verdict="pays", step="renew" if stands else "make")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
