@@ -11,13 +11,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final
 
 from app.core.model.errors import FieldError
 from app.core.model.pace import Pace
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger
-
-Why = Literal["measuring", "adapted"]
 
 TURNS_APART: Final = 3
 """So many turns should lie between two compactions at least, whatever a provider caches: each is a model call."""
@@ -52,11 +50,6 @@ class Adapted:
     own_target: float
     pace: Pace | None
     """``None`` while too few turns are there: the policy's own numbers hold."""
-
-    @property
-    def why(self) -> Why:
-        """Whether anything is known to adapt to."""
-        return "adapted" if self.pace else "measuring"
 
 
 def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floor: int = 0) -> Adapted | None:
