@@ -78,11 +78,9 @@ class Ended:
     """The end of an answer."""
 
     text: str
-    calls: tuple[ToolCall, ...] = ()
     finish: FinishReason = "stop"
     interrupted: bool = False
     usage: Mapping[str, Any] | None = None
-    model: str | None = None
     at: datetime | None = None
     """When the reply was stored."""
 
@@ -172,11 +170,9 @@ class StatelessAnswers:
         finish: FinishReason = "tool_call" if calls else "length" if REPLY_CUT_OFF in said.warnings else "stop"
         ended = Ended(
             text=said.text,
-            calls=calls,
             finish=finish,
             interrupted=said.interrupted,
             usage=said.usage.as_dict(),
-            model=said.model,
         )
         return [*(Called(call) for call in calls), ended]
 
