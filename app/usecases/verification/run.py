@@ -161,7 +161,7 @@ class VerificationService:
         if not isinstance(claimed, _Claimed):
             return claimed
         subject = await self._subject(tenant_id, claimed)
-        requests = subject.requests(claimed.summarizer.profile, claimed.conversation.locale)
+        requests = subject.requests(claimed.summarizer.profile)
         judgement = await judge(claimed.summarizer, requests, self._shell.clock)
         outcome = await self._stored(tenant_id, claimed, subject, judgement)
         log.info(
