@@ -35,7 +35,6 @@ from app.core.model.segments import (
     Marker,
     Segment,
     SegmentLevel,
-    Way,
 )
 from app.core.segments.naming import is_id
 from app.core.segments.paging import page_end, rows_within, segment_line, segment_marker
@@ -147,7 +146,6 @@ class ExpansionService:
         *,
         max_tokens: int | None = None,
         after: str | None = None,
-        way: Way = "explicit",
         records: bool = True,
     ) -> Expanded:
         """One page of a segment at a level of detail; a level that is missing is made by code, and kept.
@@ -159,7 +157,6 @@ class ExpansionService:
             level: ``full`` are the originals.
             max_tokens: The most that a page weighs: whole messages, sentences or words, at least one of them.
             after: ``following`` of the page before.
-            way: How it came to this.
             records: Whether the expansion is stored here; else the caller stores ``Expanded.expansion``.
 
         Raises:
@@ -174,7 +171,7 @@ class ExpansionService:
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             found = await self._read(uow, conversation, segment_id, level, asked)
-            expanded = replace(found, expansion=self._expansion(conversation_id, found, way, began))
+            expanded = replace(found, expansion=self._expansion(conversation_id, found, began))
             if records and expanded.expansion:
                 await uow.expansions.add([expanded.expansion])
                 await uow.commit()
@@ -259,11 +256,11 @@ class ExpansionService:
         segment = await _segment(uow, conversation.id, segment_id)
         return await _page_of(uow, segment, level, asked)
 
-    def _expansion(self, conversation_id: UUID, found: Expanded, way: Way, began: float) -> Expansion:
+    def _expansion(self, conversation_id: UUID, found: Expanded, began: float) -> Expansion:
         return Expansion(
             id=self._shell.new_id(),
             conversation_id=conversation_id,
-            way=way,
+            way="explicit",
             level=found.level,
             segment_id=found.segment_id,
             passages=found.passages,
