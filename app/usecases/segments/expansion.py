@@ -305,17 +305,13 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
     raise ConflictError("the conversation changes too fast; try again")
 
 
-async def put_level(
-    shell: Shell, tenant_id: UUID, read: Conversation, segment: Segment, level: SegmentLevel, **changes: bool
-) -> bool:
+async def put_level(shell: Shell, tenant_id: UUID, read: Conversation, segment: Segment, level: SegmentLevel) -> bool:
     """Store a level that was made of what ``read`` said; ``False`` when a message was erased meanwhile."""
     async with shell.uow(tenant_id) as uow:
         present = await uow.conversations.lock(read.id)
         if present.content_epoch != read.content_epoch:
             return False
         await uow.segments.put_levels(read.id, segment.id, [level])
-        if changes:
-            await uow.segments.update(read.id, segment.id, **changes)
         await uow.commit()
     return True
 

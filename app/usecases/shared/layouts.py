@@ -33,7 +33,6 @@ MOST_SEGMENTS: Final = 200
 """Segments, the newest, likewise; weighing their digests takes about a millisecond each."""
 MOST_DETAILED: Final = 400
 """Segments, the newest, that a larger budget serves more of."""
-"""Segments: more than this are looked at off the event loop."""
 MOST_OUTDATED: Final = 200
 """Superseded anchors, the newest, that digests must not repeat."""
 LEAST_DIGEST: Final = 10
