@@ -47,17 +47,6 @@ class Attempt:
     prompt_version: str | None = None
     """Of the prompt and the schema that a summarizer was given; ``None`` where it reads none, and in older rows."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that is stored and shown."""
-        return {
-            "model": self.model,
-            "outcome": self.outcome,
-            "reason": self.reason,
-            "duration_ms": self.duration_ms,
-            "usage": self.usage.as_dict(),
-            "prompt_version": self.prompt_version,
-        }
-
 
 AsidePurpose = Literal["detail", "embedding"]
 """A segment's L1, or vectors of messages and questions."""
