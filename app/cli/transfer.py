@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.console import Console
@@ -113,7 +113,7 @@ def _write_whole(output: Path, pieces: Iterator[bytes]) -> int:
     waiting = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with waiting.open("wb") as file:
-            size = sum(_written(file, piece) for piece in pieces)
+            size = sum(file.write(piece) for piece in pieces)
             file.flush()
             os.fsync(file.fileno())
         waiting.replace(output)
@@ -123,10 +123,6 @@ def _write_whole(output: Path, pieces: Iterator[bytes]) -> int:
         with contextlib.suppress(OSError):
             waiting.unlink(missing_ok=True)
     return size
-
-
-def _written(file: IO[bytes], piece: bytes) -> int:
-    return file.write(piece)
 
 
 def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:

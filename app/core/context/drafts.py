@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from app.core.anchors.rendering import anchors_element, seqs_in
+from app.core.anchors.rendering import anchors_element
 from app.core.anchors.serving import Servable
 from app.core.model.anchors import FoundAnchor
 from app.core.model.calibration import counted, estimated_within
@@ -248,11 +248,6 @@ def weight_in_all(material: Material, messages: Sequence[Message]) -> int:
     """What stored messages weigh, reckoned of their sums as utilization is."""
     tokens, bytes_ = sum(one.token_count for one in messages), sum(one.byte_length for one in messages)
     return tokens_of(tokens, bytes_, material.policy.estimator)
-
-
-def anchored_seqs(draft: Draft) -> tuple[int, ...]:
-    """Positions of the anchors that stand in the block, each once, in order."""
-    return seqs_in(draft.anchors)
 
 
 def outline_of(message: Message) -> Outline:

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
-from app.core.model.conversation import Usage
 from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.model_io import CachePrices, CacheTerms, ToolSpec
 
@@ -337,11 +336,6 @@ def saved_by_use(prices: CachePrices | None, tokens: int, hit_rate: float | None
         return None, None
     saved = tokens * (prices.input - prices.cached)
     return saved, saved * (1 - (hit_rate or 0.0))
-
-
-def cached_of(usage: Usage, cache_tokens: int) -> int:
-    """Tokens that a request which named the cache read from it: the provider may cache more by itself."""
-    return min(usage.cached_tokens, cache_tokens)
 
 
 Availability = Literal["available", "model", "operator", "policy"]

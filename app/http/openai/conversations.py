@@ -17,7 +17,7 @@ from app.core.text.patterns import compiled
 from app.http.dependencies import Services, Tenant
 from app.http.openai.ids import ItemId, item_of
 from app.http.openai.inputs import Attempts, conversation_of, drafts_of
-from app.http.openai.items import items_of, items_of_all
+from app.http.openai.items import items_of
 from app.http.openai.resources import Json, conversation_object, deleted, listing
 from app.http.openai.response_requests import ConversationRequest, ConversationUpdate, ItemsRequest
 from app.http.openai.responses import After, Limit, Order
@@ -123,7 +123,7 @@ async def create_conversation_items(
     idem = attempt.key(_items_of(id_), fixes_place=False)
     with _telling_items():
         messages = await services.messages.append(tenant, id_, drafts, idem=idem)
-    return listing(items_of_all(messages), has_more=False)
+    return listing([item for message in messages for item in items_of(message)], has_more=False)
 
 
 @router.get("/conversations/{conversation_id}/items/{item_id}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
@@ -123,11 +123,6 @@ def items_of(message: Message) -> list[dict[str, Any]]:
         for number, part in results
     ]
     return items
-
-
-def items_of_all(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The items of messages, in their order."""
-    return [item for message in messages for item in items_of(message)]
 
 
 def message_item(
