@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from app.core.text.patterns import compiled
@@ -164,17 +165,9 @@ def _in_cookies(text: str) -> Iterator[Found]:
             yield *found.span("value"), "session"
 
 
-def _in_urls(text: str) -> Iterator[Found]:
-    return _passwords_in(text, _IN_URL)
-
-
-def _in_database_urls(text: str) -> Iterator[Found]:
-    return _passwords_in(text, _IN_DATABASE_URL)
-
-
-def _passwords_in(text: str, pattern: re.Pattern[str]) -> Iterator[Found]:
+def _in_urls(text: str, *, shaped: re.Pattern[str] = _IN_URL) -> Iterator[Found]:
     if "://" in text:
-        for found in pattern.finditer(text):
+        for found in shaped.finditer(text):
             if not _NO_PASSWORD.match(found["value"]):
                 yield *found.span("value"), "password"
 
@@ -219,7 +212,7 @@ def _passes_luhn(digits: str) -> bool:
 BEFORE_NAMES: Final[tuple[Finder, ...]] = (
     _private_keys,
     _keys,
-    _in_database_urls,
+    partial(_in_urls, shaped=_IN_DATABASE_URL),
     _in_urls,
     _in_commands,
     _signatures,
