@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from itertools import islice
 from typing import Annotated, Any, cast
 
@@ -30,24 +29,6 @@ from app.client.endpoints import CompactOptions, Format, LevelName
 from app.core.model.segments import NAME_OF
 from app.core.segments.markers import parse
 from app.core.text.localization.catalogue import Catalogue
-
-
-class ContextFormat(StrEnum):
-    """Formats of a context."""
-
-    PLAIN = "plain"
-    OPENAI = "openai"
-    GEMINI = "gemini"
-    ANTHROPIC = "anthropic"
-
-
-class Detail(StrEnum):
-    """Levels of detail, as choices of the command line."""
-
-    FULL = "full"
-    DETAILED = "detailed"
-    BRIEF = "brief"
-    TAGS = "tags"
 
 
 def list_conversations(
@@ -96,7 +77,7 @@ def context(
     budget: Annotated[int | None, typer.Option(min=1, help="Tokens for what stands after the system prompt.")] = None,
     query: Annotated[str | None, typer.Option(help="A question, to recall what it needs.")] = None,
     format_: Annotated[
-        ContextFormat | None, typer.Option("--format", help="Print the messages as JSON, as this provider takes them.")
+        Format | None, typer.Option("--format", help="Print the messages as JSON, as this provider takes them.")
     ] = None,
     url: Url = None,
     key: Key = None,
@@ -106,8 +87,7 @@ def context(
 ) -> None:
     """Show what a model would be sent now; nothing is compacted."""
     with connected(url, key) as client:
-        name: Format | None = format_.value if format_ else None
-        found = client.look_at_context(conversation_id(client, conversation), budget, query=query, format=name)
+        found = client.look_at_context(conversation_id(client, conversation), budget, query=query, format=format_)
         screen = Screen(spoken())
         if as_json:
             screen.json(found)
@@ -163,7 +143,7 @@ def restore_state(conversation: str, version: int, url: str | None, key: str | N
 def expand(
     conversation: Conversation,
     segment: Annotated[str, typer.Argument(help="A segment's id, or a marker as it stands in a context.")],
-    level: Annotated[Detail | None, typer.Option(help="How much; unset: the marker's level, or everything.")] = None,
+    level: Annotated[LevelName | None, typer.Option(help="How much; unset: the marker's level, or everything.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="The most to show.")] = None,
     url: Url = None,
     key: Key = None,
@@ -173,7 +153,7 @@ def expand(
     """Show the messages that a segment stands for, or a shorter text of them."""
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
-        found = expanded(client, id_, segment, level.value if level else None, spoken(), max_tokens=max_tokens)
+        found = expanded(client, id_, segment, level, spoken(), max_tokens=max_tokens)
         screen = Screen(spoken())
         if as_json:
             screen.json(found)

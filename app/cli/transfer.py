@@ -10,9 +10,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.console import Console
@@ -40,14 +39,9 @@ BATCH_BYTES: Final = 4_000_000
 """Of their JSON: half of what it takes in a request."""
 
 
-class FileFormat(StrEnum):
-    """Formats of an export."""
-
-    JSON = "json"
-    MARKDOWN = "markdown"
-
-
-FormatOption = Annotated[FileFormat, typer.Option("--format", help="json: everything; markdown: what was said.")]
+FormatOption = Annotated[
+    Literal["json", "markdown"], typer.Option("--format", help="json: everything; markdown: what was said.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +87,7 @@ def import_file(
 
 def export_conversation(
     conversation: Conversation,
-    format_: FormatOption = FileFormat.JSON,
+    format_: FormatOption = "json",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; unset: standard output.")] = None,
     url: Url = None,
     key: Key = None,
@@ -102,7 +96,7 @@ def export_conversation(
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
         describe: Callable[[str], Call[Any]] = endpoints.export
-        if format_ is FileFormat.MARKDOWN:
+        if format_ == "markdown":
             describe = endpoints.export_markdown
         received = client.download(describe(id_))
         if output is None:
@@ -119,7 +113,7 @@ def _write_whole(output: Path, pieces: Iterator[bytes]) -> int:
     waiting = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with waiting.open("wb") as file:
-            size = sum(_written(file, piece) for piece in pieces)
+            size = sum(file.write(piece) for piece in pieces)
             file.flush()
             os.fsync(file.fileno())
         waiting.replace(output)
@@ -129,10 +123,6 @@ def _write_whole(output: Path, pieces: Iterator[bytes]) -> int:
         with contextlib.suppress(OSError):
             waiting.unlink(missing_ok=True)
     return size
-
-
-def _written(file: IO[bytes], piece: bytes) -> int:
-    return file.write(piece)
 
 
 def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:

@@ -83,7 +83,7 @@ class Postgres:
 
     def ready(self) -> bool:
         """Ask the server a question."""
-        return self._query("postgres", "SELECT 1") == "1"
+        return self._query("SELECT 1") == "1"
 
     def stop(self, *, force: bool = False) -> None:
         """Stop in bounded time; a forced stop leaves recovery to the next start."""
@@ -154,13 +154,13 @@ class Postgres:
         return settings + ([] if self._durable else list(_NOT_DURABLE))
 
     def _create_database(self) -> None:
-        if self._query("postgres", f"SELECT 1 FROM pg_database WHERE datname = '{_DATABASE}'") != "1":  # noqa: S608
-            self._query("postgres", f"CREATE DATABASE {_DATABASE}")
+        if self._query(f"SELECT 1 FROM pg_database WHERE datname = '{_DATABASE}'") != "1":  # noqa: S608
+            self._query(f"CREATE DATABASE {_DATABASE}")
 
-    def _query(self, database: str, statement: str) -> str | None:
+    def _query(self, statement: str) -> str | None:
         """Run a statement by psql: no event loop and no driver is needed here."""
         argv = [str(postgres_programs() / "psql"), "-h", str(self._runtime), "-p", _PORT, "-U", _USER]
-        argv += ["-d", database, "-XtAqc", statement]
+        argv += ["-d", "postgres", "-XtAqc", statement]
         done = subprocess.run(  # noqa: S603 - own argv
             argv, check=False, capture_output=True, text=True, env=_environment(), timeout=30
         )

@@ -110,7 +110,7 @@ class ModelRegistry:
         """The chat model of that name, or the configured one. Raises as ``prepare`` does."""
         name = name or self._chat
         self._refuse_unlisted(name)
-        return offline.OfflineChat() if name == offline.NAME else self._open().chat(name, self._chat_timeout)
+        return offline.OfflineChat() if name == offline.NAME else self._open().chat(name)
 
     def summarizer(self, name: str | None = None) -> Summarizer:
         """The summarizer of that name, or the configured compaction model. Raises as ``prepare`` does."""
@@ -137,12 +137,12 @@ class ModelRegistry:
             InvalidInputError: There is no such model, or its provider keeps no caches.
         """
         self._refuse_unlisted(name)
-        return await self._open().make_cache(name, prefix, attached, ttl, self._chat_timeout)
+        return await self._open().make_cache(name, prefix, attached, ttl)
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
         """Have a cache kept from now on for so long; when it ends. Raises as ``make_cache``."""
         self._refuse_unlisted(name)
-        return await self._open().renew_cache(name, cache, ttl, self._chat_timeout)
+        return await self._open().renew_cache(name, cache, ttl)
 
     async def forget(self, name: str, response_id: str) -> None:
         """Have a model's provider delete a response or a cache that it keeps.
@@ -151,19 +151,19 @@ class ModelRegistry:
             ModelUnavailableError: It could not, or has no such response.
             InvalidInputError: There is no such model, or its provider keeps nothing.
         """
-        await self._open().forget(name, response_id, self._chat_timeout)
+        await self._open().forget(name, response_id)
 
     async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
         """Have the provider of a model keep a file. Raises as ``forget``."""
-        return await self._open().keep_file(name, data, media_type, self._chat_timeout)
+        return await self._open().keep_file(name, data, media_type)
 
     async def await_file(self, name: str, file_name: str) -> None:
         """Return once a kept file can be used. Raises as ``forget``; its words are those of the port."""
-        await self._open().await_file(name, file_name, self._chat_timeout)
+        await self._open().await_file(name, file_name)
 
     async def forget_file(self, name: str, file_name: str) -> None:
         """Have the provider of a model delete a kept file. Raises as ``forget``."""
-        await self._open().forget_file(name, file_name, self._chat_timeout)
+        await self._open().forget_file(name, file_name)
 
     async def close(self) -> None:
         """Close every client; a model asked for afterwards is built anew."""
@@ -207,4 +207,4 @@ class ModelRegistry:
         from app.providers.shelf import Breaking, Shelf  # noqa: PLC0415
 
         breaking = Breaking(failures=self._failures_to_open, pause=self._circuit_pause, monotonic=self._monotonic)
-        return Shelf(keys=self._keys, input_limit=self._input_limit, breaking=breaking)
+        return Shelf(keys=self._keys, input_limit=self._input_limit, breaking=breaking, chat_timeout=self._chat_timeout)

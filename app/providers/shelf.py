@@ -18,7 +18,7 @@ from pydantic_ai.providers import Provider
 
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
-from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.errors import InvalidInputError
 from app.core.model.files import KeptFile
 from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
@@ -78,6 +78,8 @@ class Shelf:
 
     keys: Keys
     breaking: Breaking
+    chat_timeout: float
+    """Seconds of a chat step, and of whatever else a provider is asked for beside compactions and vectors."""
     input_limit: int | None = None
     loop: ProviderLoop = field(default_factory=ProviderLoop)
     _providers: dict[str, Provider[Any]] = field(default_factory=dict)
@@ -95,10 +97,10 @@ class Shelf:
         """Build the model of that name; it may take seconds. Raises ``InvalidInputError``."""
         self._language(name)
 
-    def chat(self, name: str, timeout: float) -> GuardedChat:
+    def chat(self, name: str) -> GuardedChat:
         """The chat model of that name. Raises ``InvalidInputError``."""
-        model = LanguageChat(language=self._language(name), timeout=timeout)
-        return GuardedChat(model, self._circuit("chat", name, timeout))
+        model = LanguageChat(language=self._language(name), timeout=self.chat_timeout)
+        return GuardedChat(model, self._circuit("chat", name, self.chat_timeout))
 
     def summarizer(self, name: str, timeout: float) -> GuardedSummarizer:
         """The summarizer of that name. Raises ``InvalidInputError``."""
@@ -112,9 +114,7 @@ class Shelf:
                 try:
                     self._embedders[name] = self._new_embedder(name)
                 except Exception as error:  # noqa: BLE001 - whatever a library throws, callers see our words
-                    detail = self._detail(name, error)
-                    wrong = FieldError(field="embedding_model", message=detail)
-                    raise InvalidInputError(detail, errors=[wrong]) from None
+                    raise InvalidInputError.of("embedding_model", self._detail(name, error)) from None
 
     def embedder(
         self, name: str, timeouts: Mapping[InputKind, float], dimensions: int | None
@@ -134,54 +134,43 @@ class Shelf:
         )
 
     async def make_cache(
-        self,
-        name: str,
-        prefix: CachedPrefix,
-        attached: ContextMessage | None,
-        ttl: timedelta,
-        timeout: float,  # noqa: ASYNC109 - the client's own
+        self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
     ) -> MadeCache:
         """Have a model's provider cache a prefix. Raises as ``ModelRegistry.make_cache``."""
         model = self._caching(name)
-        return await self.loop.run(lambda: gemini_caches.make(model, prefix, attached, ttl, timeout))
+        return await self.loop.run(lambda: gemini_caches.make(model, prefix, attached, ttl, self.chat_timeout))
 
-    async def renew_cache(
-        self,
-        name: str,
-        cache: str,
-        ttl: timedelta,
-        timeout: float,  # noqa: ASYNC109 - the client's own
-    ) -> datetime:
+    async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
         """Have a cache kept for longer. Raises as ``ModelRegistry.renew_cache``."""
         model = self._caching(name)
-        return await self.loop.run(lambda: gemini_caches.renew(model, cache, ttl, timeout))
+        return await self.loop.run(lambda: gemini_caches.renew(model, cache, ttl, self.chat_timeout))
 
-    async def forget(self, name: str, response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+    async def forget(self, name: str, response_id: str) -> None:
         """Have a model's provider delete a response or a cache. Raises as ``ModelRegistry.forget``."""
         kind = name.partition(":")[0]
         if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAMES):
             provider = await asyncio.to_thread(self._provider, kind)
-            await self.loop.run(lambda: gemini_caches.delete(provider, response_id, timeout))
+            await self.loop.run(lambda: gemini_caches.delete(provider, response_id, self.chat_timeout))
             return
         if kind != responses.KIND:
             raise InvalidInputError(f"The provider of {name} keeps no responses.")
         provider = await asyncio.to_thread(self._provider, others.OPENAI)
-        await self.loop.run(lambda: responses.forget(provider, response_id, timeout))
+        await self.loop.run(lambda: responses.forget(provider, response_id, self.chat_timeout))
 
-    async def keep_file(self, name: str, data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109
+    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
         """Have a model's provider keep a file. Raises as ``ModelRegistry.keep_file``."""
         keeper = await self._keeper(name)
-        return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, timeout))
+        return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, self.chat_timeout))
 
-    async def await_file(self, name: str, file_name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+    async def await_file(self, name: str, file_name: str) -> None:
         """Return once a kept file can be used. Raises as ``ModelRegistry.await_file``."""
         keeper = await self._keeper(name)
-        await self.loop.run(lambda: gemini.await_file(keeper, file_name, timeout))
+        await self.loop.run(lambda: gemini.await_file(keeper, file_name, self.chat_timeout))
 
-    async def forget_file(self, name: str, file_name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+    async def forget_file(self, name: str, file_name: str) -> None:
         """Have a model's provider delete a kept file. Raises as ``ModelRegistry.forget_file``."""
         keeper = await self._keeper(name)
-        await self.loop.run(lambda: gemini.forget_file(keeper, file_name, timeout))
+        await self.loop.run(lambda: gemini.forget_file(keeper, file_name, self.chat_timeout))
 
     async def _keeper(self, name: str) -> Provider[Any]:
         kind = name.partition(":")[0]
@@ -231,7 +220,7 @@ class Shelf:
         if len(self._refusals) >= _MOST_MODELS:
             del self._refusals[next(iter(self._refusals))]
         self._refusals[name] = refusal
-        raise InvalidInputError(refusal.detail, errors=[FieldError(field="model", message=refusal.detail)])
+        raise InvalidInputError.of("model", refusal.detail)
 
     def _detail(self, name: str, error: Exception) -> str:
         """Our own words; of a library's only its name for the error, since its text may quote a path or a key."""

@@ -168,7 +168,7 @@ def _calls(planned: Iterable[Planned]) -> Iterator[tuple[str, Planned, int, Summ
     number = 0
     for one in planned:
         told = played(one.case, one.answer)
-        for call, request in enumerate(requests(one.case, subject(one.case, told))):
+        for call, request in enumerate(requests(subject(one.case, told))):
             number += 1
             yield f"{number:03}", one, call, render_verification(request), request.claims
 

@@ -105,9 +105,9 @@ def cost_of_play(play: Play) -> Cost:
     )
 
 
-def cost_of_fold(fold: Fold, language: str = "en") -> Cost:
+def cost_of_fold(fold: Fold) -> Cost:
     """Of a large chunk."""
-    requests = fold.subject.requests(PROFILE, language)
+    requests = fold.subject.requests(PROFILE)
     return Cost(
         chunk=fold.tokens,
         framed=estimate_text(frame(fold.messages)),

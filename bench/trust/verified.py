@@ -51,7 +51,7 @@ class Asked:
 def asked_of(case: Case, told: Played) -> Asked:
     """The verifier's calls about an answer that was accepted."""
     judged = subject(case, told)
-    return asked_with(case, told, judged.claims, requests(case, judged))
+    return asked_with(case, told, judged.claims, requests(judged))
 
 
 def asked_with(case: Case, told: Played, claims: Sequence[Claim], calls: Iterable[VerificationRequest]) -> Asked:

@@ -53,9 +53,9 @@ def subject_with(reading: Reading, earlier: Iterable[Message]) -> Subject:
     return with_older(found, read, chunk_tokens(PROFILE))
 
 
-def requests(case: Case, asked: Subject) -> list[VerificationRequest]:
+def requests(asked: Subject) -> list[VerificationRequest]:
     """The calls that it takes."""
-    return asked.requests(PROFILE, case.talk.language)
+    return asked.requests(PROFILE)
 
 
 def _digests(case: Case, applied: Applied) -> Iterable[DigestText]:

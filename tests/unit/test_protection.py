@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.model.conversation import Message
-from app.core.model.policies.goals import GOALS, states_goal
+from app.core.model.policies.goals import states_goal
 from app.core.model.policies.protection import decided, protected_reason, size_of, takes_room, units_of
 from tests.builders import message, policy_of
 from tests.corpus import agreed, assert_verdicts, corpus
@@ -26,14 +26,6 @@ def test_a_goal_is_recognised_and_other_talk_is_not() -> None:
         return agreed(states_goal(text), states_goal(f"Hello there.\n{text}\nThanks!"))
 
     assert_verdicts(corpus("goals"), stated)
-
-
-def test_another_language_is_one_more_table() -> None:
-    assert set(GOALS) == {"en", "ru"}
-    german = {**GOALS, "de": (r"\bmein ziel ist\b",)}
-    assert states_goal("Mein Ziel ist ein Marathon", german)
-    assert not states_goal("Mein Ziel ist ein Marathon")
-    assert states_goal(A_GOAL, german)
 
 
 def test_a_goal_behind_pages_of_pasted_text_is_none() -> None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Final, Literal
 
+from app.core.anchors.rendering import seqs_in
 from app.core.context.drafts import (
     Draft,
     Material,
-    anchored_seqs,
     block_of,
     block_sizes,
     first_draft,
@@ -36,6 +35,7 @@ from app.core.model.errors import ContextOverWindowError
 from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.gauge import Breakdown, Gauge, gauge_of, in_proportion
 from app.core.model.model_io import ContextMessage, ToolSpec
+from app.core.model.policies.policy import exact
 from app.core.model.segments import Marker, ShownSegment
 from app.core.retrieval.choose import Recalled
 from app.core.segments.markers import find
@@ -168,7 +168,7 @@ def _room(material: Material, budget: int | None) -> Room:
         tokens = material.estimated_within(material.budgets.budget) - _fixed_tokens(material)
         return Room(tokens=tokens, anchors=material.budgets.anchor_tokens)
     share, tokens = material.policy.anchor_share, material.estimated_within(budget)
-    return Room(tokens=tokens, anchors=None if share is None else math.floor(Fraction(str(share)) * tokens))
+    return Room(tokens=tokens, anchors=None if share is None else math.floor(exact(share) * tokens))
 
 
 def _refuse_without_room(material: Material, room: Room, asked: int | None) -> None:
@@ -231,7 +231,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         Section(kind="system", seqs=(), tokens=system),
         Section(kind="files", seqs=(), tokens=material.conversation.file_tokens),
         Section(kind="state", seqs=(), tokens=state),
-        Section(kind="anchors", seqs=anchored_seqs(draft), tokens=anchors),
+        Section(kind="anchors", seqs=seqs_in(draft.anchors), tokens=anchors),
         *_digest_sections(draft, digests),
         *opened,
         Section(

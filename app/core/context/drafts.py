@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from app.core.anchors.rendering import anchors_element, seqs_in
+from app.core.anchors.rendering import anchors_element
 from app.core.anchors.serving import Servable
 from app.core.model.anchors import FoundAnchor
 from app.core.model.calibration import counted, estimated_within
@@ -15,6 +15,7 @@ from app.core.model.files import ConversationFile
 from app.core.model.gauge import AdaptiveThresholds
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.protection import call_ids
 from app.core.model.segments import Segment, ShownSegment
 from app.core.model.state import StateSchema
 from app.core.retrieval.choose import Ranking, Recalled
@@ -181,7 +182,7 @@ def first_draft(material: Material) -> Draft:
 
 def says_something(message: Message) -> bool:
     """Whether a model is told anything: not by a command, an erased message, or an answer broken off at once."""
-    return not message.is_command and message.status != "erased" and bool(message.content or message.parts)
+    return message.is_told and bool(message.content or message.parts)
 
 
 def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft:
@@ -249,21 +250,15 @@ def weight_in_all(material: Material, messages: Sequence[Message]) -> int:
     return tokens_of(tokens, bytes_, material.policy.estimator)
 
 
-def anchored_seqs(draft: Draft) -> tuple[int, ...]:
-    """Positions of the anchors that stand in the block, each once, in order."""
-    return seqs_in(draft.anchors)
-
-
 def outline_of(message: Message) -> Outline:
     """A message as the planner's laws see it."""
-    calls = (part.get("id") for part in message.parts if part.get("type") == "tool_call")
-    results = (part.get("tool_call_id") for part in message.parts if part.get("type") == "tool_result")
+    calls, results = call_ids(message)
     return Outline(
         seq=message.seq,
         role=message.role,
         token_count=message.token_count,
         byte_length=message.byte_length,
         is_protected=message.is_protected,
-        calls=frozenset(str(call) for call in calls),
-        results=frozenset(str(call) for call in results),
+        calls=frozenset(calls),
+        results=frozenset(results),
     )

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Sequence
 from typing import Final
 
+from app.core.context.media import told_size
 from app.core.model.files import ConversationFile, FileForm, RequestFile
 from app.core.model.model_io import ContextMessage
 from app.core.text.escaping import clean
@@ -23,7 +24,6 @@ FILE_COPY: Final = "file_copy"
 """The type of a part that names a provider's copy: of the service alone, no client can give one."""
 _CLOSING: Final = f"</{FILE_TAG}>"
 _ATTRIBUTE: Final = {ord('"'): "'", ord("<"): "(", ord(">"): ")", ord("\n"): " ", ord("\r"): " ", ord("\t"): " "}
-_UNITS: Final = ((1_000_000, "MB"), (1_000, "kB"))
 
 
 def files_message(files: Sequence[RequestFile], locale: str) -> ContextMessage | None:
@@ -96,8 +96,8 @@ def _around(file: ConversationFile, part: Part) -> tuple[Part, ...]:
 
 
 def _opening(file: ConversationFile) -> str:
-    size = next((f"{file.bytes / unit:.1f} {name}" for unit, name in _UNITS if file.bytes >= unit), f"{file.bytes} B")
-    return f'<{FILE_TAG} name="{_attribute(file.name)}" type="{file.media_type}" size="{size}">'
+    name, size = _attribute(file.name), told_size(file.bytes)
+    return f'<{FILE_TAG} name="{name}" type="{file.media_type}" size="{size}">'
 
 
 def _attribute(text: str) -> str:

@@ -26,6 +26,7 @@ from app.core.context.drafts import (
 from app.core.context.served import served_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
+from app.core.model.policies.policy import exact
 from app.core.reading.labels import role_of
 from app.core.retrieval.choose import MARGIN, Recalled
 from app.core.retrieval.naming import asked_of
@@ -227,7 +228,7 @@ def _allotment(
         return Allotment(passages=passages, recalled=0)
     if recall.is_explicit and most is None:
         return Allotment(passages=passages, recalled=max(nearly_all - passages - _data(material, nearly_all), 0))
-    share = math.floor(Fraction(str(material.policy.recall_share)) * base)
+    share = math.floor(exact(material.policy.recall_share) * base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
     if most is not None:
         present = size_of(material, whole if free >= 0 else fit(room))

@@ -48,7 +48,7 @@ def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tu
 
 
 def _in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Part:
-    what = [str(part.get("media_type") or say.text("context.part.a_file")), _told(size * 3 // 4)]
+    what = [str(part.get("media_type") or say.text("context.part.a_file")), told_size(size * 3 // 4)]
     name: Any = part.get("name")
     if isinstance(name, str) and name:
         what.append(" ".join(name.split())[:_NAME])
@@ -56,8 +56,6 @@ def _in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Part:
     return {"type": "text", "text": say.text(key, what=", ".join(what), seq=str(seq))}
 
 
-def _told(size: int) -> str:
-    for unit, name in _UNITS:
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size} B"
+def told_size(size: int) -> str:
+    """A number of bytes in the largest unit that it fills."""
+    return next((f"{size / unit:.1f} {name}" for unit, name in _UNITS if size >= unit), f"{size} B")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from app.core.anchors.rendering import escape_served
 from app.core.model.model_io import ToolSpec
@@ -197,12 +197,8 @@ def _line(line: Line) -> str:
 
 
 def _rendered(tool: ToolSpec) -> str:
-    shown = {"name": tool.name, "description": tool.description, "parameters": _plain(tool.parameters)}
+    shown = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value
 
 
 @lru_cache(maxsize=256)

@@ -117,9 +117,9 @@ def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Me
     return tuple(messages[:: max(1, math.ceil(length / most))])
 
 
-def newest(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
-    """The last messages that are together no longer than that."""
-    return tuple(first_fitting(reversed(messages), most, lambda message: len(message.content)))[::-1]
+def newest(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The last messages that are together no longer than what is looked at."""
+    return tuple(first_fitting(reversed(messages), MOST_CHARACTERS, lambda message: len(message.content)))[::-1]
 
 
 class Pool:

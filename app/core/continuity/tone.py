@@ -12,7 +12,7 @@ from typing import Final
 from app.core.continuity.statements import sample
 from app.core.model.conversation import Message
 from app.core.reading.cues import DELIGHT, DISTRESS, FRUSTRATION, INFORMAL, POLITE
-from app.core.reading.labels import PHRASES, Phrases
+from app.core.reading.labels import PHRASES
 from app.core.text.language import detect, differs
 
 _FEWEST: Final = 2  # messages in which a mood is heard before it counts
@@ -48,8 +48,4 @@ def tone_kept(span: Sequence[Message], told: str) -> float | None:
 
 
 def _is_named(name: str, told: str) -> bool:
-    return any(_word(known, name) in told.casefold() for known in PHRASES.values())
-
-
-def _word(known: Phrases, name: str) -> str:
-    return str(getattr(known, name)).casefold()
+    return any(str(getattr(known, name)).casefold() in told.casefold() for known in PHRASES.values())

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
-from app.core.model.conversation import Usage
 from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.model_io import CachePrices, CacheTerms, ToolSpec
 
@@ -210,10 +209,6 @@ class Decision:
 
     verdict: Verdict
     step: Step | None = None
-    expected: float | None = None
-    """Uses within the next life."""
-    needed: float | None = None
-    """Uses from which on it pays."""
 
 
 def decide(
@@ -250,8 +245,8 @@ def _reckoned(caching: Caching, prices: CachePrices | None, demand: Demand, now:
     hours = caching.ttl / timedelta(hours=1)
     needed, expected = uses_to_pay(prices, hours, hit_rate, stands=stands), demand.rate_at(now) * hours
     if expected <= needed:
-        return Decision(verdict="does_not_pay", expected=expected, needed=needed)
-    return Decision(verdict="pays", step="renew" if stands else "make", expected=expected, needed=needed)
+        return Decision(verdict="does_not_pay")
+    return Decision(verdict="pays", step="renew" if stands else "make")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,11 +336,6 @@ def saved_by_use(prices: CachePrices | None, tokens: int, hit_rate: float | None
         return None, None
     saved = tokens * (prices.input - prices.cached)
     return saved, saved * (1 - (hit_rate or 0.0))
-
-
-def cached_of(usage: Usage, cache_tokens: int) -> int:
-    """Tokens that a request which named the cache read from it: the provider may cache more by itself."""
-    return min(usage.cached_tokens, cache_tokens)
 
 
 Availability = Literal["available", "model", "operator", "policy"]

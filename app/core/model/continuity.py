@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Final, Literal, get_args
+
+from app.core.model.fieldwise import fieldwise
 
 ProbeKind = Literal["value", "decision", "open_point", "who", "when"]
 """What a probe asks for: an exact value, what was decided or promised, what is open, whose matter something is, its
@@ -25,11 +29,7 @@ class Answered:
 
     def plus(self, other: Answered) -> Answered:
         """The sum."""
-        return Answered(
-            before=self.before + other.before,
-            after=self.after + other.after,
-            contradicted=self.contradicted + other.contradicted,
-        )
+        return fieldwise(operator.add, self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,7 @@ class Continuity:
     @property
     def total(self) -> Answered:
         """Over all kinds."""
-        total = Answered()
-        for one in self.kinds.values():
-            total = total.plus(one)
-        return total
+        return reduce(Answered.plus, self.kinds.values(), Answered())
 
     @property
     def recall(self) -> float | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from app.core.model.fieldwise import fieldwise
 from app.core.model.pace import Pace
 from app.core.model.segments import ShownSegment
 from app.core.text.parts import Part
@@ -43,25 +45,11 @@ class Sums:
 
     def plus(self, other: Sums) -> Sums:
         """The sums one message (or one run of messages) further."""
-        return Sums(
-            messages=self.messages + other.messages,
-            tokens=self.tokens + other.tokens,
-            bytes=self.bytes + other.bytes,
-            held_tokens=self.held_tokens + other.held_tokens,
-            held_bytes=self.held_bytes + other.held_bytes,
-        )
+        return fieldwise(operator.add, self, other)
 
     def minus(self, other: Sums) -> Sums:
         """The sums without what weighed so much."""
-        return self.plus(
-            Sums(
-                messages=-other.messages,
-                tokens=-other.tokens,
-                bytes=-other.bytes,
-                held_tokens=-other.held_tokens,
-                held_bytes=-other.held_bytes,
-            )
-        )
+        return fieldwise(operator.sub, self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +83,11 @@ class Message:
     def is_protected(self) -> bool:
         """Held: served verbatim also once it is covered."""
         return self.protected_reason not in UNPROTECTED
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is a part of what was said: no command, and not erased."""
+        return not self.is_command and self.status != "erased"
 
     @property
     def turn(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,12 @@ class DomainError(Exception):
 
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Something went wrong"
+    """Of a class that says none: its code in words."""
     retryable: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        if "title" not in vars(cls):
+            cls.title = cls.code.replace("_", " ").capitalize()
 
     def __init__(
         self,
@@ -43,28 +48,29 @@ class NotFoundError(DomainError):
     """The object does not exist, or belongs to another tenant: the two look the same."""
 
     code = "not_found"
-    title = "Not found"
 
 
 class PreviousResponseNotFoundError(NotFoundError):
     """The response that a request goes on from does not exist, was not stored, or belongs to another tenant."""
 
     code = "previous_response_not_found"
-    title = "Previous response not found"
 
 
 class InvalidInputError(DomainError):
     """A field is out of contract (422)."""
 
     code = "invalid_input"
-    title = "Invalid input"
+
+    @classmethod
+    def of(cls, field: str, message: str) -> Self:
+        """The error of one field."""
+        return cls(message, errors=[FieldError(field=field, message=message)])
 
 
 class UnknownPresetError(InvalidInputError):
     """The preset's name is not one of ``GET /presets``."""
 
     code = "unknown_preset"
-    title = "Unknown preset"
 
 
 class PolicyInvalidError(InvalidInputError):
@@ -78,35 +84,30 @@ class ModelNotAllowedError(InvalidInputError):
     """A request names a model that the operator does not allow; ``extra["allowed"]`` names those allowed."""
 
     code = "model_not_allowed"
-    title = "Model not allowed"
 
 
 class BudgetTooSmallError(InvalidInputError):
     """The asked budget cannot hold even the last user message; ``extra["minimum"]`` says what would."""
 
     code = "budget_too_small"
-    title = "Budget too small"
 
 
 class NotFoldedError(InvalidInputError):
     """A level is asked for of a range that is not finished, or too long."""
 
     code = "not_folded"
-    title = "Not folded"
 
 
 class IdempotencyKeyReusedError(InvalidInputError):
     """The same key came with another body."""
 
     code = "idempotency_key_reused"
-    title = "Idempotency key reused"
 
 
 class ConflictError(DomainError):
     """The request collides with something that goes on; ``stable_code`` says with what."""
 
     code = "conflict"
-    title = "Conflict"
     retryable = True
 
 
@@ -206,28 +207,24 @@ class StateVersionMismatchError(DomainError):
     """``If-Match`` names another version (412)."""
 
     code = "state_version_mismatch"
-    title = "State version mismatch"
 
 
 class TooLargeError(DomainError):
     """The message can never fit (413); ``extra`` holds limit and size."""
 
     code = "message_too_large"
-    title = "Message too large"
 
 
 class UnauthenticatedError(DomainError):
     """No valid key (401)."""
 
     code = "unauthenticated"
-    title = "Unauthenticated"
 
 
 class ForbiddenError(DomainError):
     """The key lacks a scope (403)."""
 
     code = "forbidden"
-    title = "Forbidden"
 
 
 class SummarizerFailedError(DomainError):
@@ -242,7 +239,6 @@ class RateLimitedError(DomainError):
     """A limit is reached (429); ``retry_after`` says when there is room again. Nothing changed."""
 
     code = "rate_limited"
-    title = "Rate limited"
     retryable = True
 
 
@@ -258,7 +254,6 @@ class ContextOverWindowError(DomainError):
     """Under ``keep_full`` the context exceeds the window (503), with the breakdown in ``extra``."""
 
     code = "context_over_window"
-    title = "Context over window"
 
 
 class DependencyUnavailableError(DomainError):
@@ -273,7 +268,6 @@ class BusyError(DependencyUnavailableError):
     """The tenant has all the connections that it may have at once, and too many wait (429). Nothing changed."""
 
     code = "rate_limited"
-    title = "Rate limited"
 
 
 class TurnLostError(DomainError):

@@ -25,8 +25,8 @@ class Instrument:
     unit: str = ""
 
 
-def _counter(name: str, help_: str, *labels: str, unit: str = "") -> Instrument:
-    return Instrument(name=f"{name}_total", kind="counter", help=help_, labels=labels, unit=unit)
+def _counter(name: str, help_: str, *labels: str) -> Instrument:
+    return Instrument(name=f"{name}_total", kind="counter", help=help_, labels=labels)
 
 
 def _distribution(name: str, help_: str, buckets: tuple[float, ...], *labels: str, unit: str = "1") -> Instrument:
@@ -80,34 +80,5 @@ IN_FLIGHT: Final = Instrument(
 )
 DATABASE: Final = Instrument(name="database_up", kind="gauge", help="1 where the last look at Postgres succeeded.")
 
-INSTRUMENTS: Final = (
-    COMPACTIONS,
-    REASONS,
-    SAVED,
-    COVERED,
-    ENTRIES,
-    COMPACTION_TIME,
-    RATIO,
-    LEVEL_RATIO,
-    FIDELITY,
-    CONTINUITY,
-    PROBES,
-    CALLS,
-    CALL_REASONS,
-    CALL_TIME,
-    MODEL_TOKENS,
-    COST,
-    CACHES,
-    CACHE_TOKENS,
-    CACHE_MONEY,
-    EXPANSIONS,
-    USED,
-    PASSAGES,
-    EXPANSION_TOKENS,
-    RECALL_TIME,
-    TURNS,
-    TURN_TIME,
-    UTILIZATION,
-    IN_FLIGHT,
-    DATABASE,
-)
+INSTRUMENTS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Instrument))
+"""All of the above."""

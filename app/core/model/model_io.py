@@ -349,7 +349,6 @@ class VerificationRequest:
     older: tuple[Message, ...] = ()
     """Excerpts of earlier messages on which the entries rest that a claim replaces, drops, joins or retells."""
     max_output_tokens: int = 4_096
-    locale: str = "en"
     chunk_tokens: int | None = None
     """As the summarizer was asked with: giants in a heavier chunk are shown elided."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from app.core.model.conversation import Message
 from app.core.model.state import Origin
@@ -139,11 +139,7 @@ def _end_of_log(lines: Sequence[str], last: int) -> int:
 def _results(message: Message) -> Iterator[str]:
     for part in message.parts:
         if part.get("type") == "tool_result":
-            yield _plain(part.get("content"))
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
+            yield str(part.get("content"))
 
 
 def _is_in(text: str, region: str, rest: str) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.model.continuity import Continuity
 from app.core.model.conversation import Usage
+from app.core.model.fieldwise import fieldwise
 
 CompactionStatus = Literal["queued", "running", "applied", "skipped", "rejected", "failed", "superseded"]
 RanIn = Literal["worker", "turn", "request", "sweeper"]
@@ -44,17 +46,6 @@ class Attempt:
     """Whether the call cost money: the spend guard counts it."""
     prompt_version: str | None = None
     """Of the prompt and the schema that a summarizer was given; ``None`` where it reads none, and in older rows."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that is stored and shown."""
-        return {
-            "model": self.model,
-            "outcome": self.outcome,
-            "reason": self.reason,
-            "duration_ms": self.duration_ms,
-            "usage": self.usage.as_dict(),
-            "prompt_version": self.prompt_version,
-        }
 
 
 AsidePurpose = Literal["detail", "embedding"]
@@ -106,14 +97,7 @@ class EntryCounts:
 
     def plus(self, other: EntryCounts) -> EntryCounts:
         """Sum over chunks; ``kept`` is that of the last chunk."""
-        return EntryCounts(
-            added=self.added + other.added,
-            kept=other.kept,
-            superseded=self.superseded + other.superseded,
-            dropped=self.dropped + other.dropped,
-            restored_by_code=self.restored_by_code + other.restored_by_code,
-            ungrounded=self.ungrounded + other.ungrounded,
-        )
+        return replace(fieldwise(operator.add, self, other), kept=other.kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,12 +84,8 @@ def _redacted_once(text: str) -> str:
 
 
 def _replaced(text: str, found: Iterable[Found], view: PlainView) -> str:
-    pieces: list[str] = []
-    done = 0
-    for start, end, kind in found:
-        pieces += (text[done : view.original(start)], f"[REDACTED:{kind}]")
-        done = view.original(end)
-    return "".join([*pieces, text[done:]])
+    marked = ((view.original(start), view.original(end), f"[REDACTED:{kind}]") for start, end, kind in found)
+    return _replaced_pieces(text, marked)
 
 
 _FINDERS: Final[tuple[Finder, ...]] = (*BEFORE_NAMES, *NAMED, *AFTER_NAMES)
@@ -165,7 +161,7 @@ def _clipped(start: int, end: int, kind: str, *, offset: int, length: int) -> tu
     return max(start - offset, 0), min(end - offset, length), mark
 
 
-def _replaced_pieces(text: str, pieces: Sequence[tuple[int, int, str]]) -> str:
+def _replaced_pieces(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
     out: list[str] = []
     done = 0
     for start, end, mark in pieces:

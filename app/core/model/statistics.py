@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import attrgetter
+from functools import partial, reduce
 from typing import Final, Literal
 from uuid import UUID
 
 from app.core.model.caches import CacheMeasure
 from app.core.model.continuity import Answered
 from app.core.model.conversation import Usage
+from app.core.model.fieldwise import fieldwise
 from app.core.model.records import IN_FLIGHT, EntryCounts
 from app.core.model.segments import Level, Way
 
@@ -284,12 +285,12 @@ class Measured:
     @property
     def tokens_before(self) -> int:
         """Sum over applied compactions."""
-        return sum(map(attrgetter("tokens_before"), self.compactions))
+        return sum(map(operator.attrgetter("tokens_before"), self.compactions))
 
     @property
     def tokens_after(self) -> int:
         """Sum over applied compactions."""
-        return sum(map(attrgetter("tokens_after"), self.compactions))
+        return sum(map(operator.attrgetter("tokens_after"), self.compactions))
 
     @property
     def tokens_saved(self) -> int:
@@ -299,9 +300,7 @@ class Measured:
     @property
     def entries(self) -> EntryCounts:
         """What became of entries of the state; ``kept`` adds up over compactions here."""
-        all_ = [tally.entries for tally in self.compactions]
-        names = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
-        return EntryCounts(**{name: sum(map(attrgetter(name), all_)) for name in names})
+        return reduce(partial(fieldwise, operator.add), (tally.entries for tally in self.compactions), EntryCounts())
 
     @property
     def usage(self) -> Usage:

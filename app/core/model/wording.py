@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import Any, Final
 
 from app.core.model.policies.adaptive import adaptable
-from app.core.model.policies.policy import CompactionPolicy, Threshold
+from app.core.model.policies.policy import CompactionPolicy, Threshold, exact
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.patterns import compiled
 
@@ -35,8 +34,8 @@ def _at(catalogue: Catalogue, trigger: str, at: Threshold) -> str:
 
 def percent(share: float) -> float:
     """A share as it was written, in percent: 0.7 is 70, 0.075 is 7.5."""
-    exact = Fraction(str(share)) * 100
-    return int(exact) if exact.denominator == 1 else float(exact)
+    percents = exact(share) * 100
+    return int(percents) if percents.denominator == 1 else float(percents)
 
 
 def figure_labels(catalogue: Catalogue, figures: Mapping[str, Any]) -> dict[str, str]:

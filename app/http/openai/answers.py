@@ -12,11 +12,11 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from app.bootstrap import Container
+from app.core.context.formats.words import as_text
 from app.core.model.errors import DomainError
 from app.http.errors import status_of
 from app.http.middleware import log_failure
 from app.http.openai.chat_chunks import ChatChunks
-from app.http.openai.content import arguments_text
 from app.http.openai.errors import openai_error, openai_status
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.resources import Json, chat_call, chat_completion, response_object, seconds
@@ -139,7 +139,7 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
                 events.boundary()
                 made = []
             case Called(call=call):
-                made = list(events.call(call.id, call.name, arguments_text(call.arguments)))
+                made = list(events.call(call.id, call.name, as_text(call.arguments)))
             case Noted(kind=kind, data=data):
                 made = [events.own(kind, dict(data))] if with_own and kind.startswith(OWN) else []
             case Ended() as end:
@@ -188,7 +188,7 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
                 chunks.boundary()
                 made = []
             case Called(call=call):
-                made = list(chunks.call(call.id, call.name, arguments_text(call.arguments)))
+                made = list(chunks.call(call.id, call.name, as_text(call.arguments)))
             case Ended() as end:
                 rest = "" if has_said else end.text
                 made = [*chunks.text(rest), *chunks.end(FINISH.get(end.finish, "stop"), end.usage)]

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 
 from app.bootstrap import Container
 from app.core.context.brought import Brought
-from app.core.model.errors import FieldError, InvalidInputError, PreviousResponseNotFoundError
+from app.core.model.errors import InvalidInputError, PreviousResponseNotFoundError
 from app.http.openai.answers import Answering, stateless, stored
 from app.http.openai.ids import uuid_of
 from app.http.openai.inputs import conversation_of, drafts_of, name_of
@@ -107,7 +107,7 @@ async def _read(services: Container, tenant_id: UUID, body: ResponseRequest) -> 
     """What a response that is not to be kept goes on from: a stored one is read, and nothing is added to it."""
     if body.conversation_name is not None:
         message = "a conversation keeps what is said in it: leave store out, or the conversation"
-        raise InvalidInputError(message, errors=[FieldError(field="store", message=message)])
+        raise InvalidInputError.of("store", message)
     if body.previous_response_id is None:
         return ()
     turn_id = response_of(body.previous_response_id)

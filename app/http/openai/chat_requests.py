@@ -22,7 +22,6 @@ from app.http.openai.settings import (
     Tokens,
     chosen,
     refuse_unsupported,
-    settings_of,
 )
 from app.usecases.history.drafts import MessageDraft
 
@@ -184,18 +183,18 @@ class ChatCompletionRequest(Given):
         named = self.tool_choice
         wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
         choice, tools = chosen(wanted, [tool.function for tool in self.tools or ()])
-        settings = settings_of(
-            choice=choice,
+        settings = CallSettings(
             temperature=self.temperature,
             top_p=self.top_p,
             max_output_tokens=self.max_completion_tokens or self.max_tokens,
-            stop=self.stop,
+            stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
+            tool_choice=choice,
             parallel_tool_calls=self.parallel_tool_calls,
             reasoning_effort=self.reasoning_effort,
             output=self._output(),
             seed=self.seed,
-            frequency_penalty=self.frequency_penalty,
-            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty or None,
+            presence_penalty=self.presence_penalty or None,
         )
         return settings, tools
 

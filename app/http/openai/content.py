@@ -200,16 +200,6 @@ def result_part(call_id: str, content: Content | None) -> Part:
     return {"type": "tool_result", "tool_call_id": call_id, "content": "\n\n".join(text for text in told if text)}
 
 
-def arguments_text(arguments: Any) -> str:
-    """A stored call's arguments as that API has them: JSON text."""
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-
-
-def content_text(content: Any) -> str:
-    """A stored result as text."""
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
-
-
 def calls_in(parts: Iterable[Part]) -> list[tuple[int, Part]]:
     """The calls of a message with their number among its parts."""
     return [(number, part) for number, part in enumerate(parts) if part.get("type") == "tool_call"]

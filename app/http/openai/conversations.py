@@ -12,12 +12,12 @@ from uuid import UUID
 from fastapi import Body
 
 from app.bootstrap import Container
-from app.core.model.errors import DomainError, FieldError, InvalidInputError, NotFoundError
+from app.core.model.errors import DomainError, InvalidInputError, NotFoundError
 from app.core.text.patterns import compiled
 from app.http.dependencies import Services, Tenant
 from app.http.openai.ids import ItemId, item_of
 from app.http.openai.inputs import Attempts, conversation_of, drafts_of
-from app.http.openai.items import items_of, items_of_all
+from app.http.openai.items import items_of
 from app.http.openai.resources import Json, conversation_object, deleted, listing
 from app.http.openai.response_requests import ConversationRequest, ConversationUpdate, ItemsRequest
 from app.http.openai.responses import After, Limit, Order
@@ -103,7 +103,7 @@ async def list_conversation_items(
     order: Order = "desc",
 ) -> dict[str, Any]:
     """The full history as items, never affected by compaction; the newest first unless asked otherwise."""
-    place = None if after is None else (after, _item(after, "after").message_id)
+    place = None if after is None else (after, _item(after).message_id)
     page = await services.openai.responses.item_page(
         tenant, conversation_of(conversation_id), items_of, limit=limit, after=place, order=order
     )
@@ -119,12 +119,11 @@ async def create_conversation_items(
     with _telling_items():
         drafts = await drafts_of(services, tenant, body.items)
     if not drafts:
-        message = "there is nothing to keep of these items"
-        raise InvalidInputError(message, errors=[FieldError(field="items", message=message)])
+        raise InvalidInputError.of("items", "there is nothing to keep of these items")
     idem = attempt.key(_items_of(id_), fixes_place=False)
     with _telling_items():
         messages = await services.messages.append(tenant, id_, drafts, idem=idem)
-    return listing(items_of_all(messages), has_more=False)
+    return listing([item for message in messages for item in items_of(message)], has_more=False)
 
 
 @router.get("/conversations/{conversation_id}/items/{item_id}")
@@ -164,11 +163,10 @@ def _items_of(conversation_id: UUID) -> str:
     return f"{conversation_id.hex}:items"
 
 
-def _item(id_: str, field: str) -> ItemId:
+def _item(id_: str) -> ItemId:
     place = item_of(id_)
     if place is None:
-        message = "must be the id of an item of this list"
-        raise InvalidInputError(message, errors=[FieldError(field=field, message=message)])
+        raise InvalidInputError.of("after", "must be the id of an item of this list")
     return place
 
 

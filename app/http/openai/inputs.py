@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
 from app.bootstrap import Container
-from app.core.model.errors import FieldError, InvalidInputError, NotFoundError
+from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.text.parts import Part
 from app.http.dependencies import IdempotencyKey
 from app.http.openai.ids import is_reasoning, item_of, uuid_of
@@ -48,7 +48,7 @@ def name_of(headers: Headers, *, body: object, metadata: Mapping[str, Any] | Non
         return None
     if not isinstance(told, str) or not told.strip() or len(told) > LONGEST_NAME or not told.isprintable():
         message = f"a conversation is named by at most {LONGEST_NAME} printable characters"
-        raise InvalidInputError(message, errors=[FieldError(field="conversation", message=message)])
+        raise InvalidInputError.of("conversation", message)
     text = told.strip()
     forwarded = next((headers[name] for name in USER_HEADERS if headers.get(name)), None)
     return Name(

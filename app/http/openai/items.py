@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
+from app.core.context.formats.words import as_text
 from app.core.model.conversation import Message
 from app.core.text.parts import Part, own_content, own_parts
 from app.http.fields import MAX_CONTENT
@@ -15,10 +16,8 @@ from app.http.openai.content import (
     Content,
     Given,
     ToolName,
-    arguments_text,
     call_part,
     calls_in,
-    content_text,
     result_part,
     results_in,
     stored_content,
@@ -116,23 +115,14 @@ def items_of(message: Message) -> list[dict[str, Any]]:
         status = "incomplete" if message.status == "interrupted" else "completed"
         items.append(message_item(message_id(message.id), role, content, status))
     items += [
-        call_item(
-            call_item_id(message.id, number), str(part["id"]), str(part["name"]), arguments_text(part.get("arguments"))
-        )
+        call_item(call_item_id(message.id, number), str(part["id"]), str(part["name"]), as_text(part.get("arguments")))
         for number, part in calls
     ]
     items += [
-        result_item(
-            result_item_id(message.id, number), str(part["tool_call_id"]), content_text(part.get("content", ""))
-        )
+        result_item(result_item_id(message.id, number), str(part["tool_call_id"]), as_text(part.get("content", "")))
         for number, part in results
     ]
     return items
-
-
-def items_of_all(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The items of messages, in their order."""
-    return [item for message in messages for item in items_of(message)]
 
 
 def message_item(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from app.core.context.formats.words import as_text
 from app.core.model.model_io import FinishReason
 from app.http.openai.answers import REASONS
-from app.http.openai.content import arguments_text
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.items import call_item, content_of, message_item, reasoning_item
 from app.http.openai.resources import OWNER, Json, response_object, seconds
@@ -56,7 +56,7 @@ def _output(found: StoredResponse, status: str) -> list[Json]:
     thoughts = [reasoning_item(reasoning_id(reply.id, 0), (reply.reasoning,), state)] if reply.reasoning else []
     waiting = {call.id for call in found.open_calls}
     calls = [
-        call_item(call_item_id(reply.id, number), part["id"], part["name"], arguments_text(part["arguments"]))
+        call_item(call_item_id(reply.id, number), part["id"], part["name"], as_text(part["arguments"]))
         for number, part in enumerate(reply.parts)
         if part.get("type") == "tool_call" and part["id"] in waiting
     ]

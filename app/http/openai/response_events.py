@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from app.http.openai.items import call_item, message_item, output_text, reasoning_item, summary_text
 from app.http.openai.resources import Json
 
 BOUNDARY = "\n\n"
 """Between what a model said before and after it looked something up."""
-
-
-class Resource(Protocol):
-    """Builds the response as it stands."""
-
-    def __call__(self, status: str, output: Sequence[Json]) -> Json:
-        """The response with that status and output."""
 
 
 @dataclass(slots=True)
@@ -27,7 +20,8 @@ class ResponseEvents:
     ``begin``, any number of ``reasoning``, ``text``, ``boundary`` and ``call``, then one of ``complete`` and ``fail``.
     """
 
-    resource: Resource
+    resource: Callable[[str, Sequence[Json]], Json]
+    """Builds the response as it stands, of its status and output."""
     message: str
     """The id of the item that the reply's words are."""
     call_id: Callable[[int], str]

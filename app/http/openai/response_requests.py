@@ -24,7 +24,6 @@ from app.http.openai.settings import (
     Tokens,
     chosen,
     refuse_unsupported,
-    settings_of,
 )
 
 MAX_ITEMS: Final = 10_000
@@ -196,17 +195,17 @@ class ResponseRequest(Requested):
     def called(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """(how the model is called, the tools that it may call)."""
         choice, tools = chosen(self.tool_choice, self.tools or ())
-        settings = settings_of(
-            choice=choice,
+        settings = CallSettings(
             temperature=self.temperature,
             top_p=self.top_p,
             max_output_tokens=self.max_output_tokens,
+            tool_choice=choice,
             parallel_tool_calls=self.parallel_tool_calls,
             reasoning_effort=self.reasoning.effort if self.reasoning else None,
             reasoning="asked" if self.reasoning and self.reasoning.summary else None,
             output=self._output(),
-            frequency_penalty=self.frequency_penalty,
-            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty or None,
+            presence_penalty=self.presence_penalty or None,
         )
         return settings, tools
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.core.model.errors import FieldError, InvalidInputError
-from app.core.model.model_io import CallSettings, Reasoning, StructuredOutput, ToolChoice, ToolName, ToolSpec
+from app.core.model.model_io import StructuredOutput, ToolChoice, ToolName, ToolSpec
 from app.http.openai.content import Given
 
 Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
@@ -80,16 +80,16 @@ class AnswerSchema(Given):
 def chosen(
     choice: Mode | NamedTool | AllowedTools | None, tools: Sequence[ClientFunction]
 ) -> tuple[ToolChoice | None, tuple[ToolSpec, ...]]:
-    """(the choice, the tools that may be called)."""
+    """(the choice, ``None`` where the model chooses; the tools that may be called)."""
     offered = tuple(tool.spec() for tool in tools)
     match choice:
         case NamedTool(name=name):
             return ToolName(name=name), offered
         case AllowedTools(mode=mode, tools=allowed):
             names = {tool.name for tool in allowed}
-            return mode, tuple(tool for tool in offered if tool.name in names)
+            return None if mode == "auto" else mode, tuple(tool for tool in offered if tool.name in names)
         case mode:
-            return mode, offered
+            return None if mode == "auto" else mode, offered
 
 
 def refuse_unsupported(found: Iterable[tuple[str, bool, str]]) -> None:
@@ -105,35 +105,3 @@ def refuse_unsupported(found: Iterable[tuple[str, bool, str]]) -> None:
     if wrong:
         told = "; ".join(f"{one.field}: {one.message}" for one in wrong)
         raise InvalidInputError(told, errors=wrong, code="unsupported_parameter")
-
-
-def settings_of(
-    *,
-    choice: ToolChoice | None,
-    temperature: float | None = None,
-    top_p: float | None = None,
-    max_output_tokens: int | None = None,
-    stop: str | Sequence[str] | None = None,
-    parallel_tool_calls: bool | None = None,
-    reasoning_effort: str | None = None,
-    reasoning: Reasoning | None = None,
-    output: StructuredOutput | None = None,
-    seed: int | None = None,
-    frequency_penalty: float | None = None,
-    presence_penalty: float | None = None,
-) -> CallSettings:
-    """The core's value; what stands for "as the model does by itself" is left out."""
-    return CallSettings(
-        temperature=temperature,
-        top_p=top_p,
-        max_output_tokens=max_output_tokens,
-        stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
-        tool_choice=None if choice == "auto" else choice,
-        parallel_tool_calls=parallel_tool_calls,
-        reasoning_effort=reasoning_effort,
-        reasoning=reasoning,
-        output=output,
-        seed=seed,
-        frequency_penalty=frequency_penalty or None,
-        presence_penalty=presence_penalty or None,
-    )

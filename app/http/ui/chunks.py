@@ -55,8 +55,8 @@ def finish(reason: FinishReason, metadata: Json) -> Json:
     return {"type": "finish", "finishReason": FINISH.get(reason, "other"), "messageMetadata": metadata}
 
 
-def chunks_of(parts: Sequence[Json], prefix: str) -> Iterator[Json]:
-    """The chunks that tell parts of a message; ``prefix`` tells its texts from others of the stream."""
+def chunks_before(parts: Sequence[Json]) -> Iterator[Json]:
+    """The chunks that tell what a message held before the turn; their ids tell its texts from those of the turn."""
     is_in_step = False
     for number, part in enumerate(parts):
         match part["type"]:
@@ -66,7 +66,7 @@ def chunks_of(parts: Sequence[Json], prefix: str) -> Iterator[Json]:
                 is_in_step = True
                 yield {"type": "start-step"}
             case "text" | "reasoning" as kind:
-                id_ = f"{prefix}-{number}"
+                id_ = f"before-{number}"
                 yield {"type": f"{kind}-start", "id": id_}
                 yield piece_of(kind, id_, part["text"])
                 yield {"type": f"{kind}-end", "id": id_}

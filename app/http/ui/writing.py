@@ -9,7 +9,7 @@ from typing import Any
 from app.core.model.conversation import Message
 from app.core.model.gauge import Gauge
 from app.http.present import present_gauge
-from app.http.ui.chunks import GAUGE, Json, Words, chunks_of, data, finish, piece_of, tool_called, tool_returned
+from app.http.ui.chunks import GAUGE, Json, Words, chunks_before, data, finish, piece_of, tool_called, tool_returned
 from app.http.ui.parts import call_part, metadata_of, notice_parts, recalled_parts, result_of
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.ui.threads import Passages
@@ -40,7 +40,7 @@ class Writing:
     def begin(self, before: Sequence[Json]) -> Iterator[Json]:
         """Whose message it is, and what it held before the turn."""
         yield {"type": "start", "messageId": self.id}
-        yield from chunks_of(before, "before")
+        yield from chunks_before(before)
 
     def gauge(self, gauge: Gauge) -> Json:
         """How full the context is."""

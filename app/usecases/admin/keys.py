@@ -15,7 +15,6 @@ from uuid import UUID
 from app.core.model.allowances import TENANT_ONLY, Limits
 from app.core.model.errors import (
     DependencyUnavailableError,
-    FieldError,
     InvalidInputError,
     NotFoundError,
     UnauthenticatedError,
@@ -127,7 +126,7 @@ class KeyService:
         """
         now = self._shell.clock.now()
         if not tenant.strip() or not tenant.isprintable():
-            raise _wrong("tenant", "a tenant is named by printable characters")
+            raise InvalidInputError.of("tenant", "a tenant is named by printable characters")
         _refuse_unfit(scopes, user_id)
         _refuse_past(expires_at, now)
         secret = PREFIX + secrets.token_urlsafe(32)
@@ -258,7 +257,7 @@ def given_limits(words: Collection[str]) -> dict[str, Any]:
         except (ValueError, AttributeError):
             names = ", ".join(name for name in Limits.model_fields if name not in TENANT_ONLY)
             message = f"{word!r} is no limit: write NAME=NUMBER or NAME=none, NAME being one of {names}"
-            raise InvalidInputError(message, errors=[FieldError(field="limits", message=message)]) from None
+            raise InvalidInputError.of("limits", message) from None
     return given
 
 
@@ -266,15 +265,11 @@ def _refuse_unfit(scopes: Collection[Scope], user_id: str | None) -> None:
     if user_id is None:
         return
     if not user_id.strip() or len(user_id) > LONGEST_USER or not user_id.isprintable():
-        raise _wrong("user_id", f"an end user is named by at most {LONGEST_USER} printable characters")
+        raise InvalidInputError.of("user_id", f"an end user is named by at most {LONGEST_USER} printable characters")
     if "admin" in scopes:
-        raise _wrong("scopes", "a key of one end user cannot have the scope admin: choose read and write")
+        raise InvalidInputError.of("scopes", "a key of one end user cannot have the scope admin: choose read and write")
 
 
 def _refuse_past(expires_at: datetime | None, now: datetime) -> None:
     if expires_at is not None and expires_at <= now:
-        raise _wrong("expires_at", "a key must expire later than now: to end one, revoke it")
-
-
-def _wrong(field: str, message: str) -> InvalidInputError:
-    return InvalidInputError(message, errors=[FieldError(field=field, message=message)])
+        raise InvalidInputError.of("expires_at", "a key must expire later than now: to end one, revoke it")

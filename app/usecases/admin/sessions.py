@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -19,7 +18,6 @@ from app.usecases.shared.shell import Shell
 LIFE: Final = timedelta(hours=12)
 SCOPES: Final[frozenset[Scope]] = frozenset({"read", "write"})
 """What a session may at most: operations want the key itself."""
-SECRET_BYTES: Final = 32
 LONGEST: Final = 1_000
 """Characters of a token; ours are shorter."""
 ENDED: Final = "this session has ended: log in again"
@@ -52,14 +50,14 @@ class SessionService:
         key = await self._keys.known(secret, address)
         until = self._shell.clock.now() + LIFE
         told = json.dumps({"key": str(key.id), "until": until.timestamp()})
-        sealed = self._sealer.seal(told, key.tenant_id, await self._secret(key.tenant_id))
+        sealed = self._sealer.seal(told, key.tenant_id, await self._shell.sealing_secret(key.tenant_id))
         return Session(f"{key.tenant_id.hex}.{sealed}", LIFE)
 
     async def principal(self, token: str) -> Principal:
         """Who a token stands for. Raises ``UnauthenticatedError``."""
         tenant_id, sealed = _parts(token)
         try:
-            told = self._sealer.open(sealed, tenant_id, await self._secret(tenant_id))
+            told = self._sealer.open(sealed, tenant_id, await self._shell.sealing_secret(tenant_id))
         except NotFoundError:
             told = None
         named = json.loads(told) if told is not None else None
@@ -69,12 +67,6 @@ class SessionService:
         if key is None:
             raise UnauthenticatedError(ENDED)
         return replace(principal_of(key), scopes=key.scopes & SCOPES)
-
-    async def _secret(self, tenant_id: UUID) -> bytes:
-        async with self._shell.uow(tenant_id) as uow:
-            secret = await uow.keys.sealing_secret(tenant_id, secrets.token_bytes(SECRET_BYTES))
-            await uow.commit()
-        return secret
 
 
 def _parts(token: str) -> tuple[UUID, str]:

@@ -102,14 +102,11 @@ class CacheService:
                 return
             if row.name is not None and row.expires_at is not None and row.expires_at > now:
                 await uow.copies.note(copy_of(row, row.made_for or NOBODY, now))
-                prices = _prices(self._terms(row), row.tokens, now)
+                prices = _prices(terms_of(self._shell, row.model), row.tokens, now)
                 back = spent_on_keeping(prices, row.tokens, now - row.expires_at)
                 await uow.caches.add_entry(replace(self._entry(row, now), action="ended", spent_usd=back))
                 log.info("cache.ended", model=row.model, tokens=row.tokens)
             await uow.commit()
-
-    def _terms(self, row: ProviderCache) -> CacheTerms | None:
-        return terms_of(self._shell, row.model)
 
     def _entry(self, row: ProviderCache, now: datetime) -> CacheEntry:
         return CacheEntry(

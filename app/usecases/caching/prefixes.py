@@ -16,7 +16,6 @@ from app.core.model.caches import (
     CacheEntry,
     Caching,
     ProviderCache,
-    cached_of,
     decide,
     saved_by_use,
 )
@@ -145,7 +144,7 @@ class PrefixCaches:
         await uow.caches.update(row.id, **values)
         await uow.caches.join(turn.conversation_id, row.model, row.id)
         if said.named_cache:
-            read = cached_of(said.usage, row.tokens)
+            read = min(said.usage.cached_tokens, row.tokens)  # the provider may cache more by itself
             saved, beyond = saved_by_use(terms.prices(row.tokens, now.date()), read, demand.known_hit_rate)
             used = self._entry(turn, row, "used", now)
             await uow.caches.add_entry(replace(used, tokens=read, saved_usd=saved, beyond_usd=beyond))

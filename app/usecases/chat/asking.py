@@ -12,7 +12,7 @@ from app.core.context.assembly import AssembledContext, recalled_seqs
 from app.core.context.brought import Brought
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, ModelFailedError
 from app.core.model.files import FILE_LOST
-from app.core.model.model_io import ChatRequest, Continuation, Reasoning, ToolSpec
+from app.core.model.model_io import ChatRequest, Continuation, Reasoning
 from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
@@ -114,16 +114,13 @@ class Asker:
         return ChatRequest(
             messages=context.messages,
             files=context.files,
-            tools=self._tools(context, with_own_tools=with_own_tools),
+            tools=context.tools if with_own_tools else self.brought.offered,
             must_call=self.brought.must_call,
             settings=self.brought.settings,
             continues=continues,
             reasoning=self.reasoning,
             locale=context.locale,
         )
-
-    def _tools(self, context: AssembledContext, *, with_own_tools: bool) -> tuple[ToolSpec, ...]:
-        return context.tools if with_own_tools else self.brought.offered
 
     async def _resumed(self, resumed: Resumed, say: Say, *, with_own_tools: bool) -> Answer | None:
         """The answer to what came since; ``None`` where the provider refuses to go on, and the context is let go."""

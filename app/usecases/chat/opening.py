@@ -177,7 +177,7 @@ def _user_draft(given: ChatInput) -> MessageDraft:
     content = given.content or ""
     command = not given.parts and compact_command(content) is not None
     if command and given.results:
-        raise _wrong("content", "a command comes alone: send the results first")
+        raise InvalidInputError.of("content", "a command comes alone: send the results first")
     return MessageDraft(
         role="user",
         content=content,
@@ -246,7 +246,7 @@ async def _unanswered(uow: UnitOfWork, shell: Shell, conversation: Conversation)
     exchange = await exchange_of(uow, conversation.id)
     turn = await uow.turns.newest(conversation.id)
     if not exchange.waits:
-        raise _wrong("content", "content cannot be empty: there is no unanswered user message")
+        raise InvalidInputError.of("content", "content cannot be empty: there is no unanswered user message")
     missing = await _left_open(uow, shell, conversation, exchange)
     if missing:
         raise _pending(missing)
@@ -299,7 +299,3 @@ def _pending(missing: Sequence[str]) -> ToolsPendingError:
     return ToolsPendingError(
         message, errors=[FieldError(field="tool_results", message=message)], extra={"missing": list(missing)}
     )
-
-
-def _wrong(field: str, message: str) -> InvalidInputError:
-    return InvalidInputError(message, errors=[FieldError(field=field, message=message)])

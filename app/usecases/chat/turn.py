@@ -23,6 +23,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.asking import Telling
 from app.usecases.chat.calibrating import calibrated
 from app.usecases.chat.continuing import keep_live
+from app.usecases.chat.replaying import stored_result
 from app.usecases.chat.reply import Answer, parts_of
 from app.usecases.chat.tool_loop import ToolLoop
 from app.usecases.chat.toolbox import Scope
@@ -187,7 +188,7 @@ class TurnRunner:
             partial(self._end, started, outcome, said, drawn),
         )
         if stored is None:
-            return await self._stored_before(started, outcome, said)
+            return await self._stored_before(started)
         await shell.outbox.deliver(stored.events, stored.jobs)
         result = ChatResult(
             message=started.message,
@@ -260,31 +261,17 @@ class TurnRunner:
         await keep_live(uow, conversation.id, said, reply)
         return reply, resolved
 
-    async def _stored_before(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+    async def _stored_before(self, started: Started) -> _Ended:
         """The reply of an earlier try whose commit arrived and whose answer did not.
 
         Raises:
             TurnLostError: There is none: others ended the turn, and the reply is discarded.
         """
-        shell = self._shell
-        async with shell.uow(started.turn.tenant_id) as uow:
+        async with self._shell.uow(started.turn.tenant_id) as uow:
             turn = await uow.turns.get(started.turn.id)
-            if turn.reply_id is None:
-                raise turn_lost()
-            (reply,) = await uow.messages.reasoned([await uow.messages.get(turn.conversation_id, turn.reply_id)])
-            resolved = shell.resolver(await uow.conversations.get(turn.conversation_id))
-            segments = await uow.segments.covering(turn.conversation_id, said.recalled)
-        result = ChatResult(
-            message=started.message,
-            reply=reply,
-            gauge=resolved.gauge,
-            compaction=await self._view(outcome.row),
-            warnings=turn.warnings,
-            recalled=said.recalled,
-            segments=tuple(segments),
-            open_calls=said.open_calls,
-            finish=said.finish,
-        )
+            result = await stored_result(uow, turn, self._shell.resolver)
+        if result is None:
+            raise turn_lost()
         return _Ended(status=turn.status, result=result, number=None)
 
     async def _drawn(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -15,6 +15,7 @@ from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.ports import EventBus, WakeUp
+from app.usecases.shared.beside import beside
 
 log = structlog.get_logger(__name__)
 
@@ -37,10 +38,9 @@ async def watched(
 
     It is to stop once a client left and nobody, in any process, has followed for ``alone`` seconds.
     """
-    body, watch, lost = asyncio.current_task(), Watch(), False
+    watch = Watch()
 
-    async def look() -> None:
-        nonlocal lost
+    async def look(lose: Callable[[], None]) -> None:
         async with bus.subscribe(turn.conversation_id) as wake_up:
             while True:
                 await _called(wake_up, watch, every)
@@ -53,27 +53,15 @@ async def watched(
                     handle.followed_elsewhere(None)  # nobody knows: what is heard next counts as new
                     continue
                 if row is None:
-                    lost = not watch.storing
-                    if lost and body is not None:
-                        body.cancel()
+                    if not watch.storing:
+                        lose()
                     return
                 handle.followed_elsewhere(row.followed_at)
                 if row.interrupt_requested or handle.deserted(alone):
                     watch.stop.set()
 
-    watcher = asyncio.create_task(look())
-    try:
+    async with beside(look, turn_lost):
         yield watch
-    except asyncio.CancelledError:
-        if not lost:
-            raise
-        if body is not None:
-            body.uncancel()
-        raise turn_lost() from None
-    finally:
-        watcher.cancel()
-        with suppress(asyncio.CancelledError):
-            await watcher
 
 
 async def _called(wake_up: WakeUp, watch: Watch, every: float) -> None:

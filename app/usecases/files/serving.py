@@ -80,11 +80,11 @@ class FileServing:
 
     async def renewed(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """The provider does not have a copy any more that this context names; whether asking again can help."""
-        account = self._shell.models.chat(model).profile.file_account
+        profile = self._shell.models.chat(model).profile
         named = [file.sha256 for file in context.files if file.form == "copy"]
-        if account is None or not named:
+        if profile.file_account is None or not named:
             return False
-        return await self._copies.lost(self._keeper(tenant_id, model, account), named)
+        return await self._copies.lost(Keeper(tenant_id, profile.name, profile.file_account), named)
 
     async def _addresses(self, tenant_id: UUID, plan: _Plan, profile: ModelProfile | None) -> dict[str, str]:
         """Of the copies; a file without one goes with the request where it can, else in words."""
@@ -97,9 +97,6 @@ class FileServing:
             if file.sha256 not in addresses:
                 plan.put_inline(file, _WORDS.get(refused[file.sha256], "unavailable"))
         return addresses
-
-    def _keeper(self, tenant_id: UUID, model: str | None, account: str) -> Keeper:
-        return Keeper(tenant_id, self._shell.models.chat(model).profile.name, account)
 
 
 def _planned(files: Sequence[ConversationFile], profile: ModelProfile | None, room: int) -> _Plan:

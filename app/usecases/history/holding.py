@@ -23,8 +23,6 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retaking import Work
 from app.usecases.shared.shell import Shell
 
-"""Messages: more than this are decided off the event loop."""
-
 OVER_ALLOTMENT: Final = "over_allotment"
 GOALS: Final = "goal_statements"
 READ_AT_ONCE: Final = 5_000

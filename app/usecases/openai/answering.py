@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.core.context.brought import NOTHING_BROUGHT, Brought, refuse_unfit
 from app.core.context.newest import newest_within
 from app.core.context.tools import tools_tokens
-from app.core.model.errors import DomainError, FieldError, InvalidInputError, ModelFailedError, TooLargeError
+from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
@@ -78,11 +78,9 @@ class Ended:
     """The end of an answer."""
 
     text: str
-    calls: tuple[ToolCall, ...] = ()
     finish: FinishReason = "stop"
     interrupted: bool = False
     usage: Mapping[str, Any] | None = None
-    model: str | None = None
     at: datetime | None = None
     """When the reply was stored."""
 
@@ -172,11 +170,9 @@ class StatelessAnswers:
         finish: FinishReason = "tool_call" if calls else "length" if REPLY_CUT_OFF in said.warnings else "stop"
         ended = Ended(
             text=said.text,
-            calls=calls,
             finish=finish,
             interrupted=said.interrupted,
             usage=said.usage.as_dict(),
-            model=said.model,
         )
         return [*(Called(call) for call in calls), ended]
 
@@ -184,18 +180,15 @@ class StatelessAnswers:
 def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
     """Nothing at all, or the result of a call that nobody made."""
     if not any(message.content.strip() or message.parts for message in messages):
-        raise _wrong("there is nothing to answer")
+        raise InvalidInputError.of("input", "there is nothing to answer")
     made: set[object] = set()
     for message in messages:
         for part in message.parts:
             if part.get("type") == "tool_call":
                 made.add(part.get("id"))
             elif part.get("type") == "tool_result" and part.get("tool_call_id") not in made:
-                raise _wrong(f"no tool call found for the output with call id {str(part.get('tool_call_id'))[:64]!r}")
-
-
-def _wrong(message: str) -> InvalidInputError:
-    return InvalidInputError(message, errors=[FieldError(field="input", message=message)])
+                id_ = str(part.get("tool_call_id"))[:64]
+                raise InvalidInputError.of("input", f"no tool call found for the output with call id {id_!r}")
 
 
 def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
+from app.core.context.drafts import outline_of
 from app.core.context.media import MEDIA_BYTES, within_bytes
-from app.core.model.conversation import Conversation, Message, Outline, Sums, Usage
+from app.core.model.conversation import Conversation, Message, Sums, Usage
 from app.core.model.errors import NotFoundError, PreviousResponseNotFoundError, SummarizerFailedError
 from app.core.model.model_io import ModelProfile
 from app.core.model.records import Compaction, FoldRequest
@@ -221,7 +222,7 @@ async def _told(uow: UnitOfWork, conversation: Conversation, through_seq: int) -
 
 def _chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: Compaction) -> Chunk | None:
     """The next chunk of an array."""
-    tail = Tail(outline=tuple(_outline(message) for message in progress.rest), complete=True)
+    tail = Tail(outline=tuple(outline_of(message) for message in progress.rest), complete=True)
     most = chunk_tokens(profile)
     planned = plan(resolved, tail, row.request, most)
     if isinstance(planned, NothingToFold):
@@ -236,20 +237,6 @@ def _chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: 
         version=progress.version,
         anchors=(),
         most_tokens=most,
-    )
-
-
-def _outline(message: Message) -> Outline:
-    def ids(kind: str, name: str) -> frozenset[str]:
-        return frozenset(str(part[name]) for part in message.parts if part.get("type") == kind)
-
-    return Outline(
-        seq=message.seq,
-        role=message.role,
-        token_count=message.token_count,
-        byte_length=message.byte_length,
-        calls=ids("tool_call", "id"),
-        results=ids("tool_result", "tool_call_id"),
     )
 
 

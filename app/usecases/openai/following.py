@@ -66,10 +66,8 @@ def ended(result: ChatResult) -> Ended:
     reply = result.reply
     return Ended(
         text=reply.content,
-        calls=result.open_calls,
         finish=result.finish,
         interrupted=reply.status == "interrupted",
         usage=reply.usage or {},
-        model=reply.model,
         at=reply.created_at,
     )

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.model.conversation import Message
-from app.core.model.errors import FieldError, InvalidInputError, NotFoundError
+from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Page, Turn
 from app.core.text.contents import data_bytes
@@ -210,5 +210,4 @@ def _cut(items: Sequence[Json], limit: int, after: str | None) -> ItemPage:
 
 
 def _no_such_item() -> InvalidInputError:
-    message = "there is no such item in this list"
-    return InvalidInputError(message, errors=[FieldError(field="after", message=message)])
+    return InvalidInputError.of("after", "there is no such item in this list")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.errors import InvalidInputError
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
 from app.usecases.shared.shell import Shell
 
 VERSION: Final = 1
-SECRET_BYTES: Final = 32
 HEADING: Final = "Summary of the conversation so far:"
 
 
@@ -60,22 +58,18 @@ class SealedInputs:
                 for draft in compacted.messages
             ],
         }
-        return self._sealer.seal(json.dumps(told, ensure_ascii=False), tenant_id, await self._secret(tenant_id))
+        return self._sealer.seal(
+            json.dumps(told, ensure_ascii=False), tenant_id, await self._shell.sealing_secret(tenant_id)
+        )
 
     async def open(self, tenant_id: UUID, token: str) -> Compacted:
         """What a token holds. Raises ``InvalidInputError`` for one that this tenant was not given here."""
-        text = self._sealer.open(token, tenant_id, await self._secret(tenant_id))
+        text = self._sealer.open(token, tenant_id, await self._shell.sealing_secret(tenant_id))
         if text is None:
             message = "this compacted input was not made here, or was changed: send the messages themselves"
-            raise InvalidInputError(message, errors=[FieldError(field="input", message=message)])
+            raise InvalidInputError.of("input", message)
         told = json.loads(text)
         return Compacted(summary=told["summary"], messages=tuple(_draft(one) for one in told["messages"]))
-
-    async def _secret(self, tenant_id: UUID) -> bytes:
-        async with self._shell.uow(tenant_id) as uow:
-            secret = await uow.keys.sealing_secret(tenant_id, secrets.token_bytes(SECRET_BYTES))
-            await uow.commit()
-        return secret
 
 
 def _draft(told: dict[str, object]) -> MessageDraft:

@@ -7,7 +7,7 @@ by themselves, and would run into it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -70,13 +70,6 @@ class Request:
     """Of such a conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """The turn that answers this very request already."""
-
-    handle: TurnHandle
-
-
 class StoredAnswers:
     """Begins turns for clients of OpenAI's API."""
 
@@ -109,14 +102,8 @@ class StoredAnswers:
         if before is not None:
             return before
         has_history = not only_new or any(draft.role in {"assistant", "tool"} for draft in request.prompt.messages)
-
-        async def given() -> ChatInput | _Running | None:
-            if has_history:
-                return await self._compared(tenant_id, conversation_id, request)
-            return _input(request, request.prompt.messages)
-
         try:
-            return await self._begun(tenant_id, conversation_id, request, given, idem)
+            return await self._begun(tenant_id, conversation_id, request, idem, has_history=has_history)
         except DomainError:
             if found is None:
                 await self._drop_if_empty(tenant_id, conversation_id)
@@ -128,12 +115,7 @@ class StoredAnswers:
         before = await self._before(tenant_id, conversation_id, idem)
         if before is not None:
             return before
-
-        async def given() -> ChatInput:
-            return _input(request, request.prompt.messages)
-
-        begun = await self._begun(tenant_id, conversation_id, request, given, idem)
-        return _there(begun)
+        return _there(await self._begun(tenant_id, conversation_id, request, idem))
 
     async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> Begun:
         """Go on from a stored response: at the end of its conversation there, else in a fork of it.
@@ -155,11 +137,7 @@ class StoredAnswers:
             except ConversationMovedOnError:
                 continue  # somebody went on from there first: this becomes a fork
         fork_id = await self._forks.fork(tenant_id, place, replace(idem, key=f"{idem.key}:fork"))
-
-        async def given() -> ChatInput:
-            return _input(request, request.prompt.messages)
-
-        begun = await self._begun(tenant_id, fork_id, request, given, idem)
+        begun = await self._begun(tenant_id, fork_id, request, idem)
         return replace(_there(begun), forked_from=place.conversation_id)
 
     async def afresh(self, tenant_id: UUID, request: Request) -> Begun:
@@ -209,14 +187,12 @@ class StoredAnswers:
         return await self._told(tenant_id, handle)
 
     async def _begun(
-        self,
-        tenant_id: UUID,
-        conversation_id: UUID,
-        request: Request,
-        given: Callable[[], Awaitable[ChatInput | _Running | None]],
-        idem: Idem,
+        self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, *, has_history: bool = False
     ) -> Begun | None:
-        """Begin as soon as nothing runs; what to say is decided anew each time, since the conversation grows.
+        """Begin as soon as nothing runs.
+
+        What of a history is new is decided anew each time, since the conversation grows; ``None`` where it is another
+        one than the stored one.
 
         Raises:
             TurnInProgressError: Another turn runs for longer than the request may wait.
@@ -225,11 +201,14 @@ class StoredAnswers:
         deadline = clock.monotonic() + request.patience
         async with self._shell.bus.subscribe(conversation_id) as wake_up:
             while True:
-                asked = await given()
+                whole = request.prompt.messages
+                asked = (
+                    await self._compared(tenant_id, conversation_id, request) if has_history else _input(request, whole)
+                )
                 if asked is None:
                     return None
-                if isinstance(asked, _Running):
-                    return await self._told(tenant_id, asked.handle)
+                if isinstance(asked, TurnHandle):
+                    return await self._told(tenant_id, asked)
                 try:
                     handle = await self._chat.start(tenant_id, conversation_id, asked, idem=idem)
                 except (TurnInProgressError, ConversationMovedOnError):
@@ -239,8 +218,10 @@ class StoredAnswers:
                 else:
                     return await self._told(tenant_id, handle)
 
-    async def _compared(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> ChatInput | _Running | None:
-        """What of the request's history is new; ``None`` where it is another history than the stored one."""
+    async def _compared(
+        self, tenant_id: UUID, conversation_id: UUID, request: Request
+    ) -> ChatInput | TurnHandle | None:
+        """What of the request's history is new, or the turn that answers it already; ``None`` where they differ."""
         messages = request.prompt.messages
         reconciling = Reconciling(await off_loop(_lines, messages))
         async with self._shell.uow(tenant_id) as uow:
@@ -249,7 +230,7 @@ class StoredAnswers:
             await _read(uow, conversation, reconciling)
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).waits
         if waits and running is not None:
-            return _Running(await self._chat.follow_turn(tenant_id, running.id))
+            return await self._chat.follow_turn(tenant_id, running.id)
         if waits:
             return _input(request, (), expected=conversation.last_message_id)
         first = reconciling.new_from

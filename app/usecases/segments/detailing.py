@@ -322,7 +322,7 @@ def _erased_meanwhile(read: Conversation, present: Conversation) -> bool:
 
 
 def _told(messages: list[Message]) -> tuple[Message, ...]:
-    return tuple(message for message in messages if message.status != "erased" and not message.is_command)
+    return tuple(message for message in messages if message.is_told)
 
 
 def _hash(messages: tuple[Message, ...], model: str) -> str:

@@ -35,7 +35,6 @@ from app.core.model.segments import (
     Marker,
     Segment,
     SegmentLevel,
-    Way,
 )
 from app.core.segments.naming import is_id
 from app.core.segments.paging import page_end, rows_within, segment_line, segment_marker
@@ -147,7 +146,6 @@ class ExpansionService:
         *,
         max_tokens: int | None = None,
         after: str | None = None,
-        way: Way = "explicit",
         records: bool = True,
     ) -> Expanded:
         """One page of a segment at a level of detail; a level that is missing is made by code, and kept.
@@ -159,7 +157,6 @@ class ExpansionService:
             level: ``full`` are the originals.
             max_tokens: The most that a page weighs: whole messages, sentences or words, at least one of them.
             after: ``following`` of the page before.
-            way: How it came to this.
             records: Whether the expansion is stored here; else the caller stores ``Expanded.expansion``.
 
         Raises:
@@ -174,7 +171,7 @@ class ExpansionService:
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             found = await self._read(uow, conversation, segment_id, level, asked)
-            expanded = replace(found, expansion=self._expansion(conversation_id, found, way, began))
+            expanded = replace(found, expansion=self._expansion(conversation_id, found, began))
             if records and expanded.expansion:
                 await uow.expansions.add([expanded.expansion])
                 await uow.commit()
@@ -259,11 +256,11 @@ class ExpansionService:
         segment = await _segment(uow, conversation.id, segment_id)
         return await _page_of(uow, segment, level, asked)
 
-    def _expansion(self, conversation_id: UUID, found: Expanded, way: Way, began: float) -> Expansion:
+    def _expansion(self, conversation_id: UUID, found: Expanded, began: float) -> Expansion:
         return Expansion(
             id=self._shell.new_id(),
             conversation_id=conversation_id,
-            way=way,
+            way="explicit",
             level=found.level,
             segment_id=found.segment_id,
             passages=found.passages,
@@ -308,17 +305,13 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
     raise ConflictError("the conversation changes too fast; try again")
 
 
-async def put_level(
-    shell: Shell, tenant_id: UUID, read: Conversation, segment: Segment, level: SegmentLevel, **changes: bool
-) -> bool:
+async def put_level(shell: Shell, tenant_id: UUID, read: Conversation, segment: Segment, level: SegmentLevel) -> bool:
     """Store a level that was made of what ``read`` said; ``False`` when a message was erased meanwhile."""
     async with shell.uow(tenant_id) as uow:
         present = await uow.conversations.lock(read.id)
         if present.content_epoch != read.content_epoch:
             return False
         await uow.segments.put_levels(read.id, segment.id, [level])
-        if changes:
-            await uow.segments.update(read.id, segment.id, **changes)
         await uow.commit()
     return True
 
@@ -452,8 +445,9 @@ def _offset_in(cursor: str, stored: SegmentLevel | None) -> int:
     if not _NUMBER.fullmatch(offset) or not key:
         raise _bad_cursor()
     if stored is None or key != _mark(stored) or int(offset) >= len(stored.text):
-        message = "this level was written anew since the page before; begin again without after"
-        raise InvalidInputError(message, errors=[FieldError(field="after", message=message)])
+        raise InvalidInputError.of(
+            "after", "this level was written anew since the page before; begin again without after"
+        )
     return int(offset)
 
 

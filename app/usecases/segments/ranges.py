@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message
-from app.core.model.errors import ConflictError, FieldError, NotFoldedError
+from app.core.model.errors import ConflictError, NotFoldedError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import CutSegment, Segment
@@ -80,7 +80,7 @@ async def _finished(
 
 
 def _refused(message: str) -> NotFoldedError:
-    return NotFoldedError(message, errors=[FieldError(field="to_seq", message=message)])
+    return NotFoldedError.of("to_seq", message)
 
 
 def _described(spoken: Sequence[Message], first: int, last: int) -> CutSegment:

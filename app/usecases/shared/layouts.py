@@ -33,7 +33,6 @@ MOST_SEGMENTS: Final = 200
 """Segments, the newest, likewise; weighing their digests takes about a millisecond each."""
 MOST_DETAILED: Final = 400
 """Segments, the newest, that a larger budget serves more of."""
-"""Segments: more than this are looked at off the event loop."""
 MOST_OUTDATED: Final = 200
 """Superseded anchors, the newest, that digests must not repeat."""
 LEAST_DIGEST: Final = 10
@@ -278,12 +277,8 @@ async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: 
         return held
     halves = await uow.messages.halves(conversation_id, sorted(calls))
     known = {message.seq for message in held}
-    others = [one for one in halves if one.seq <= through_seq and one.seq not in known and _is_there(one)]
+    others = [one for one in halves if one.seq <= through_seq and one.seq not in known and one.is_told]
     return sorted([*held, *others], key=lambda message: message.seq)
-
-
-def _is_there(message: Message) -> bool:
-    return not message.is_command and message.status != "erased"
 
 
 def call_ids(messages: Sequence[Message]) -> set[str]:

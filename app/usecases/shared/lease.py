@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import Clock
+from app.usecases.shared.beside import beside
 
 log = structlog.get_logger(__name__)
 
@@ -61,11 +61,8 @@ async def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: flo
         clock: Time.
         every: Seconds between two heartbeats.
     """
-    body = asyncio.current_task()
-    lost = False
 
-    async def beat() -> None:
-        nonlocal lost
+    async def beat(lose: Callable[[], None]) -> None:
         while True:
             await clock.sleep(every)
             try:
@@ -76,21 +73,8 @@ async def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: flo
                 log.warning("compaction.heartbeat_missed", compaction_id=str(lease.compaction_id))
                 continue
             if not alive:
-                lost = True
-                if body is not None:
-                    body.cancel()
+                lose()
                 return
 
-    heart = asyncio.create_task(beat())
-    try:
+    async with beside(beat, LeaseLostError):
         yield
-    except asyncio.CancelledError:
-        if not lost:
-            raise
-        if body is not None:
-            body.uncancel()
-        raise LeaseLostError from None
-    finally:
-        heart.cancel()
-        with suppress(asyncio.CancelledError):
-            await heart

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from app.core.context.media import MEDIA_BYTES
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
@@ -14,6 +16,7 @@ from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver
 from app.usecases.shared.working import WorkBook
 
+SECRET_BYTES: Final = 32
 STREAMS: Final = 20
 """Turns, the newest of a conversation, whose streams may be there still: of others they went long ago."""
 
@@ -48,3 +51,10 @@ class Shell:
     """Whether the operator lets providers keep caches that they are told to make."""
     media_bytes: int = MEDIA_BYTES
     """Characters of media that a request to a model, or a context, has at most."""
+
+    async def sealing_secret(self, tenant_id: UUID) -> bytes:
+        """What the tenant's own tokens are sealed with; made when it is first needed."""
+        async with self.uow(tenant_id) as uow:
+            secret = await uow.keys.sealing_secret(tenant_id, secrets.token_bytes(SECRET_BYTES))
+            await uow.commit()
+        return secret

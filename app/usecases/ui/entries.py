@@ -6,7 +6,7 @@ What a model did for one answer (its calls, their results, its words) is one ent
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.model.conversation import Message
@@ -114,13 +114,4 @@ def _with_compactions(
         number = max((place for place, id_ in enumerate(begun) if id_ < row.id), default=None)
         if number is not None:
             placed[number].append(row)
-    return [
-        Entry(
-            id=entry.id,
-            messages=entry.messages,
-            recalled=entry.recalled,
-            warnings=entry.warnings,
-            compactions=tuple(placed[number]),
-        )
-        for number, entry in enumerate(entries)
-    ]
+    return [replace(entry, compactions=tuple(placed[number])) for number, entry in enumerate(entries)]

@@ -83,13 +83,13 @@ class Subject:
     retold: tuple[int, ...] = ()
     """Those of them on which sentences of narratives rest."""
 
-    def requests(self, profile: ModelProfile, locale: str) -> list[VerificationRequest]:
+    def requests(self, profile: ModelProfile) -> list[VerificationRequest]:
         """The calls, each about some of the claims."""
         if not self.messages:
             return []
-        return [self._request(claims, profile, locale) for claims in batches(self.claims)]
+        return [self._request(claims, profile) for claims in batches(self.claims)]
 
-    def _request(self, claims: Sequence[Claim], profile: ModelProfile, locale: str) -> VerificationRequest:
+    def _request(self, claims: Sequence[Claim], profile: ModelProfile) -> VerificationRequest:
         """One call: the claims, and what they can be judged by."""
         before = self.reading.before
         messages = evidence(claims, self.messages)
@@ -100,7 +100,6 @@ class Subject:
             previous=background(claims, (*messages, *older), served(before.entries)) if before else (),
             older=older,
             max_output_tokens=min(output_room(claims), profile.output_limit),
-            locale=locale,
             chunk_tokens=chunk_tokens(profile),
         )
 
@@ -144,7 +143,7 @@ async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVer
         version=version,
         before=since[fresh] if fresh < len(since) else base,
         judged=judged,
-        messages=tuple(one for one in messages if one.status != "erased" and not one.is_command),
+        messages=tuple(one for one in messages if one.is_told),
         digests=tuple(told for segment in segments if (told := digest_text(segment)) is not None),
         anchors=tuple(claimed),
     )

@@ -161,7 +161,7 @@ class VerificationService:
         if not isinstance(claimed, _Claimed):
             return claimed
         subject = await self._subject(tenant_id, claimed)
-        requests = subject.requests(claimed.summarizer.profile, claimed.conversation.locale)
+        requests = subject.requests(claimed.summarizer.profile)
         judgement = await judge(claimed.summarizer, requests, self._shell.clock)
         outcome = await self._stored(tenant_id, claimed, subject, judgement)
         log.info(
@@ -467,7 +467,7 @@ async def _retell(uow: UnitOfWork, present: Conversation, claim: Claim, now: dat
         return False
     told = digest_text(segment)
     found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
-    spoken = [one for one in found if one.status != "erased" and not one.is_command]
+    spoken = [one for one in found if one.is_told]
     if told is None or told.text != claim.text or not spoken:
         return False
     await uow.segments.rewrite(await work(_told_by_code, segment, spoken, present.locale, now))

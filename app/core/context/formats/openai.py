@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -53,5 +52,4 @@ def _part(piece: Piece) -> dict[str, Any]:
 
 
 def _call(call: Call) -> dict[str, Any]:
-    arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": as_text(call.arguments)}}

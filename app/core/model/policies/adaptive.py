@@ -11,13 +11,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final
 
 from app.core.model.errors import FieldError
 from app.core.model.pace import Pace
-from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger
-
-Why = Literal["measuring", "adapted"]
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger, exact
 
 TURNS_APART: Final = 3
 """So many turns should lie between two compactions at least, whatever a provider caches: each is a model call."""
@@ -53,11 +51,6 @@ class Adapted:
     pace: Pace | None
     """``None`` while too few turns are there: the policy's own numbers hold."""
 
-    @property
-    def why(self) -> Why:
-        """Whether anything is known to adapt to."""
-        return "adapted" if self.pace else "measuring"
-
 
 def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floor: int = 0) -> Adapted | None:
     """The thresholds for a conversation of this pace.
@@ -77,7 +70,7 @@ def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floo
     trigger = adaptable(policy)
     if policy.adaptive != "on" or trigger is None or budgets.budget <= 0:
         return None
-    own, own_target = _share_of(trigger), _exact(policy.target)
+    own, own_target = _share_of(trigger), exact(policy.target)
     background, target = own, own_target
     if any(adaptive_errors(policy, budgets)):  # stored before an operator's numbers changed
         pace = None
@@ -115,7 +108,7 @@ def bounds_of(policy: CompactionPolicy, budgets: Budgets, trigger: Trigger) -> B
     By default a compaction begins between the middle of target and trigger, and 0.05 of the budget below the trigger
     inside a turn; and it folds down to the policy's target, or up to 0.20 of the budget deeper.
     """
-    given, own, target = policy.adaptive_bounds, _share_of(trigger), _exact(policy.target)
+    given, own, target = policy.adaptive_bounds, _share_of(trigger), exact(policy.target)
     latest = max(own, _sync(policy, budgets) - BELOW_SYNC)
     return Bounds(
         background_min=_given(given.background_min, (own + target) / 2),
@@ -138,7 +131,7 @@ def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[Fiel
         return
     if policy.adaptive == "off" and not any(policy.adaptive_bounds.model_dump().values()):
         return
-    bounds, own, target = bounds_of(policy, budgets, trigger), _share_of(trigger), _exact(policy.target)
+    bounds, own, target = bounds_of(policy, budgets, trigger), _share_of(trigger), exact(policy.target)
     ordered = (
         ("background_min", bounds.background_min, own, "background_at"),
         ("target_min", bounds.target_min, target, "target"),
@@ -159,16 +152,16 @@ def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[Fiel
 def _background(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets, pace: Pace) -> Fraction:
     """As late as the cache is worth it, and as early as nobody has to wait."""
     known = pace.compaction_seconds is not None and pace.turn_seconds is not None
-    wish = own + _exact(pace.cached_share) * (bounds.background_max - own) if known else own
+    wish = own + exact(pace.cached_share) * (bounds.background_max - own) if known else own
     grows = Fraction(pace.largest_turn)
     if pace.compaction_seconds is not None and pace.turn_seconds is not None:
-        grows += pace.turn_tokens * _exact(pace.compaction_seconds) / max(_exact(pace.turn_seconds), Fraction(1))
+        grows += pace.turn_tokens * exact(pace.compaction_seconds) / max(exact(pace.turn_seconds), Fraction(1))
     return _between(bounds.background_min, _whole(min(wish, sync - grows / budgets.budget)), bounds.background_max)
 
 
 def _target(own: Fraction, bounds: Bounds, budgets: Budgets, pace: Pace) -> Fraction:
     """So deep that as many turns lie between two compactions as they are worth."""
-    apart = TURNS_APART + (TURNS_APART_CACHED - TURNS_APART) * _exact(pace.cached_share)
+    apart = TURNS_APART + (TURNS_APART_CACHED - TURNS_APART) * exact(pace.cached_share)
     wish = own - apart * pace.turn_tokens / budgets.budget
     return _between(bounds.target_min, _whole(wish), bounds.target_max)
 
@@ -181,7 +174,7 @@ def _sync(policy: CompactionPolicy, budgets: Budgets) -> Fraction:
 
 def _inline_share(at: Threshold, budgets: Budgets) -> Fraction | None:
     if at.share is not None and at.tokens is None:
-        return _exact(at.share)
+        return exact(at.share)
     first = at.first_tokens(budgets)
     return None if first is None else min(Fraction(first, budgets.budget), Fraction(1))
 
@@ -191,11 +184,11 @@ def _floor(floor: int, budgets: Budgets) -> Fraction:
 
 
 def _share_of(trigger: Trigger) -> Fraction:
-    return _exact(trigger.at.share or 0)
+    return exact(trigger.at.share or 0)
 
 
 def _given(bound: float | None, default: Fraction) -> Fraction:
-    return default if bound is None else _exact(bound)
+    return default if bound is None else exact(bound)
 
 
 def _between(least: Fraction, value: Fraction, most: Fraction) -> Fraction:
@@ -208,7 +201,3 @@ def _whole(share: Fraction) -> Fraction:
 
 def _out_of_bounds(name: str, message: str) -> FieldError:
     return FieldError(field=f"policy.adaptive_bounds.{name}", message=message)
-
-
-def _exact(number: float) -> Fraction:
-    return Fraction(str(number))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from app.core.text.factors import Index, fold
@@ -19,12 +19,10 @@ _APOSTROPHE: Final = str.maketrans("’ʼ", "''")
 class _Statements:
     """Patterns, each tried only on texts that it may fit."""
 
-    def __init__(self, tables: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, patterns: Sequence[str]) -> None:
         self._index = Index()
         self.patterns = {
-            self._index.add(pattern): compiled(pattern, re.IGNORECASE | re.MULTILINE)
-            for patterns in tables.values()
-            for pattern in patterns
+            self._index.add(pattern): compiled(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns
         }
 
     def fit(self, text: str) -> bool:
@@ -33,12 +31,9 @@ class _Statements:
         return any(bit & opened and pattern.search(text) for bit, pattern in self.patterns.items())
 
 
-GOALS: Final[Mapping[str, tuple[str, ...]]] = {one.code: one.goals for one in languages() if one.goals}
-"""Patterns by language."""
-_GOALS: Final = _Statements(GOALS)
+_GOALS: Final = _Statements([pattern for one in languages() for pattern in one.goals])
 
 
-def states_goal(text: str, tables: Mapping[str, Sequence[str]] | None = None) -> bool:
-    """Whether a text says what somebody is after, in any of the tables' languages."""
-    statements = _GOALS if tables is None else _Statements(tables)
-    return statements.fit(text[:LOOKED_AT].translate(_APOSTROPHE))
+def states_goal(text: str) -> bool:
+    """Whether a text says what somebody is after, in any language that has patterns for it."""
+    return _GOALS.fit(text[:LOOKED_AT].translate(_APOSTROPHE))

@@ -123,7 +123,7 @@ def _set(triggers: list[dict[str, Any]], steps: list[str], value: Any) -> list[d
 
 def _twice(preset_name: str, name: str) -> PolicyInvalidError:
     message = f"{name} is a number of the triggers, which presets.{preset_name} sets itself: give one of the two"
-    return PolicyInvalidError(message, errors=[FieldError(field=f"presets.{preset_name}.{name}", message=message)])
+    return PolicyInvalidError.of(f"presets.{preset_name}.{name}", message)
 
 
 def _drop(values: dict[str, Any], names: tuple[str, ...]) -> None:

@@ -61,7 +61,7 @@ def decided(
     """
     reasons: dict[int, ProtectedReason] = {}
     budget = Budget(room - used)
-    units = units_of([message for message in messages if _can_be_held(message)])
+    units = units_of([message for message in messages if message.is_told])
     for unit in sorted(units, key=lambda unit: (not any(one.is_pinned for one in unit), unit[0].seq)):
         wanted = _wanted(policy, unit)
         size = sum(size_of(one, policy.estimator) for one in unit if takes_room(wanted[one.seq]))
@@ -114,10 +114,6 @@ def takes_room(reason: ProtectedReason) -> bool:
 def size_of(message: Message, estimator: Estimator) -> int:
     """What a message weighs, in the policy's tokens."""
     return tokens_of(message.token_count, message.byte_length, estimator)
-
-
-def _can_be_held(message: Message) -> bool:
-    return not message.is_command and message.status != "erased"
 
 
 def _wanted(policy: CompactionPolicy, unit: Sequence[Message]) -> dict[int, ProtectedReason]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from app.core.model.errors import FieldError, UnknownPresetError
+from app.core.model.errors import UnknownPresetError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.policy_errors import policy_invalid
 from app.core.model.policies.presets import DESIGNS, SEMANTIC, Preset
@@ -28,8 +28,7 @@ def preset_named(name: str) -> Preset:
     preset = PRESETS.get(name)
     if preset is None:
         known = ", ".join(PRESETS)
-        message = f"unknown preset {name!r}; known: {known}"
-        raise UnknownPresetError(message, errors=[FieldError(field="preset", message=message)])
+        raise UnknownPresetError.of("preset", f"unknown preset {name!r}; known: {known}")
     return preset
 
 
