@@ -17,7 +17,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.pacing import ends_turn, measured_pace
-from app.usecases.history.anchoring import anchor_messages
+from app.usecases.history.anchoring import anchors_said, keep_anchors
 from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.history.holding import (
     decide_protection,
@@ -73,8 +73,9 @@ async def append(
     messages, halves = decided.messages, decided.tool_partners
     conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
+    said = await anchors_said(uow, shell, conversation, messages, read=read)
     await uow.messages.append(messages, sums)
-    moves_layout = await anchor_messages(uow, shell, conversation, messages, read=read)
+    moves_layout = await keep_anchors(uow, conversation, said)
     moves_layout |= any(half.seq <= conversation.boundary_seq for half in halves)
     grown: dict[str, Any] = {
         "last_seq": messages[-1].seq,
