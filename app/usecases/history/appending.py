@@ -44,15 +44,16 @@ async def append(
     conversation: Conversation,
     drafts: Sequence[MessageDraft],
     *,
+    before: Resolved | None = None,
     is_copy: bool = False,
     prepared: Prepared = NOTHING_PREPARED,
     work: Work = off_loop,
 ) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
-    ``is_copy``: of messages that were accepted before; no policy refuses them. ``prepared``: the last of them, with
-    what was reckoned of them before the transaction. ``work``: has the layout computed, where an anchor that it serves
-    changed.
+    ``before``: the conversation, where it is resolved already. ``is_copy``: of messages that were accepted before; no
+    policy refuses them. ``prepared``: the last of them, with what was reckoned of them before the transaction.
+    ``work``: has the layout computed, where an anchor that it serves changed.
 
     Returns:
         The messages, and the conversation as it stands with them.
@@ -64,7 +65,7 @@ async def append(
     """
     now = shell.clock.now()
     await _refuse_unknown_calls(uow, conversation, drafts)
-    before = shell.resolver(conversation)
+    before = before or shell.resolver(conversation)
     written = await _written(before, drafts, new_id=shell.new_id, now=now)
     read = prepared.read_for(conversation, written)
     decided = await decide_protection(uow, before, written)
