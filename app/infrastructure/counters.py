@@ -153,7 +153,7 @@ class RedisCounters:
         place_seconds: float = PLACE_SECONDS,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
-        self._redis: Redis = redis_client(url, retries=0)
+        self._redis: Redis = redis_client(url, retries=1, keeps=True)
         self._circuit = Circuit(pause_seconds)
         self._local = LocalCounters()
         self._seconds = place_seconds

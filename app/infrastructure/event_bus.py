@@ -61,7 +61,7 @@ class RedisEventBus:
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
-        self._redis = redis_client(url, retries=1)
+        self._redis = redis_client(url, retries=1, keeps=True)
         self._circuit = Circuit(pause_seconds)
         # The hub begins anew on a connection of its own after any error: no retries underneath it.
         self._hub = WakeUpHub(redis_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))

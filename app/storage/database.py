@@ -92,6 +92,7 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         max_overflow=max_overflow,
         pool_timeout=POOL_SECONDS,
         pool_recycle=RECYCLE_SECONDS,
+        pool_use_lifo=True,  # the one that was used last knows its statements, and is in the caches
         # Parameters hold people's messages, and an error with its text goes into the log.
         hide_parameters=True,
         json_serializer=_AS_WRITTEN,
