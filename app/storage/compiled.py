@@ -113,10 +113,14 @@ def together(statements: tuple[CompiledStatement, ...]) -> str:
     """
     texts, before = list[str](), 0
     for one in statements:
-        texts.append(_PLACE.sub(lambda found, before=before: f"${int(found[1]) + before}", one.text))
+        texts.append(_counted_from(before, one.text))
         before += one.count
     parts = ", ".join(f"part_{number} AS ({text})" for number, text in enumerate(texts[:-1]))
     return f"WITH {parts} {texts[-1]}" if parts else texts[-1]
+
+
+def _counted_from(before: int, text: str) -> str:
+    return _PLACE.sub(lambda found: f"${int(found[1]) + before}", text)
 
 
 def can_join(statement: CompiledStatement, others: Sequence[CompiledStatement]) -> bool:
@@ -134,17 +138,13 @@ def _literal(value: Any) -> str:
         return "NULL"
     if isinstance(value, list):
         return f"'{{{','.join(_literal(one).strip(QUOTE) for one in value)}}}'"
+    if isinstance(value, str) and not _SPELT.fullmatch(value):
+        return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
     if isinstance(value, timedelta):
         return f"'{value.total_seconds()} seconds'"
-    if isinstance(value, UUID | int):
-        return f"'{value}'"
-    if isinstance(value, datetime):
-        return f"'{value.isoformat()}'"
-    if not isinstance(value, str):
+    if not isinstance(value, _CAN_BE_SPELT):
         raise ValueError("only texts, ids, numbers and times are spelt out")  # noqa: TRY004 - a value, not a type
-    if _SPELT.fullmatch(value):
-        return f"'{value}'"
-    return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
+    return f"'{value}'"
 
 
 def _reading(kind: Any, dialect: Dialect) -> Process | None:

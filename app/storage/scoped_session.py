@@ -10,7 +10,8 @@ from time import thread_time
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from sqlalchemy import Connection, Executable, Result, ScalarResult, event
+from sqlalchemy import Connection, Executable, QueuePool, Result, ScalarResult, event
+from sqlalchemy.exc import MissingGreenlet
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.orm import Session
 from sqlalchemy.util import greenlet_spawn
@@ -174,7 +175,7 @@ class TenantSession:
         text = compiled.spelled(self._values(compiled, given))
         await self._take_share()
         with translated():
-            await greenlet_spawn(self._take)
+            await self._connected(self._take)
             self._tell(text)
             done = await self._whole(self._pooled.driver_connection.run_alone(text))
             await self._release()
@@ -314,7 +315,7 @@ class TenantSession:
         """Begin the transaction, unless a statement of it ran before; with a first one."""
         if self._connection is None:
             await self._take_share()
-            await greenlet_spawn(self._begin)
+            await self._connected(self._begin)
         if self._transaction is None:
             if first:
                 self._tell(first)
@@ -363,9 +364,27 @@ class TenantSession:
             await self._end("rollback")
         finally:
             self._connection = self._session = None
-            await greenlet_spawn(_give_back, connection, session)
+            if session is None and self._fits_pool():
+                _give_back(connection, None)
+            else:
+                await greenlet_spawn(_give_back, connection, session)
 
-    # --- within a greenlet
+    async def _connected(self, take: Callable[[], object]) -> None:
+        """One that lies in the pool is taken as it is: SQLAlchemy waits in greenlets only, and these are dear."""
+        pool = self._engine.pool
+        if isinstance(pool, QueuePool) and pool.checkedin():
+            with suppress(MissingGreenlet):  # the one that lay there was closed, or too old
+                take()
+                return
+        await greenlet_spawn(take)
+
+    def _fits_pool(self) -> bool:
+        """Whether the connection only has to be put back: a healthy one, and the pool has room for it."""
+        pool = self._engine.pool
+        has_room = isinstance(pool, QueuePool) and pool.overflow() <= 0
+        return has_room and self._transaction is None and not self._pooled.driver_connection.is_closed()
+
+    # --- within a greenlet, where there is something to wait for
 
     def _take(self) -> Connection:
         self._connection = connection = self._engine.connect()

@@ -88,9 +88,7 @@ async def keep_anchors(uow: UnitOfWork, conversation: Conversation, said: Said) 
     return _touches_layout(conversation, said.before, read.changed)
 
 
-async def _read_here(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]
-) -> Said:
+async def _read_here(uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]) -> Said:
     """What messages say, and the anchors that were active before."""
     now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
     what = await off_loop(lambda: heard(spoken, new_id=shell.new_id, now=now), size=size)
