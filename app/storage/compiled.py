@@ -26,7 +26,6 @@ KEPT: Final = 1_024
 _MISSING: Final = object()
 _FLOAT8: Final = 701
 """What Postgres calls our only kind of number that is not whole."""
-QUOTE: Final = "'"
 _PLACE: Final = compiled(r"\$(\d{1,3})")
 _SPELT: Final = compiled(r"[a-z0-9_-]{1,64}")
 _CAN_BE_SPELT: Final = (str, UUID, int, datetime, timedelta, NoneType)
@@ -137,7 +136,7 @@ def _literal(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, list):
-        return f"'{{{','.join(_literal(one).strip(QUOTE) for one in value)}}}'"
+        return f"'{{{','.join(map(_plain, value))}}}'"
     if isinstance(value, str) and not _SPELT.fullmatch(value):
         return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
     if isinstance(value, timedelta):
@@ -145,6 +144,14 @@ def _literal(value: Any) -> str:
     if not isinstance(value, _CAN_BE_SPELT):
         raise ValueError("only texts, ids, numbers and times are spelt out")  # noqa: TRY004 - a value, not a type
     return f"'{value}'"
+
+
+def _plain(value: Any) -> str:
+    """One of a list, which is one literal as a whole."""
+    written = str(value) if isinstance(value, UUID) else value
+    if not (isinstance(written, str) and _SPELT.fullmatch(written)):
+        raise ValueError("of a list only ids and words of our own are spelt out")
+    return written
 
 
 def _reading(kind: Any, dialect: Dialect) -> Process | None:
