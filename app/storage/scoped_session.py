@@ -132,14 +132,13 @@ class TenantSession:
         if not rows:
             return
         compiled = self._compiled(statement)
-        values = [self._values(compiled, row) for row in rows]
         with translated():
             if len(self._waiting) + len(rows) > _JOINED or not can_join(compiled, self._statements_waiting):
                 await self._write_waiting()
             if len(rows) <= _JOINED:
-                self._waiting += ((compiled, row) for row in values)
+                self._waiting += ((compiled, self._values(compiled, row)) for row in rows)
             else:
-                await self._write_slices(compiled, values)
+                await self._write_slices(compiled, rows)
         if self._each_commits:
             await self.commit()
 
@@ -160,7 +159,7 @@ class TenantSession:
         """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
         values = self._values(compiled, given)
-        if self._connection is not None or not can_be_spelt(values):
+        if self._connection is not None or self._waiting or not can_be_spelt(values):
             return len((await self._fetched(statement, given))[1])
         with translated():
             await self._begun(compiled.spelled(values) + ";")
@@ -278,10 +277,10 @@ class TenantSession:
                 return
         await self._write_waiting()
 
-    async def _write_slices(self, compiled: CompiledStatement, values: Sequence[Sequence[Any]]) -> None:
+    async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
         await self._begun()
-        for first in range(0, len(values), SLICE):
-            some = values[first : first + SLICE]
+        for first in range(0, len(rows), SLICE):
+            some = [self._values(compiled, row) for row in rows[first : first + SLICE]]
             self._tell(compiled.text, some, is_many=True)
             await self._told(self._pooled.driver_connection.executemany(compiled.text, some))
 
