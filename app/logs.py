@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import logging
 import sys
-from typing import TextIO
+from functools import lru_cache
+from typing import Final, TextIO
 
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from app.core.model.redaction import redact, redact_value
+from app.core.text.patterns import compiled
 from app.settings import Settings
+
+_ID: Final = compiled(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def configure_logs(settings: Settings) -> None:
@@ -52,7 +56,19 @@ class RedactingFormatter(logging.Formatter):
 
 def _redacted_event(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Every value of an event, nested ones too; ``exc_info`` is left to whoever renders it."""
-    return {key: value if key == "exc_info" else redact_value({key: value})[key] for key, value in event.items()}
+    return {key: value if key == "exc_info" else _redacted(key, value) for key, value in event.items()}
+
+
+def _redacted(key: str, value: object) -> object:
+    """Words of our own come again and again, and an id is no secret."""
+    if not isinstance(value, str):
+        return redact_value({key: value})[key]
+    return value if key.endswith("_id") and _ID.fullmatch(value) else _redacted_text(key, value)
+
+
+@lru_cache(maxsize=256)
+def _redacted_text(key: str, value: str) -> object:
+    return redact_value({key: value})[key]
 
 
 def _redacted_traceback(stream: TextIO, exc_info: ExcInfo) -> None:

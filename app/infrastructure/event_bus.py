@@ -61,7 +61,7 @@ class RedisEventBus:
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
-        self._redis = redis_client(url, retries=1)
+        self._redis = redis_client(url, retries=1, keeps=True)
         self._circuit = Circuit(pause_seconds)
         # The hub begins anew on a connection of its own after any error: no retries underneath it.
         self._hub = WakeUpHub(redis_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))
@@ -97,14 +97,21 @@ class RedisEventBus:
         if not messages or not self._circuit.allows():
             return
         try:
-            async with asyncio.timeout(CALL_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
-                texts = await in_slices(_text_of, messages)
-                for first in range(0, len(texts), AT_ONCE):
-                    for channel, text in texts[first : first + AT_ONCE]:
-                        pipeline.publish(channel, text)
-                    await pipeline.execute()
+            async with asyncio.timeout(CALL_SECONDS):
+                if len(messages) == 1:
+                    await self._redis.publish(*_text_of(messages[0]))
+                else:
+                    await self._send_many(messages)
         except Exception as error:  # noqa: BLE001 - a wake-up must never fail its caller
             self._circuit.failed()
             _log.warning("event_bus.publish_failed", messages=len(messages), error=type(error).__name__)
         else:
             self._circuit.succeeded()
+
+    async def _send_many(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        texts = await in_slices(_text_of, messages)
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            for first in range(0, len(texts), AT_ONCE):
+                for channel, text in texts[first : first + AT_ONCE]:
+                    pipeline.publish(channel, text)
+                await pipeline.execute()

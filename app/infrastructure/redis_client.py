@@ -14,8 +14,11 @@ CALL_SECONDS: Final = 1.0
 _CONNECTIONS: Final = 4
 
 
-def redis_client(url: str, *, retries: int) -> Redis:
-    """A client whose calls fail within ``CALL_SECONDS`` each."""
+def redis_client(url: str, *, retries: int, keeps: bool = False) -> Redis:
+    """A client whose calls fail within ``CALL_SECONDS`` each.
+
+    ``keeps``: single commands have a connection of their own, one after the other, and need not ask the pool for one.
+    """
     pool = BlockingConnectionPool.from_url(
         url,
         max_connections=_CONNECTIONS,
@@ -26,4 +29,6 @@ def redis_client(url: str, *, retries: int) -> Redis:
         # Every server speaks RESP2, and it needs no negotiation that an old server would log as an error.
         protocol=2,
     )
-    return Redis.from_pool(pool)
+    client: Redis = Redis(connection_pool=pool, single_connection_client=keeps)
+    client.auto_close_connection_pool = True
+    return client

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from types import NoneType
 from typing import Any, Final
@@ -26,9 +26,9 @@ KEPT: Final = 1_024
 _MISSING: Final = object()
 _FLOAT8: Final = 701
 """What Postgres calls our only kind of number that is not whole."""
-QUOTE: Final = "'"
 _PLACE: Final = compiled(r"\$(\d{1,3})")
 _SPELT: Final = compiled(r"[a-z0-9_-]{1,64}")
+_CAN_BE_SPELT: Final = (str, UUID, int, datetime, timedelta, NoneType)
 
 Process = Callable[[Any], Any]
 
@@ -36,7 +36,7 @@ Process = Callable[[Any], Any]
 class CompiledStatement:
     """A statement as the driver takes it."""
 
-    __slots__ = ("_arguments", "_is_whole", "_processes", "_row", "text")
+    __slots__ = ("_arguments", "_is_whole", "_processes", "_row", "is_insert", "table", "text")
 
     def __init__(self, statement: Any, scoped: Any, dialect: Dialect) -> None:
         """``scoped`` is the statement with the tenant's condition.
@@ -49,6 +49,9 @@ class CompiledStatement:
         if made.post_compile_params or any(prefetched):
             raise ValueError(f"this depends on its values, or on defaults of columns: {made}")
         self.text = str(made)
+        self.is_insert = bool(statement.is_insert)
+        self.table: str | None = str(statement.table) if isinstance(statement, UpdateBase) else None
+        """What it writes; ``None`` where it reads."""
         binds = [made.binds[name] for name in made.positiontup]
         self._arguments: list[tuple[str, Any, Process | None]] = [
             (
@@ -64,6 +67,11 @@ class CompiledStatement:
         self._is_whole, names = _names(statement, [column.name for column in columns])
         self._row: Any = namedtuple("_row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
 
+    @property
+    def count(self) -> int:
+        """How many values it takes."""
+        return len(self._arguments)
+
     def arguments(self, given: Mapping[str, Any]) -> list[Any]:
         """The values in their order. Raises ``KeyError`` where one is missing."""
         found = []
@@ -75,16 +83,11 @@ class CompiledStatement:
         return found
 
     def spelled(self, values: Sequence[Any]) -> str:
-        """The text with its values in it: ids, spans of time, words of our own, and who the end user is.
+        """The text with its values in it: any text is written in hexadecimal digits, unless it is a plain word.
 
-        He may be called anything: his name is written in hexadecimal digits. Raises ``ValueError`` for other values.
+        Raises ``ValueError`` for values that are no texts, ids, numbers or times.
         """
-        names = [name for name, _, _ in self._arguments]
-
-        def literal(place: int) -> str:
-            return (_hexadecimal if names[place] == tenancy.USER_VALUE else _literal)(values[place])
-
-        return _PLACE.sub(lambda found: literal(int(found[1]) - 1), self.text)
+        return _PLACE.sub(lambda found: _literal(values[int(found[1]) - 1]), self.text)
 
     def scalar(self, record: Sequence[Any]) -> Any:
         """The first column of a row; where rows stand for objects, the object."""
@@ -101,19 +104,54 @@ class CompiledStatement:
         return self._row._make(values)
 
 
-def _hexadecimal(text: str) -> str:
-    return f"convert_from(decode('{text.encode().hex()}', 'hex'), 'UTF8')"
+@lru_cache(maxsize=KEPT)
+def together(statements: tuple[CompiledStatement, ...]) -> str:
+    """One text for them all, which reads the last one's rows; each one's values follow those of the one before.
+
+    All of them see what was there before, so none may read or change what another writes (``can_join``).
+    """
+    texts, before = list[str](), 0
+    for one in statements:
+        texts.append(_counted_from(before, one.text))
+        before += one.count
+    parts = ", ".join(f"part_{number} AS ({text})" for number, text in enumerate(texts[:-1]))
+    return f"WITH {parts} {texts[-1]}" if parts else texts[-1]
+
+
+def _counted_from(before: int, text: str) -> str:
+    return _PLACE.sub(lambda found: f"${int(found[1]) + before}", text)
+
+
+def can_join(statement: CompiledStatement, others: Sequence[CompiledStatement]) -> bool:
+    """Whether a statement that writes has no part of its table in common with others; new rows have none."""
+    return all(one.table != statement.table or (one.is_insert and statement.is_insert) for one in others)
+
+
+def can_be_spelt(values: Sequence[Any]) -> bool:
+    """Whether ``CompiledStatement.spelled`` takes them."""
+    return all(isinstance(one, _CAN_BE_SPELT) for one in values)
 
 
 def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
     if isinstance(value, list):
-        return f"'{{{','.join(_literal(one).strip(QUOTE) for one in value)}}}'"
+        return f"'{{{','.join(map(_plain, value))}}}'"
+    if isinstance(value, str) and not _SPELT.fullmatch(value):
+        return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
     if isinstance(value, timedelta):
         return f"'{value.total_seconds()} seconds'"
+    if not isinstance(value, _CAN_BE_SPELT):
+        raise ValueError("only texts, ids, numbers and times are spelt out")  # noqa: TRY004 - a value, not a type
+    return f"'{value}'"
+
+
+def _plain(value: Any) -> str:
+    """One of a list, which is one literal as a whole."""
     written = str(value) if isinstance(value, UUID) else value
     if not (isinstance(written, str) and _SPELT.fullmatch(written)):
-        raise ValueError("only ids, spans of time and words of our own are spelt out")
-    return f"'{written}'"
+        raise ValueError("of a list only ids and words of our own are spelt out")
+    return written
 
 
 def _reading(kind: Any, dialect: Dialect) -> Process | None:

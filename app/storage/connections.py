@@ -18,6 +18,7 @@ from app.storage.database_errors import has_lost_protocol
 NOBODY: Final = ""
 """For whom a transaction acts that no session has begun: it sees no row."""
 _BEGINS: Final = "BEGIN"
+_COMMITS: Final = "COMMIT;"
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -31,23 +32,38 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
     """Whoever acts, when it is not the user that signed in."""
     opening = ""
     """What goes out with the next ``BEGIN``."""
+    first = ""
+    """A statement that goes out with it too."""
+    last = ""
+    """Statements that go out with the next ``COMMIT``."""
+    told = ""
+    """What the server said of the last statement that went out with a ``BEGIN``."""
 
     def act_for(self, tenant_id: UUID | str) -> None:
         """From the next transaction on, until the connection goes back into the pool."""
         self.opening = row_security.opening(self.role, tenant_id)
+        self.first = self.last = ""
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - the driver's
-        """A driver's transaction begins here."""
-        if not query.startswith(_BEGINS):
-            done: str = await super().execute(query, *args, timeout=timeout)
-            return done
+        """A driver's transaction begins and ends here."""
+        if query.startswith(_BEGINS):
+            first, self.first = self.first, ""
+            self.told = await self._whole(f"{query}{self.limits}{self.opening}{first}", timeout)
+            return self.told
+        if query == _COMMITS and self.last:
+            last, self.last = self.last, ""
+            return await self._whole(f"{last}{query}", timeout)
+        done: str = await super().execute(query, *args, timeout=timeout)
+        return done
+
+    async def _whole(self, query: str, timeout: float | None) -> str:  # noqa: ASYNC109 - the driver's
         try:
-            began: str = await super().execute(f"{query}{self.limits}{self.opening}", timeout=timeout)
+            done: str = await super().execute(query, timeout=timeout)
         except BaseException:
             # It may stand in a transaction that is begun for nobody, or failed: no one must get it after us.
             self.terminate()
             raise
-        return began
+        return done
 
     async def run_alone(self, query: str) -> str:
         """One statement without parameters, with whom and for whom before it: one message, and one transaction."""

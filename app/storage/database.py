@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Generator
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from asyncpg import connect
 from sqlalchemy import event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DisconnectionError
@@ -76,6 +78,16 @@ def role_of(url: str) -> str | None:
     return None if named == NO_ROLE else named
 
 
+class _Connecting:
+    """A connection that is asked for: nothing is begun before somebody waits, as nobody does outside of a greenlet."""
+
+    def __init__(self, **given: Any) -> None:
+        self._given = given
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return connect(**self._given).__await__()  # type: ignore[no-any-return]  # it comes without types
+
+
 def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> AsyncEngine:
     """An engine of the running event loop (make it after a fork); nothing is connected yet.
 
@@ -87,11 +99,12 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
     engine = create_async_engine(
         _driver_address(url),
         connect_args=_connect_arguments(url, TIMEOUTS)
-        | {"command_timeout": COMMAND_SECONDS, "connection_class": TenantConnection},
+        | {"command_timeout": COMMAND_SECONDS, "connection_class": TenantConnection, "async_creator_fn": _Connecting},
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=POOL_SECONDS,
         pool_recycle=RECYCLE_SECONDS,
+        pool_use_lifo=True,  # the one that was used last knows its statements, and is in the caches
         # Parameters hold people's messages, and an error with its text goes into the log.
         hide_parameters=True,
         json_serializer=_AS_WRITTEN,

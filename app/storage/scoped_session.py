@@ -10,14 +10,15 @@ from time import thread_time
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from sqlalchemy import Connection, Executable, Result, ScalarResult, event
+from sqlalchemy import Connection, Executable, QueuePool, Result, ScalarResult, event
+from sqlalchemy.exc import MissingGreenlet
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.orm import Session
 from sqlalchemy.util import greenlet_spawn
 
 from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
-from app.storage.compiled import CompiledStatement, compiled_for
+from app.storage.compiled import CompiledStatement, can_be_spelt, can_join, compiled_for, together
 from app.storage.database_errors import DATABASE_ERRORS, has_lost_protocol, translated
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
@@ -25,6 +26,10 @@ from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, Scop
 
 _PART: Final = 10
 """Rows that are made before it is looked at how long that took."""
+_JOINED: Final = 4
+"""Writes that go out in one statement, at most: each number of them is a text of its own for the server to keep."""
+_SPELT: Final = 2_000
+"""Characters of writes that go out with ``COMMIT``: their values are written into the text."""
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
 """The session that took the last share in this task: a second one within it must not wait for the first."""
 
@@ -63,6 +68,11 @@ async def _made(make: Callable[[Any], Any], records: Iterable[Any]) -> list[Any]
     return rows
 
 
+def _count(told: str) -> int:
+    """The rows in what the server says of a statement, such as ``INSERT 0 1``."""
+    return int(told.rpartition(" ")[2])
+
+
 def _give_back(connection: Connection, session: ScopedSession | None) -> None:
     if session is not None:
         session.close()
@@ -78,7 +88,8 @@ class TenantSession:
     """One transaction at a time, of one tenant, or of all (``None``).
 
     It is begun with the first statement. A statement of ``tenancy.built_once`` goes to the driver as the text that is
-    kept of it; all others are the ORM's.
+    kept of it; all others are the ORM's. Writes of which nothing is read back wait for the next statement, or for the
+    commit, and go out with others in one message: before anything reads.
     """
 
     def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, shares: ConnectionShares | None = None) -> None:
@@ -93,6 +104,8 @@ class TenantSession:
         self._pooled: Any = None
         """SQLAlchemy's adapter of the driver's connection."""
         self._session: ScopedSession | None = None
+        self._waiting: list[tuple[CompiledStatement, list[Any]]] = []
+        """What is to be written, with the values."""
 
     async def execute(
         self, statement: Executable, rows: Sequence[dict[str, Any]] | None = None, /, **given: Any
@@ -103,6 +116,7 @@ class TenantSession:
         """
         await self._take_share()
         with translated():
+            await self._write_waiting()
             found = await greenlet_spawn(self._execute, statement, (given or None) if rows is None else rows[:SLICE])
             for first in range(SLICE, len(rows or ()), SLICE):
                 found = await greenlet_spawn(self._execute, statement, (rows or ())[first : first + SLICE])
@@ -110,28 +124,62 @@ class TenantSession:
             await self.commit()
         return found
 
-    async def write(self, statement: Executable, rows: Sequence[dict[str, Any]] | None = None, /, **given: Any) -> None:
-        """Run one of ``built_once``, by names; with ``rows``, once for each of them, a slice in one round trip."""
-        if rows is None:
-            await self._fetched(statement, given)
+    async def write(self, statement: Executable, rows: Sequence[dict[str, Any]]) -> None:
+        """Run one of ``built_once`` once for each of the rows, by names: soon, and a slice in one round trip.
+
+        What the database has to say against it is raised by a later statement, or by the commit.
+        """
+        if not rows:
             return
-        for first in range(0, len(rows), SLICE):
-            await self._write_slice(statement, rows[first : first + SLICE])
+        compiled = self._compiled(statement)
+        with translated():
+            if len(self._waiting) + len(rows) > _JOINED or not can_join(compiled, self._statements_waiting):
+                await self._write_waiting()
+            if len(rows) <= _JOINED:
+                self._waiting += ((compiled, self._values(compiled, row)) for row in rows)
+            else:
+                await self._write_slices(compiled, rows)
+        if self._each_commits:
+            await self.commit()
+
+    async def change(self, statement: Executable, /, **given: Any) -> Any:
+        """Run one of ``built_once`` that changes rows, together with what waits; the first column of the first row."""
+        compiled = self._compiled(statement)
+        if not can_join(compiled, self._statements_waiting):
+            with translated():
+                await self._write_waiting()
+        waiting, self._waiting = self._waiting, []
+        with translated():
+            records = await self._run([*waiting, (compiled, self._values(compiled, given))])
+        if self._each_commits:
+            await self.commit()
+        return compiled.scalar(records[0]) if records else None
+
+    async def opened_with(self, statement: Executable, /, **given: Any) -> int:
+        """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
+        compiled = self._compiled(statement)
+        values = self._values(compiled, given)
+        if self._connection is not None or self._waiting or not can_be_spelt(values):
+            return len((await self._fetched(statement, given))[1])
+        with translated():
+            await self._begun(compiled.spelled(values) + ";")
+        return _count(self._pooled.driver_connection.told)
 
     async def alone(self, statement: Executable, /, **given: Any) -> int:
         """Run one of ``built_once`` as a transaction of its own, in one round trip; how many rows it reads or changes.
 
-        Its values can only be ids, spans of time and words of our own. Before any other statement.
+        Its values are written into the text (``CompiledStatement.spelled``). Before any other statement.
         """
         compiled = self._compiled(statement)
         text = compiled.spelled(self._values(compiled, given))
         await self._take_share()
         with translated():
-            await greenlet_spawn(self._take)
-            done = await self._whole(self._driven("run_alone", text, (), text))
+            await self._connected(self._take)
+            self._tell(text)
+            done = await self._whole(self._pooled.driver_connection.run_alone(text))
             await self._release()
         self._give_share_back()
-        return int(done.rpartition(" ")[2])
+        return _count(done)
 
     async def first(self, statement: Executable, /, **given: Any) -> Any:
         """The first column of the first row, or ``None``."""
@@ -166,14 +214,16 @@ class TenantSession:
 
     async def commit(self) -> None:
         """Make it so."""
-        if self._connection is not None:
+        if self._connection is not None or self._waiting:
             with translated():
+                await self._write_last()
                 await self._end("commit")
                 await self._release()
         self._give_share_back()
 
     async def close(self) -> None:
         """Roll back, give the connection back; also when the caller is cancelled, and whatever the server says."""
+        self._waiting = []
         if self._connection is None:
             self._give_share_back()
         elif self._transaction is None:
@@ -194,25 +244,54 @@ class TenantSession:
     ) -> tuple[CompiledStatement, Sequence[Any]]:
         """What the driver reads; the first statement of a transaction begins it."""
         compiled = self._compiled(statement)
-        values = tuple(self._values(compiled, given))
+        values = self._values(compiled, given)
         with translated():
-            await self._begun()
-            records = await self._driven("fetch", compiled.text, values, compiled.text, *values)
+            await self._write_waiting()
+            records = await self._run([(compiled, values)])
         if self._each_commits:
             await self.commit()
         return compiled, records
 
-    async def _write_slice(self, statement: Executable, rows: Sequence[dict[str, Any]]) -> None:
-        if len(rows) == 1:
-            await self._fetched(statement, rows[0])
+    # --- what waits
+
+    @property
+    def _statements_waiting(self) -> list[CompiledStatement]:
+        return [compiled for compiled, _ in self._waiting]
+
+    async def _write_waiting(self) -> None:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            await self._run(waiting)
+
+    async def _write_last(self) -> None:
+        """What still waits goes out with ``COMMIT``, if it is short."""
+        if not self._waiting:
             return
-        compiled = self._compiled(statement)
-        values = [tuple(self._values(compiled, row)) for row in rows]
-        with translated():
-            await self._begun()
-            await self._driven("executemany", compiled.text, values, compiled.text, values)
-        if self._each_commits:
-            await self.commit()
+        if all(can_be_spelt(values) for _, values in self._waiting):
+            text = "".join(f"{compiled.spelled(values)};" for compiled, values in self._waiting)
+            if len(text) <= _SPELT:
+                self._waiting = []
+                await self._begun()
+                self._tell(text)
+                self._pooled.driver_connection.last = text
+                return
+        await self._write_waiting()
+
+    async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
+        await self._begun()
+        for first in range(0, len(rows), SLICE):
+            some = [self._values(compiled, row) for row in rows[first : first + SLICE]]
+            self._tell(compiled.text, some, is_many=True)
+            await self._told(self._pooled.driver_connection.executemany(compiled.text, some))
+
+    async def _run(self, parts: Sequence[tuple[CompiledStatement, Sequence[Any]]]) -> Sequence[Any]:
+        """Statements as one; the rows of the last."""
+        text = together(tuple(compiled for compiled, _ in parts))
+        values = [value for _, values in parts for value in values]
+        await self._begun()
+        self._tell(text, values)
+        records: Sequence[Any] = await self._told(self._pooled.driver_connection.fetch(text, *values))
+        return records
 
     def _compiled(self, statement: Executable) -> CompiledStatement:
         return compiled_for(statement, self._engine.dialect, tenancy.kind_of(self.tenant_id, self.end_user))
@@ -231,22 +310,24 @@ class TenantSession:
     def _transaction(self, transaction: Any) -> None:
         self._pooled._transaction = transaction  # noqa: SLF001
 
-    async def _begun(self) -> None:
-        """Begin the transaction, unless a statement of it ran before."""
+    async def _begun(self, first: str = "") -> None:
+        """Begin the transaction, unless a statement of it ran before; with a first one."""
         if self._connection is None:
             await self._take_share()
-            await greenlet_spawn(self._begin)
+            await self._connected(self._begin)
         if self._transaction is None:
+            if first:
+                self._tell(first)
+                self._pooled.driver_connection.first = first
             transaction = self._pooled.driver_connection.transaction(isolation=self._pooled.isolation_level)
             await self._told(transaction.start())
             self._transaction = transaction
 
-    async def _driven(self, call: str, text: str, told: Any, *given: Any) -> Any:
-        """In the transaction that is begun; who listens to statements hears of this one too."""
+    def _tell(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
+        """Who listens to the ORM's statements hears of this one too."""
         connection = self._connection
         assert connection is not None  # noqa: S101 - for the type checker
-        connection.dispatch.before_cursor_execute(connection, None, text, told, None, call == "executemany")
-        return await self._told(getattr(self._pooled.driver_connection, call)(*given))
+        connection.dispatch.before_cursor_execute(connection, None, text, values, None, is_many)
 
     async def _told(self, answer: Awaitable[Any]) -> Any:
         """What the server says; a connection that is gone is told to the pool."""
@@ -282,9 +363,27 @@ class TenantSession:
             await self._end("rollback")
         finally:
             self._connection = self._session = None
-            await greenlet_spawn(_give_back, connection, session)
+            if session is None and self._fits_pool():
+                _give_back(connection, None)
+            else:
+                await greenlet_spawn(_give_back, connection, session)
 
-    # --- within a greenlet
+    async def _connected(self, take: Callable[[], object]) -> None:
+        """One that lies in the pool is taken as it is: SQLAlchemy waits in greenlets only, and these are dear."""
+        pool = self._engine.pool
+        if isinstance(pool, QueuePool) and pool.checkedin():
+            with suppress(MissingGreenlet):  # the one that lay there was closed, or too old
+                take()
+                return
+        await greenlet_spawn(take)
+
+    def _fits_pool(self) -> bool:
+        """Whether the connection only has to be put back: a healthy one, and the pool has room for it."""
+        pool = self._engine.pool
+        has_room = isinstance(pool, QueuePool) and pool.overflow() <= 0
+        return has_room and self._transaction is None and not self._pooled.driver_connection.is_closed()
+
+    # --- within a greenlet, where there is something to wait for
 
     def _take(self) -> Connection:
         self._connection = connection = self._engine.connect()

@@ -295,14 +295,16 @@ class TestMessages:
         row = await stored(begin, tenant)
         await talk(begin, tenant, [message(row.id, 1)])
         async with begin(tenant) as unit:
+            await unit.messages.append([message(row.id, 1)], [Sums()])
             with pytest.raises(ConflictError):
-                await unit.messages.append([message(row.id, 1)], [Sums()])
+                await unit.commit()
 
     async def test_without_a_conversation_there_is_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         nowhere = uuid4()
         async with begin(tenant) as unit:
+            await unit.messages.append([message(nowhere, 1)], [Sums()])
             with pytest.raises(NotFoundError):
-                await unit.messages.append([message(nowhere, 1)], [Sums()])
+                await unit.commit()
         async with begin(tenant) as unit:
             for read in (
                 unit.messages.get(nowhere, uuid4()),

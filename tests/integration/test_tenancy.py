@@ -625,9 +625,9 @@ async def outcome(begin: UnitOfWorkFactory, tenant_id: UUID, call: Call) -> Any:
     async with begin(tenant_id) as unit:
         try:
             answer = await call(unit)
+            await unit.commit()
         except DomainError as error:
             return type(error)
-        await unit.commit()
         return answer
 
 

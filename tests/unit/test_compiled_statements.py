@@ -9,12 +9,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlmodel import col
 
 from app.storage import tenancy
-from app.storage.compiled import CompiledStatement, compiled_for
+from app.storage.compiled import CompiledStatement, can_join, compiled_for, together
 from app.storage.tables import ConversationRow, EventRow
 
 import_module("app.storage.unit_of_work")  # with every repository, whose statements register themselves
@@ -22,6 +22,7 @@ DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 NOBODY: Any = NoneType
 KINDS = (NoneType, tenancy.TenantCriteria, tenancy.UserCriteria)
 NAMES = ("tenant_id", "conversation_id", "number", "type")
+NEW = insert(EventRow).values({name: bindparam(f"new_{name}") for name in NAMES})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,8 +55,7 @@ def test_what_cannot_be_text_once_and_for_all_is_refused(statement: object) -> N
 
 
 def test_an_insert_takes_the_tenant_of_its_session() -> None:
-    statement = insert(EventRow).values({name: bindparam(f"new_{name}") for name in NAMES})
-    compiled = compiled_for(statement, DIALECT, tenancy.TenantCriteria)
+    compiled = compiled_for(NEW, DIALECT, tenancy.TenantCriteria)
     given = dict.fromkeys((f"new_{name}" for name in NAMES), "of another") | {tenancy.TENANT_VALUE: "own"}
     assert compiled.arguments(given)[0] == "own"
 
@@ -68,8 +68,45 @@ def test_ids_and_words_of_our_own_are_spelt_out() -> None:
     assert f"'{{{UUID(int=1)},{UUID(int=2)}}}'" in compiled.spelled([[UUID(int=1), UUID(int=2)], "2"])
 
 
-@pytest.mark.parametrize("value", ["it's", "a b", "", "ä", 5, None, ["x'"], "a" * 65])
+@pytest.mark.parametrize("value", ["it's", "a b", "", "ä", "$1", "\\", "a" * 65])
+def test_any_other_text_is_spelt_out_in_digits(value: str) -> None:
+    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
+    written = f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
+    assert compiled.spelled([value]) == compiled.text.replace("$1", written)
+
+
+@pytest.mark.parametrize(("value", "written"), [(5, "'5'"), (-5, "'-5'"), (None, "NULL"), (True, "'True'")])
+def test_numbers_and_nothing_are_spelt_out(value: object, written: str) -> None:
+    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
+    assert compiled.spelled([value]) == compiled.text.replace("$1", written)
+
+
+@pytest.mark.parametrize("value", [["x'"], ["a b"], [None], [5], b"x", 5.5, {"a": 1}, object()])
 def test_nothing_else_is_spelt_out(value: object) -> None:
     compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
     with pytest.raises(ValueError, match="spelt out"):
         compiled.spelled([value])
+
+
+def test_statements_go_together_with_their_values_one_after_the_other() -> None:
+    one = compiled_for(NEW, DIALECT, tenancy.TenantCriteria)
+    two = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
+    assert together((one,)) == one.text
+    whole = together((one, one, two))
+    second = one.text
+    for place in range(one.count, 0, -1):
+        second = second.replace(f"${place}:", f"${place + one.count}:")
+    last = two.text.replace("$1", f"${2 * one.count + 1}")
+    assert whole == f"WITH part_0 AS ({one.text}), part_1 AS ({second}) {last}"
+
+
+def test_only_new_rows_of_one_table_go_together() -> None:
+    kind = tenancy.TenantCriteria
+    new = compiled_for(NEW, DIALECT, kind)
+    changed = compiled_for(update(EventRow).values({"type": bindparam("new_type")}), DIALECT, kind)
+    elsewhere = compiled_for(update(ConversationRow).values({"title": bindparam("new_title")}), DIALECT, kind)
+    assert can_join(new, [new, elsewhere])
+    assert can_join(elsewhere, [new, changed])
+    assert not can_join(changed, [new])
+    assert not can_join(new, [changed])
+    assert not can_join(changed, [changed])

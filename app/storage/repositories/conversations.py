@@ -113,7 +113,7 @@ class ConversationRepository(Repository):
         """
         values = _columns(changes)
         given = {"conversation_id": conversation_id, "events": events, **as_new(values)}
-        return await self._read(await self._session.first(_setting(frozenset(values)), **given))
+        return await self._read(await self._session.change(_setting(frozenset(values)), **given))
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
         """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor.

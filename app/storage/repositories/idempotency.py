@@ -16,6 +16,7 @@ from app.core.model.records import IdempotencyRecord
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import as_new, columns, new, value
+from app.storage.scoped_session import TenantSession
 from app.storage.tables import IdempotencyRow
 from app.storage.tenancy import built_once
 
@@ -37,6 +38,11 @@ built_once(_CLAIM, _GET, _LOCK, _UPDATE)
 class IdempotencyRepository(Repository):
     """Rows of ``idempotency_keys`` of one tenant."""
 
+    def __init__(self, session: TenantSession) -> None:
+        super().__init__(session)
+        self._claimed: set[str] = set()
+        """Inserted in this transaction, so that they are there."""
+
     def _own(self, key: str) -> str:
         """Keys of one end user's are apart from everybody else's."""
         user = self._session.end_user
@@ -47,10 +53,11 @@ class IdempotencyRepository(Repository):
         key = self._own(record.key)
         given = as_new(columns(record, key=key, ref=dict(record.ref)))
         # The record in the way may be deleted before it is read: then the key is free, and the insert comes again.
-        while await self._session.first(_CLAIM, **given) is None:
+        while not await self._session.opened_with(_CLAIM, **given):
             row = await self._session.first(_LOCK, of_key=key)
             if row is not None:
                 return value(IdempotencyRecord, row)
+        self._claimed.add(key)
         return None
 
     async def get(self, key: str) -> IdempotencyRecord | None:
@@ -60,12 +67,15 @@ class IdempotencyRepository(Repository):
 
     async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
         """Set what the key did, in the transaction that did it. Raises ``NotFoundError``."""
-        given = as_new({"ref": dict(ref), "status": status})
-        if await self._session.first(_UPDATE, of_key=self._own(key), **given) is None:
+        given = as_new({"ref": dict(ref), "status": status}) | {"of_key": self._own(key)}
+        if given["of_key"] in self._claimed:
+            await self._session.write(_UPDATE, [given])
+        elif await self._session.change(_UPDATE, **given) is None:
             raise NotFoundError("No such idempotency key.")
 
     async def delete(self, key: str) -> None:
         """Forget a key whose request had no effect; no error when it is gone."""
+        self._claimed.discard(self._own(key))
         await self._session.execute(delete(IdempotencyRow).where(_key == self._own(key)))
 
     async def forget_older_than(self, age: timedelta) -> int:

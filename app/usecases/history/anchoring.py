@@ -39,45 +39,61 @@ class Read:
     """What happened to those that were active before."""
 
 
-async def anchor_messages(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What messages that are about to be stored say, and the active anchors that it is about."""
+
+    read: Read
+    before: Sequence[Anchor] = ()
+
+
+NOTHING_SAID: Final = Said(read=Read(made=(), changed=()))
+
+
+async def anchors_said(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, messages: Sequence[Message], *, read: Read | None = None
-) -> bool:
-    """Store the anchors of messages just appended, and what they did to the active ones.
+) -> Said:
+    """What messages say about anchors; nothing is written yet, so that all writes of an append go out together.
 
     Args:
         uow: The transaction of the append.
         shell: For ids and the time.
-        conversation: As it stood before these messages.
+        conversation: As it stands before these messages.
         messages: In order.
         read: What they say, where that was found before.
+    """
+    spoken = [message for message in messages if not message.is_command and message.content.strip()]
+    if not spoken:
+        return NOTHING_SAID
+    if read is None:
+        return await _read_here(uow, shell, conversation, spoken)
+    if not read.changed:
+        return Said(read=read)
+    before = await uow.anchors.still_active(conversation.id, [change.anchor_id for change in read.changed])
+    still = {anchor.id for anchor in before}
+    changed = tuple(change for change in read.changed if change.anchor_id in still)
+    return Said(read=replace(read, changed=changed), before=before)
+
+
+async def keep_anchors(uow: UnitOfWork, conversation: Conversation, said: Said) -> bool:
+    """Store the anchors of messages just stored, and what they did to the active ones.
 
     Returns:
         Whether an anchor changed that the stored layout serves or counts.
     """
-    spoken = [message for message in messages if not message.is_command and message.content.strip()]
-    if not spoken:
-        return False
-    before: Sequence[Anchor] = ()
-    if read is None:
-        read, before = await _read_here(uow, shell, conversation, spoken)
-    elif read.changed:
-        before = await uow.anchors.still_active(conversation.id, [change.anchor_id for change in read.changed])
-        still = {anchor.id for anchor in before}
-        read = replace(read, changed=tuple(change for change in read.changed if change.anchor_id in still))
+    read = said.read
     # Rows of one shape go in one round trip: those that have a successor come last.
     await uow.anchors.add(sorted(read.made, key=lambda anchor: anchor.superseded_by is not None))
     await uow.anchors.change(conversation.id, read.changed)
-    return _touches_layout(conversation, before, read.changed)
+    return _touches_layout(conversation, said.before, read.changed)
 
 
-async def _read_here(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]
-) -> tuple[Read, Sequence[Anchor]]:
+async def _read_here(uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]) -> Said:
     """What messages say, and the anchors that were active before."""
     now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
     what = await off_loop(lambda: heard(spoken, new_id=shell.new_id, now=now), size=size)
     before = await _within_reach(uow, conversation, what) if what.may_change_others else []
-    return await off_loop(settled, what, before, size=size + AN_ITEM * len(before)), before
+    return Said(read=await off_loop(settled, what, before, size=size + AN_ITEM * len(before)), before=before)
 
 
 async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: Heard) -> list[Anchor]:

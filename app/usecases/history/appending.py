@@ -17,7 +17,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.pacing import ends_turn, measured_pace
-from app.usecases.history.anchoring import anchor_messages
+from app.usecases.history.anchoring import anchors_said, keep_anchors
 from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.history.holding import (
     decide_protection,
@@ -44,15 +44,16 @@ async def append(
     conversation: Conversation,
     drafts: Sequence[MessageDraft],
     *,
+    before: Resolved | None = None,
     is_copy: bool = False,
     prepared: Prepared = NOTHING_PREPARED,
     work: Work = off_loop,
 ) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
-    ``is_copy``: of messages that were accepted before; no policy refuses them. ``prepared``: the last of them, with
-    what was reckoned of them before the transaction. ``work``: has the layout computed, where an anchor that it serves
-    changed.
+    ``before``: the conversation, where it is resolved already. ``is_copy``: of messages that were accepted before; no
+    policy refuses them. ``prepared``: the last of them, with what was reckoned of them before the transaction.
+    ``work``: has the layout computed, where an anchor that it serves changed.
 
     Returns:
         The messages, and the conversation as it stands with them.
@@ -64,7 +65,7 @@ async def append(
     """
     now = shell.clock.now()
     await _refuse_unknown_calls(uow, conversation, drafts)
-    before = shell.resolver(conversation)
+    before = before or shell.resolver(conversation)
     written = await _written(before, drafts, new_id=shell.new_id, now=now)
     read = prepared.read_for(conversation, written)
     decided = await decide_protection(uow, before, written)
@@ -73,8 +74,9 @@ async def append(
     messages, halves = decided.messages, decided.tool_partners
     conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
+    said = await anchors_said(uow, shell, conversation, messages, read=read)
     await uow.messages.append(messages, sums)
-    moves_layout = await anchor_messages(uow, shell, conversation, messages, read=read)
+    moves_layout = await keep_anchors(uow, conversation, said)
     moves_layout |= any(half.seq <= conversation.boundary_seq for half in halves)
     grown: dict[str, Any] = {
         "last_seq": messages[-1].seq,

@@ -61,8 +61,11 @@ class MessageService:
                 return await uow.messages.reasoned(await uow.contents.filled(stored)), (), ()
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected)
-            refuse_too_large(shell.resolver(conversation), ready.drafts)
-            messages, resolved = await append(uow, shell, conversation, ready.drafts, prepared=ready, work=results)
+            found = shell.resolver(conversation)
+            refuse_too_large(found, ready.drafts)
+            messages, resolved = await append(
+                uow, shell, conversation, ready.drafts, before=found, prepared=ready, work=results
+            )
             job = await claim_after_append(uow, shell, resolved, messages[-1])
             await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})
             await uow.commit()

@@ -27,8 +27,8 @@ MOST_READ: Final = 3
 """So often is read what messages say before their transaction, where others write meanwhile; then within it."""
 _SMALL: Final = 8
 """Bytes of a number, of a comma, of brackets."""
-IN_TRANSACTION: Final = 250
-"""Characters of what is said: a few milliseconds, about what the transaction costs that reading before it takes."""
+IN_TRANSACTION: Final = 500
+"""Characters of what is said: two milliseconds, about what the transaction costs that reading before it takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,155 @@
+"""Writes that nothing is read back of go out together, and none of their laws changes by that."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.core.model.conversation import Sums
+from app.core.model.errors import ConflictError, NotFoundError
+from app.core.model.records import IdempotencyRecord
+from app.storage.database import make_engine
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
+from app.usecases.history.drafts import MessageDraft
+from app.usecases.shared.idempotency import Idem
+from tests.integration.rows import START, connection_of, idempotent, message, stored
+from tests.integration.services import Service
+
+HOSTILE: Final = ("'; DROP TABLE messages; --", "\\'); COMMIT; --", "$1 $2", "%s {0}", '"\\"', "a" * 255)
+
+
+@pytest.fixture
+async def narrow(database_url: str) -> AsyncIterator[AsyncEngine]:
+    """One connection only, so that each transaction follows another on it."""
+    made = make_engine(database_url, pool_size=1, max_overflow=0)
+    yield made
+    await made.dispose()
+
+
+@asynccontextmanager
+async def heard(engine: AsyncEngine, tenant: UUID) -> AsyncIterator[list[str]]:
+    """What is said to the server over the engine's one connection."""
+    said: list[str] = []
+    async with UnitOfWork(engine, tenant) as unit:
+        connection = await connection_of(engine, unit.session)
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+
+    def note(record: Any) -> None:
+        said.append(record.query)
+
+    driver.add_query_logger(note)
+    yield said
+    driver.remove_query_logger(note)
+
+
+async def test_an_append_is_four_messages_to_the_server(narrow: AsyncEngine, tenant: UUID) -> None:
+    begin = unit_of_work_factory(narrow)
+    service, made = Service(begin, tenant), await stored(begin, tenant)
+
+    async def append(conversation_id: UUID, key: str) -> None:
+        draft = MessageDraft(role="user", content="We decided to use Jenkins for the builds.")
+        idem = Idem(key=key, fingerprint="f")
+        await service.container.messages.append(tenant, conversation_id, [draft], idem=idem)
+
+    await append((await stored(begin, tenant)).id, "first")  # the driver asks for the server's types once
+    async with heard(narrow, tenant) as said:
+        await append(made.id, "second")
+    first = next(number for number, text in enumerate(said) if "INSERT INTO idempotency_keys" in text)
+    last = next(number for number, text in enumerate(said) if "COMMIT" in text)
+    claimed, locked, written, committed = said[first : last + 1]
+    assert claimed.startswith("BEGIN")
+    assert "FOR NO KEY UPDATE" in locked
+    assert all(part in written for part in ("INTO messages", "INTO anchors", "UPDATE conversations"))
+    assert "INTO events" in committed
+    assert "UPDATE idempotency_keys" in committed
+    assert committed.endswith("COMMIT;")
+
+
+async def test_what_waits_is_there_for_every_later_read_of_its_transaction(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    row = await stored(begin, tenant)
+    async with begin(tenant) as unit:
+        await unit.messages.append([message(row.id, 1)], [Sums(messages=1)])
+        assert [one.seq for one in await unit.messages.between(row.id, 1, 9)] == [1]
+        await unit.events.add_many(row.id, [("message.created", {"seq": 1})], START)
+        assert [one.number for one in await unit.events.after(row.id, 0, limit=9)] == [1]
+        async with begin(tenant) as other:
+            assert await other.messages.last(row.id) is None, "others see nothing before the commit"
+        await unit.commit()
+    async with begin(tenant) as unit:
+        assert [one.seq for one in await unit.messages.between(row.id, 1, 9)] == [1]
+
+
+async def test_what_waits_without_a_commit_is_never_written(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    row = await stored(begin, tenant)
+    async with begin(tenant) as unit:
+        await unit.conversations.lock(row.id)
+        await unit.messages.append([message(row.id, 1)], [Sums(messages=1)])
+    async with begin(tenant) as unit:
+        assert await unit.messages.last(row.id) is None
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 60])
+async def test_however_many_there_are_all_are_written(begin: UnitOfWorkFactory, tenant: UUID, count: int) -> None:
+    row = await stored(begin, tenant)
+    async with begin(tenant) as unit:
+        for first in (1, count + 1):
+            seqs = range(first, first + count)
+            await unit.messages.append([message(row.id, seq) for seq in seqs], [Sums(messages=seq) for seq in seqs])
+        await unit.conversations.update(row.id, last_seq=2 * count)
+        await unit.commit()
+    async with begin(tenant) as unit:
+        said = await unit.messages.between(row.id, 1, 2 * count)
+        assert [one.content for one in said] == [f"message {seq}" for seq in range(1, 2 * count + 1)]
+        assert (await unit.conversations.get(row.id)).last_seq == 2 * count
+
+
+async def test_a_commit_that_the_database_refuses_writes_nothing_and_leaves_a_sound_connection(
+    narrow: AsyncEngine, tenant: UUID
+) -> None:
+    begin = unit_of_work_factory(narrow)
+    row = await stored(begin, tenant)
+    async with begin(tenant) as unit:
+        await unit.events.add_many(row.id, [("message.created", {"seq": 1})], START)
+        await unit.commit()
+    for _ in range(2):
+        async with begin(tenant) as unit:
+            known = await unit.conversations.get(row.id)
+            assert await unit.idempotency.claim(idempotent("k")) is None
+            await unit.events.add_numbered(known, [("message.created", {"seq": 2})], START)  # the number is taken
+            await unit.idempotency.update("k", ref={}, status=201)
+            with pytest.raises(ConflictError):
+                await unit.commit()
+    async with begin(tenant) as unit:
+        assert await unit.idempotency.get("k") is None
+        assert len(await unit.events.after(row.id, 0, limit=9)) == 1
+
+
+async def test_a_claim_that_the_database_refuses_leaves_a_sound_connection(narrow: AsyncEngine) -> None:
+    begin = unit_of_work_factory(narrow)
+    with pytest.raises(NotFoundError):
+        async with begin(uuid4()) as unit:
+            await unit.idempotency.claim(idempotent("k"))
+    async with begin(None) as unit:
+        assert await unit.keys.any() in {True, False}
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+async def test_a_key_is_only_ever_a_value(begin: UnitOfWorkFactory, tenant: UUID, key: str) -> None:
+    """It is written into the text that begins a transaction, and into the one that ends it."""
+    record: IdempotencyRecord = idempotent(key, fingerprint=key, created_at=START)
+    async with begin(tenant) as unit:
+        assert await unit.idempotency.claim(record) is None
+        await unit.idempotency.update(key, ref={"said": key}, status=201)
+        await unit.commit()
+    async with begin(tenant) as unit:
+        again = await unit.idempotency.claim(record)
+    assert again is not None
+    assert (again.key, again.fingerprint, again.created_at) == (key, key, START)
+    assert (again.ref, again.status) == ({"said": key}, 201)
