@@ -61,7 +61,7 @@ def test_resolved_and_superseded_ones_are_not() -> None:
     assert seqs(serve(stored, through_seq=9, held=(), room=None)) == [3]
 
 
-def test_the_least_important_go_first_and_of_these_the_oldest() -> None:
+def test_the_least_important_go_first_and_of_these_the_newest() -> None:
     anchors = [
         anchor(1, importance=0.9),
         anchor(2, importance=0.4),
@@ -71,8 +71,17 @@ def test_the_least_important_go_first_and_of_these_the_oldest() -> None:
     size = anchors[0].token_count
     orders = [seqs(serve(anchors, through_seq=9, held=(), room=24 + size * count)) for count in range(4, -1, -1)]
 
-    assert orders == [[1, 2, 3, 4], [1, 3, 4], [1, 4], [1], []]
+    assert orders == [[1, 2, 3, 4], [1, 2, 4], [1, 4], [1], []]
     assert serve(anchors, through_seq=9, held=(), room=24 + size).behind_marker == 3
+
+
+def test_what_was_shown_stays_when_more_of_the_same_weight_come() -> None:
+    size = anchor(1).token_count
+    before = serve([anchor(1), anchor(2)], through_seq=2, held=(), room=24 + 2 * size)
+    after = serve([anchor(seq) for seq in range(1, 6)], through_seq=5, held=(), room=24 + 2 * size)
+
+    assert seqs(before) == seqs(after) == [1, 2]
+    assert (before.behind_marker, after.behind_marker) == (0, 3)
 
 
 def test_what_a_user_set_never_goes() -> None:

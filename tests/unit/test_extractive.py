@@ -187,6 +187,22 @@ def test_a_correction_replaces_the_earlier_entry(old: str, new: str) -> None:
     assert 20 in replacing[0]["from"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "stays"),
+    [
+        ("The launch deadline is 2027-03-19.", "Update: the launch date moved to August 21.", False),
+        ("The launch party has 40 guests.", "Update: the launch date moved to August 21.", True),
+    ],
+)
+def test_a_later_value_of_the_same_kind_is_told_alone_though_one_word_is_shared(
+    old: str, new: str, *, stays: bool
+) -> None:
+    told = texts(state(talk(f"U {old}\nA Noted. {CHATTER}\nU {new}\nA Noted. {CHATTER}")))
+
+    assert new.rstrip(".") in told
+    assert (old.rstrip(".") in told) is stays
+
+
 def test_an_entry_with_another_value_is_not_replaced() -> None:
     previous = [entry("logos", "User: Deadline is June 14th, and the budget is €18,000.", id_="F1")]
     candidate = state(

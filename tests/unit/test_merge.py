@@ -290,6 +290,27 @@ def test_what_is_about_something_else_supersedes_nothing(earlier: str, span: tup
     assert sorted(texts(result)) == sorted([earlier, told])
 
 
+@pytest.mark.parametrize(
+    ("earlier", "said_now", "told", "goes"),
+    [
+        (
+            "Joanna: Mmm, that looks delicious!",
+            "I changed my mind, switching opens doors.",
+            "Switching opens doors",
+            False,
+        ),
+        ("Joanna: Use Postgres for storage", "I changed my mind, MySQL for storage.", "Use MySQL for storage", True),
+    ],
+)
+def test_the_name_of_who_speaks_is_nothing_that_two_texts_are_about(
+    earlier: str, said_now: str, told: str, *, goes: bool
+) -> None:
+    span = said(f"Joanna: {said_now}", "Nate: Fine.")
+    result = after(span, candidate(item(f"Joanna: {told}", 20)), entry("F1", earlier, seqs=(3,)))
+
+    assert (result.counts.superseded, earlier in texts(result)) == (int(goes), not goes)
+
+
 @pytest.mark.case("25")
 @pytest.mark.parametrize(
     ("earlier", "told"),

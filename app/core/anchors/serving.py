@@ -67,8 +67,9 @@ class Servable:
         eligible = [anchor for anchor in active if anchor.seq <= through_seq and _is_active(anchor)]
         self._anchors = _distinct(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
         sizes = [_size(anchor, estimator) for anchor in self._anchors]
-        movable = [index for index, anchor in enumerate(self._anchors) if anchor.proposed_by != "user"]
-        # What a model passed over, then the least important, then the oldest first: of equals the order stays.
+        newest_first = reversed(range(len(self._anchors)))
+        movable = [index for index in newest_first if self._anchors[index].proposed_by != "user"]
+        # Of equals the newest leave: what is shown once is told nowhere else, what finds no room the state tells.
         self._leaving = sorted(movable, key=lambda index: _worth(self._anchors[index]))
         self._total = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
         self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
@@ -77,7 +78,7 @@ class Servable:
         """What is shown in so many tokens for the whole element.
 
         Those of rule or model origin that exceed them stand behind the marker: what a model passed over, then the least
-        important, then the oldest first; those that a user set never do. ``None``: all are shown; ``0``: the policy
+        important, then the newest first; those that a user set never do. ``None``: all are shown; ``0``: the policy
         serves none, so that not even the marker stands there.
         """
         if room == 0:

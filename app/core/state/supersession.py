@@ -24,6 +24,7 @@ from app.core.reading.cues import cues_of
 from app.core.state.outdated import Outdated
 from app.core.text.sameness import canonical, covers
 from app.core.text.sentences import sentences
+from app.core.text.speakers import label_of, labels_of
 from app.core.text.words import FRAME_STEMS
 from app.core.validation.orders import orders_in
 
@@ -68,7 +69,8 @@ def supersede(
     told = [entry for entry in entries if entry.role in _STATES and entry.id not in dropped]
     held = [entry for entry in told if not states(anchors, entry)]
     open_entries = [entry for entry in held if canonical(entry.text) not in stated]
-    index = _Texts([entry.text for entry in open_entries])
+    speakers = _speakers(span)
+    index = _Texts([entry.text for entry in open_entries], speakers)
     completed: list[CandidateItem] = []
     for item in items:
         found: list[str] = []
@@ -76,7 +78,7 @@ def supersede(
             untrue = (open_entries[place] for place in index.outdated_by(item, messages))
             found = [entry.id for entry in untrue if not _says_again(entry.text, items)]
         completed.append(_replacing(item, found))
-    corrected = _Corrected(_among_themselves(completed, roles, messages), held, roles)
+    corrected = _Corrected(_among_themselves(completed, roles, messages, speakers), held, roles)
     if outdated is not None:
         corrected.clear(outdated)
     return corrected.result()
@@ -149,12 +151,13 @@ def _without(
 
 
 class _Texts:
-    """Texts by the words they hold and the kinds of what they name."""
+    """Texts by the words they hold and the kinds of what they name; who says something is no subject of it."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
+    def __init__(self, texts: Sequence[str], speakers: Collection[str]) -> None:
+        self._speakers = speakers
+        self._texts = [self._said(text) for text in texts]
         self._places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, text in enumerate(texts):
+        for place, text in enumerate(self._texts):
             for key in _keys(text):
                 self._places[key].append(place)
 
@@ -168,11 +171,19 @@ class _Texts:
         corrections = _corrections_of(item, messages)
         gone = frozenset[str]().union(*map(given_up, corrections))
         changing = any(not adds(sentence, TABLES) for sentence in corrections)
-        keys = {*_keys(item.text), *gone, *given_up(item.text)}
+        said = self._said(item.text)
+        keys = {*_keys(said), *gone, *given_up(said)}
         about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})
-        return [
-            place for place in about if may(place) and _outdates(item.text, self._texts[place], gone, changing=changing)
-        ]
+        return [place for place in about if may(place) and _outdates(said, self._texts[place], gone, changing=changing)]
+
+    def _said(self, text: str) -> str:
+        label = label_of(text)
+        return text[label.end :] if label and label.name in self._speakers else text
+
+
+def _speakers(span: Sequence[Message]) -> frozenset[str]:
+    labels = labels_of([(message.role, message.content) for message in span])
+    return frozenset(label.name for label in labels if label)
 
 
 def _keys(text: str) -> Iterable[str]:
@@ -201,11 +212,14 @@ def _corrections_of(item: CandidateItem, messages: Mapping[int, Message]) -> lis
 
 
 def _among_themselves(
-    items: Sequence[CandidateItem], roles: Mapping[str, FieldRole], messages: Mapping[int, Message]
+    items: Sequence[CandidateItem],
+    roles: Mapping[str, FieldRole],
+    messages: Mapping[int, Message],
+    speakers: Collection[str],
 ) -> Superseding:
     gone: set[int] = set()
     older: defaultdict[int, list[CandidateItem]] = defaultdict(list)
-    index = _Texts([item.text for item in items])
+    index = _Texts([item.text for item in items], speakers)
     for place, item in enumerate(items):
         if roles[item.field] not in _STATES or not item.from_seqs or not _corrections_of(item, messages):
             continue

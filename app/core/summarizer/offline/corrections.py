@@ -64,7 +64,7 @@ def _says_nothing_new(new: Claim, old: Claim) -> bool:
 def _is_taken_back(new: Passage, claim: Claim, old: Passage) -> bool:
     """Whether an earlier passage does not hold any more; where they share one word alone, another value has to tell."""
     said = _claim(old)
-    is_about = len(claim.stems & said.stems) > 1 or bool(given_up(new.text))
+    is_about = len(claim.stems & said.stems) > 1 or bool(given_up(new.text) or (claim.values and said.values))
     if is_about and replaces(new.text, old.text, as_="correction"):
         return True
     is_bare = len(claim.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
