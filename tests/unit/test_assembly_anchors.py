@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
@@ -374,6 +374,15 @@ SAID = st.sampled_from(
 )
 KINDS = st.sampled_from(["plain"] * 6 + ["pair", "pending", "held", "command", "erased", "system", "held pair"])
 STEPS = st.lists(st.tuples(KINDS, st.sampled_from(["user", "assistant"]), SAID), min_size=1, max_size=25)
+ROUNDED_APART = [
+    ("plain", "user", "Use Postgres"),
+    ("plain", "user", "Should we shard the database?"),
+    ("system", "user", "I'll send the report by Friday."),
+    ("held pair", "user", "слово " * 120),
+    ("held pair", "user", "слово " * 120),
+    ("plain", "user", "no, MySQL"),
+]
+"""Held messages and tail of bytes that four do not divide: each is rounded up."""
 
 
 def conversation_of(steps: Sequence[tuple[str, str, str]]) -> list[Message]:
@@ -411,6 +420,7 @@ def conversation_of(steps: Sequence[tuple[str, str, str]]) -> list[Message]:
     st.sampled_from(["refuse", "elide"]),
     st.sampled_from(["script", "bytes"]),
 )
+@example(ROUNDED_APART, 0.5, None, "refuse", "bytes")
 def test_any_conversation_fits_with_roles_that_providers_take_or_names_a_true_minimum(
     steps: list[tuple[str, str, str]], share: float, budget: int | None, oversized: str, estimator: str
 ) -> None:

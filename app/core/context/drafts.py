@@ -229,9 +229,9 @@ def held_day_tokens(material: Material, draft: Draft) -> int:
 
 
 def size_of(material: Material, draft: Draft) -> int:
-    """Tokens of everything after the system prompt, but for what is recalled."""
-    messages = (*draft.held, *draft.tail)
-    return weigh_all(material, block_of(material, draft)) + weight_in_all(material, messages)
+    """Tokens after the system prompt, but for recall; held messages and tail are rounded apart, as in a gauge."""
+    block = weigh_all(material, block_of(material, draft))
+    return block + weight_in_all(material, draft.held) + weight_in_all(material, draft.tail)
 
 
 def weigh_all(material: Material, messages: Sequence[ContextMessage]) -> int:
