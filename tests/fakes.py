@@ -37,7 +37,7 @@ from app.core.model.model_io import (
 from app.core.model.records import Event
 from app.core.state.layout import messages_tokens
 from app.core.text.token_counts import estimate_text
-from app.usecases.ports import ChatModel, Embedder, Summarizer
+from app.usecases.ports import ChatModel, Embedder, Later, Summarizer
 
 Model = TypeVar("Model")
 Entry = TypeVar("Entry")
@@ -163,11 +163,8 @@ class FakeJobQueue:
         self._run = run
         self.sent: list[tuple[UUID, str | None]] = []
         self.asked: list[UUID] = []
-        self.details: list[UUID] = []
-        self.verifications: list[UUID] = []
         self.forks: list[UUID] = []
-        self.embeddings: list[UUID] = []
-        self.caches: list[UUID] = []
+        self.later: defaultdict[Later, list[UUID]] = defaultdict(list)
         self.away = False
 
     @property
@@ -183,29 +180,14 @@ class FakeJobQueue:
             await self._run(compaction_id)
         return True
 
-    async def send_detail(self, conversation_id: UUID) -> bool:
+    async def send_later(self, wanted: Later, id_: UUID) -> bool:
         if not self.away:
-            self.details.append(conversation_id)
-        return not self.away
-
-    async def send_embedding(self, conversation_id: UUID) -> bool:
-        if not self.away:
-            self.embeddings.append(conversation_id)
-        return not self.away
-
-    async def send_cache(self, cache_id: UUID) -> bool:
-        if not self.away:
-            self.caches.append(cache_id)
+            self.later[wanted].append(id_)
         return not self.away
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         if not self.away:
             self.forks.append(conversation_id)
-        return not self.away
-
-    async def send_verification(self, conversation_id: UUID) -> bool:
-        if not self.away:
-            self.verifications.append(conversation_id)
         return not self.away
 
 

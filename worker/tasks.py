@@ -8,12 +8,9 @@ from uuid import UUID
 from structlog.contextvars import bound_contextvars
 
 from app.infrastructure.job_queue import (
-    CACHE_TASK_NAME,
-    DETAIL_TASK_NAME,
-    EMBEDDING_TASK_NAME,
     FORK_TASK_NAME,
+    LATER_TASK_NAMES,
     TASK_NAME,
-    VERIFICATION_TASK_NAME,
 )
 from worker.celery_app import app
 from worker.runtime import runtime
@@ -34,25 +31,25 @@ async def compact_and_verify(container: Container, compaction_id: UUID) -> None:
     await container.verification.after(await container.compaction.execute(compaction_id, ran_in="worker"))
 
 
-@app.task(name=DETAIL_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
+@app.task(name=LATER_TASK_NAMES["detail"])  # type: ignore[untyped-decorator]  # Celery has no types
 def detail(conversation_id: str) -> None:
     """Have one L1 of a conversation written, if one is wanted and nothing more urgent waits."""
     runtime.run(lambda container: container.detailing.work(UUID(conversation_id)))
 
 
-@app.task(name=VERIFICATION_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
+@app.task(name=LATER_TASK_NAMES["verification"])  # type: ignore[untyped-decorator]  # Celery has no types
 def verify(conversation_id: str) -> None:
     """Have a conversation's newest state verified, if it waits for that and nothing more urgent does."""
     runtime.run(lambda container: container.verification.work(UUID(conversation_id)))
 
 
-@app.task(name=EMBEDDING_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
+@app.task(name=LATER_TASK_NAMES["embedding"])  # type: ignore[untyped-decorator]  # Celery has no types
 def embed(conversation_id: str) -> None:
     """Have vectors made of some of a conversation's messages, if they are wanted."""
     runtime.run(lambda container: container.embedding.work(UUID(conversation_id)))
 
 
-@app.task(name=CACHE_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
+@app.task(name=LATER_TASK_NAMES["cache"])  # type: ignore[untyped-decorator]  # Celery has no types
 def cache(cache_id: str) -> None:
     """Have a provider's cache made or renewed, if it is wanted still."""
     runtime.run(lambda container: container.caches.make_or_renew(UUID(cache_id)))

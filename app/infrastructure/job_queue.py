@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -17,13 +17,16 @@ from kombu.pools import connections, producers
 
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.providers.circuit import Circuit
+from app.usecases.ports import Later
 
 TASK_NAME: Final = "throughline.compact"
-DETAIL_TASK_NAME: Final = "throughline.detail"
-VERIFICATION_TASK_NAME: Final = "throughline.verify"
-EMBEDDING_TASK_NAME: Final = "throughline.embed"
 FORK_TASK_NAME: Final = "throughline.fork"
-CACHE_TASK_NAME: Final = "throughline.cache"
+LATER_TASK_NAMES: Final[Mapping[Later, str]] = {
+    "detail": "throughline.detail",
+    "verification": "throughline.verify",
+    "embedding": "throughline.embed",
+    "cache": "throughline.cache",
+}
 QUEUE_NAME: Final = "throughline"
 
 # Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
@@ -60,34 +63,19 @@ class CeleryJobQueue:
         """
         return await self._within_time(partial(self._send, compaction_id, request_id), compaction_id=compaction_id)
 
-    async def send_detail(self, conversation_id: UUID) -> bool:
-        """Ask for one L1 of that conversation, after everything else; False when the broker is away.
+    async def send_later(self, wanted: Later, id_: UUID) -> bool:
+        """Ask for something that can wait, behind everything else; False when the broker is away.
 
         Where enough wait already none is added, and that is no failure: whoever is done asks for the next.
         """
-        return await self._send_later(DETAIL_TASK_NAME, conversation_id)
-
-    async def send_verification(self, conversation_id: UUID) -> bool:
-        """Ask for a verification of that conversation's state, likewise."""
-        return await self._send_later(VERIFICATION_TASK_NAME, conversation_id)
-
-    async def send_embedding(self, conversation_id: UUID) -> bool:
-        """Ask for vectors of that conversation's messages, likewise."""
-        return await self._send_later(EMBEDDING_TASK_NAME, conversation_id)
-
-    async def send_cache(self, cache_id: UUID) -> bool:
-        """Ask for a provider's cache to be made or renewed, likewise."""
-        return await self._within_time(partial(self._send_last, CACHE_TASK_NAME, cache_id), cache_id=cache_id)
+        return await self._within_time(partial(self._send_last, LATER_TASK_NAMES[wanted], id_), wanted=wanted, id=id_)
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask for what a forked conversation lacks, with the compactions: somebody waits for it."""
         send = partial(self._send, conversation_id, None, FORK_TASK_NAME)
         return await self._within_time(send, conversation_id=conversation_id)
 
-    async def _send_later(self, task: str, conversation_id: UUID) -> bool:
-        return await self._within_time(partial(self._send_last, task, conversation_id), conversation_id=conversation_id)
-
-    async def _within_time(self, send: Callable[[], bool], **about: UUID) -> bool:
+    async def _within_time(self, send: Callable[[], bool], **about: object) -> bool:
         if not self._circuit.allows():
             return False
         loop = asyncio.get_running_loop()
@@ -96,7 +84,7 @@ class CeleryJobQueue:
                 taken = await loop.run_in_executor(self._threads, send)
         except Exception as error:  # noqa: BLE001 - the sweeper sends again, whatever it was
             self._circuit.failed()
-            told = {name: str(id_) for name, id_ in about.items()}
+            told = {name: str(value) for name, value in about.items()}
             _log.warning("job_queue.send_failed", **told, error=type(error).__name__)
             return False
         self._circuit.succeeded()

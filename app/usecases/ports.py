@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 from uuid import UUID
 
 from app.core.model.allowances import SlidingCount
@@ -287,26 +287,26 @@ class Sealer(Protocol):
         """The text in a token; ``None`` where it is none of ours, was changed, or is another tenant's."""
 
 
+Later = Literal["detail", "verification", "embedding", "cache"]
+"""What a worker is asked for that can wait."""
+
+
 class JobQueue(Protocol):
     """Hands a compaction's id to the worker: a hint, sent after the commit, off the request path."""
 
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
         """True when the broker took it; time-boxed, never raises."""
 
-    async def send_detail(self, conversation_id: UUID) -> bool:
-        """Ask a worker to have one L1 of that conversation written, after everything else.
+    async def send_later(self, wanted: Later, id_: UUID) -> bool:
+        """Ask a worker for something that can wait, after everything else.
 
         False when the broker is away; True also where so many wait that none is added. Time-boxed, never raises.
+
+        Args:
+            wanted: One ``detail`` (an L1) of a conversation, a ``verification`` of its newest state, an ``embedding``
+                of its messages; a provider's ``cache`` to be made or renewed.
+            id_: The conversation's, or the cache's.
         """
-
-    async def send_verification(self, conversation_id: UUID) -> bool:
-        """Likewise, to have the conversation's newest state verified."""
-
-    async def send_embedding(self, conversation_id: UUID) -> bool:
-        """Likewise, to have vectors made of the conversation's messages."""
-
-    async def send_cache(self, cache_id: UUID) -> bool:
-        """Likewise, to have a provider's cache made or renewed."""
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask a worker to copy what a forked conversation still lacks: somebody waits for it. Never raises."""

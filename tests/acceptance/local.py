@@ -12,7 +12,7 @@ import io
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,7 @@ from app import bootstrap
 from app.bootstrap import Container, compose
 from app.main import create_app
 from app.settings import Settings
+from app.usecases.ports import Later
 from tests.acceptance.asgi import Transport
 from tests.acceptance.service import Service, eventful, started
 
@@ -50,24 +51,19 @@ class DirectQueue:
         self._start(self.worker.compaction.execute(compaction_id, ran_in="worker"))
         return True
 
-    async def send_detail(self, conversation_id: UUID) -> bool:
-        self._start(self.worker.detailing.work(conversation_id))
-        return True
-
-    async def send_embedding(self, conversation_id: UUID) -> bool:
-        self._start(self.worker.embedding.work(conversation_id))
-        return True
-
-    async def send_cache(self, cache_id: UUID) -> bool:
-        self._start(self.worker.caches.make_or_renew(cache_id))
+    async def send_later(self, wanted: Later, id_: UUID) -> bool:
+        worker = self.worker
+        work: Mapping[Later, Callable[[UUID], Coroutine[object, object, object]]] = {
+            "detail": worker.detailing.work,
+            "verification": worker.verification.work,
+            "embedding": worker.embedding.work,
+            "cache": worker.caches.make_or_renew,
+        }
+        self._start(work[wanted](id_))
         return True
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         self._start(self.worker.forks.work(conversation_id))
-        return True
-
-    async def send_verification(self, conversation_id: UUID) -> bool:
-        self._start(self.worker.verification.work(conversation_id))
         return True
 
     async def stop(self) -> None:

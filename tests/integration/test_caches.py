@@ -98,7 +98,7 @@ def wanted(container: Container) -> UUID:
     """The one that a worker was asked to make or renew."""
     queue = container.parts.queue
     assert isinstance(queue, FakeJobQueue)
-    return queue.caches[-1]
+    return queue.later["cache"][-1]
 
 
 async def known(begin: UnitOfWorkFactory, cache_id: UUID) -> ProviderCache | None:

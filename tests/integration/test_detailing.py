@@ -150,7 +150,7 @@ class TestDigests:
         await compacted(service, levels=[])
         (call,) = gemini.requests("compaction")
         assert "segments" not in call["body"]["generationConfig"]["responseJsonSchema"]["properties"]
-        assert not service.queue.details
+        assert not service.queue.later["detail"]
 
     @pytest.mark.daily(1)
     @pytest.mark.parametrize(
@@ -201,17 +201,17 @@ class TestDigests:
 class TestAnL1:
     async def test_one_after_the_other_is_written_after_the_commit(self, service: Service, gemini: Gemini) -> None:
         conversation_id, _ = await compacted(service)
-        assert service.queue.details == [conversation_id]
+        assert service.queue.later["detail"] == [conversation_id]
         assert not gemini.requests("detail")
 
         before = await segments(service, conversation_id)
         assert await service.container.detailing.work(conversation_id) == "written"
         await service.container.outbox.drain()
-        assert service.queue.details == [conversation_id] * 2, "more are wanted"
+        assert service.queue.later["detail"] == [conversation_id] * 2, "more are wanted"
         assert await service.container.detailing.work(conversation_id) == "written"
         assert await service.container.detailing.work(conversation_id) == "written"
         await service.container.outbox.drain()
-        assert service.queue.details == [conversation_id] * 3, "no more are wanted"
+        assert service.queue.later["detail"] == [conversation_id] * 3, "no more are wanted"
         assert await service.container.detailing.work(conversation_id) == "not_wanted"
 
         found = await segments(service, conversation_id)
@@ -371,7 +371,7 @@ class TestWithoutAMeteredModel:
         service = with_models(Service(begin, tenant), ModelRegistry())
         conversation_id, row = await compacted(service, TALK * 2)
         assert row.status == "applied"
-        assert not service.queue.details
+        assert not service.queue.later["detail"]
         assert not any(one.wants_detail for one in await segments(service, conversation_id))
         assert await service.container.detailing.work(conversation_id) == "not_wanted"
 
@@ -551,15 +551,15 @@ class TestTheSweeper:
     async def test_it_hints_at_what_is_wanted(self, service: Service, gemini: Gemini) -> None:
         conversation_id, _ = await compacted(service)
         other, _ = await compacted(service)
-        service.queue.details.clear()
+        service.queue.later["detail"].clear()
         await service.container.sweeper.sweep()
-        assert service.queue.details == [conversation_id, other]
+        assert service.queue.later["detail"] == [conversation_id, other]
         assert not gemini.requests("detail")
         for place in range(3):
             await run(service, conversation_id, place)
-        service.queue.details.clear()
+        service.queue.later["detail"].clear()
         await service.container.sweeper.sweep()
-        assert service.queue.details == [other]
+        assert service.queue.later["detail"] == [other]
 
     @pytest.mark.long
     async def test_with_the_broker_away_it_has_them_written_here(

@@ -19,14 +19,14 @@ from redis.asyncio import Redis
 
 from app.infrastructure import job_queue
 from app.infrastructure.job_queue import (
-    DETAIL_TASK_NAME,
+    LATER_TASK_NAMES,
     QUEUE_NAME,
     TASK_NAME,
-    VERIFICATION_TASK_NAME,
     CeleryJobQueue,
     celery_broker_url,
 )
 from app.providers.circuit import Circuit
+from app.usecases.ports import Later
 from tests.proxy import redis_proxy
 
 
@@ -167,11 +167,11 @@ async def test_the_broker_is_found_again_after_the_pause(redis_url: str, mode: A
         assert await queue.send(uuid4())
 
 
-@pytest.mark.parametrize(("asks", "task"), [("detail", DETAIL_TASK_NAME), ("verification", VERIFICATION_TASK_NAME)])
-async def test_what_can_wait_stands_behind_everything_else(redis_url: str, asks: str, task: str) -> None:
+@pytest.mark.parametrize(("asks", "task"), LATER_TASK_NAMES.items())
+async def test_what_can_wait_stands_behind_everything_else(redis_url: str, asks: Later, task: str) -> None:
     conversation_id = uuid4()
     async with a_queue(redis_url) as queue, Redis.from_url(redis_url) as redis:
-        assert await getattr(queue, f"send_{asks}")(conversation_id)
+        assert await queue.send_later(asks, conversation_id)
         assert await queue.send(uuid4())
         (first,) = await waiting(redis_url)
         assert first["headers"]["task"] == TASK_NAME
@@ -183,7 +183,7 @@ async def test_what_can_wait_stands_behind_everything_else(redis_url: str, asks:
 async def test_of_details_only_a_few_wait(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_queue, "MAX_DETAILS", 3)
     async with a_queue(redis_url) as queue, Redis.from_url(redis_url) as redis:
-        assert all([await queue.send_detail(uuid4()) for _ in range(5)]), "that is no failure of the broker"
+        assert all([await queue.send_later("detail", uuid4()) for _ in range(5)]), "that is no failure of the broker"
         assert await redis.llen(f"{QUEUE_NAME}\x06\x169") == 3
         assert await queue.send(uuid4())
 
@@ -192,7 +192,7 @@ async def test_of_details_only_a_few_wait(redis_url: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("mode", ["refuse", "silent"])
 async def test_a_broker_that_is_away_takes_no_details(redis_url: str, mode: Any) -> None:
     async with redis_proxy(redis_url, mode) as proxy, a_queue(proxy.url) as queue:
-        assert not await queue.send_detail(uuid4())
+        assert not await queue.send_later("detail", uuid4())
 
 
 async def test_a_queue_that_nobody_reads_stops_growing(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

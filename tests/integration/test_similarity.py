@@ -248,13 +248,13 @@ async def test_what_is_spent_has_a_limit_of_its_own(begin: UnitOfWorkFactory, te
 async def test_the_sweeper_hints_at_what_has_no_vectors(service: Service, begin: UnitOfWorkFactory) -> None:
     conversation_id = await folded(service)
     await service.container.sweeper.sweep()
-    assert service.queue.embeddings == [conversation_id]
+    assert service.queue.later["embedding"] == [conversation_id]
     await embedded(service, conversation_id)
-    service.queue.embeddings.clear()
+    service.queue.later["embedding"].clear()
     await service.container.sweeper.sweep()
     off = Service(begin, service.tenant)
     await off.container.sweeper.sweep()
-    assert service.queue.embeddings == off.queue.embeddings == []
+    assert service.queue.later["embedding"] == off.queue.later["embedding"] == []
 
 
 @pytest.mark.long

@@ -607,12 +607,12 @@ class TestWhoStartsIt:
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
-        assert service.queue.verifications == [conversation_id] * 2
+        assert service.queue.later["verification"] == [conversation_id] * 2
         await service.container.sweeper.sweep()
-        assert service.queue.verifications == [conversation_id] * 3
+        assert service.queue.later["verification"] == [conversation_id] * 3
         await work(service, conversation_id)
         await service.container.sweeper.sweep()
-        assert service.queue.verifications == [conversation_id] * 3
+        assert service.queue.later["verification"] == [conversation_id] * 3
 
     @pytest.mark.long
     async def test_with_the_broker_away_it_is_done_here(

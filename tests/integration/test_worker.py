@@ -92,12 +92,12 @@ class Desk:
 
     async def send_verification(self) -> UUID:
         conversation_id = uuid4()
-        assert await self._queue.send_verification(conversation_id)
+        assert await self._queue.send_later("verification", conversation_id)
         return conversation_id
 
     async def send_detail(self) -> UUID:
         conversation_id = uuid4()
-        assert await self._queue.send_detail(conversation_id)
+        assert await self._queue.send_later("detail", conversation_id)
         return conversation_id
 
     async def get(self, compaction_id: UUID) -> Compaction:

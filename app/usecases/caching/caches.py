@@ -90,7 +90,7 @@ class CacheService:
             await self._end(cache, is_orphan=cache in orphans)
         for cache in due:
             if cache.id not in ended:
-                self._shell.outbox.send_cache(cache.id)
+                self._shell.outbox.send_later("cache", cache.id)
         return len(ended) >= AT_ONCE
 
     async def _end(self, found: ProviderCache, *, is_orphan: bool) -> None:

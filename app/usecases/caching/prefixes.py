@@ -101,7 +101,7 @@ class PrefixCaches:
                 wanted = await self._note(uow, turn, looked, said)
                 await uow.commit()
         if wanted is not None:
-            self._shell.outbox.send_cache(wanted)
+            self._shell.outbox.send_later("cache", wanted)
 
     async def lost(self, turn: Turn, looked: Looked, reason: str) -> None:
         """The provider does not take the cache; should it keep it all the same, it is to be deleted."""

@@ -226,7 +226,7 @@ class Sweeper:
             wanting = await uow.segments.wanting_detail(limit=BATCH)
         conversations = list(dict.fromkeys(conversation_id for _, conversation_id, _ in wanting))
         for conversation_id in conversations[:DETAILS]:
-            if not self._noted(taken=await self._queue.send_detail(conversation_id)):
+            if not self._noted(taken=await self._queue.send_later("detail", conversation_id)):
                 return
 
     async def _send_verifications(self) -> None:
@@ -234,7 +234,7 @@ class Sweeper:
         async with self._uow(None) as uow:
             wanting = await uow.verifications.wanting(limit=DETAILS)
         for _, conversation_id in wanting:
-            if not self._noted(taken=await self._queue.send_verification(conversation_id)):
+            if not self._noted(taken=await self._queue.send_later("verification", conversation_id)):
                 return
 
     async def _send_embeddings(self) -> None:
@@ -245,7 +245,7 @@ class Sweeper:
         async with self._uow(None) as uow:
             wanting = await uow.embeddings.wanting(model, limit=DETAILS)
         for _, conversation_id in wanting:
-            if not self._noted(taken=await self._queue.send_embedding(conversation_id)):
+            if not self._noted(taken=await self._queue.send_later("embedding", conversation_id)):
                 return
 
     async def _end_turns(self) -> None:

@@ -116,9 +116,9 @@ class EmbeddingService:
             log.warning("embedding.not_now", reason=error.stable_code)
             return "not_now"
         if outcome in {"made", "stale"}:
-            self._shell.outbox.send_embedding(found[0][1])
+            self._shell.outbox.send_later("embedding", found[0][1])
         elif len(found) > 1:
-            self._shell.outbox.send_embedding(found[1][1])
+            self._shell.outbox.send_later("embedding", found[1][1])
         return outcome
 
     async def _run(self, tenant_id: UUID, conversation_id: UUID, embedder: Embedder) -> Outcome:

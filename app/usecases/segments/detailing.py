@@ -113,7 +113,7 @@ class DetailService:
             log.warning("detail.not_now", reason=error.stable_code)
             return "not_now"
         if outcome in TRIED and len(wanting) > 1:
-            self._shell.outbox.send_detail(wanting[1][1])
+            self._shell.outbox.send_later("detail", wanting[1][1])
         return outcome
 
     async def run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool = False) -> Outcome:

@@ -15,7 +15,7 @@ import structlog
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Event
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.ports import EventBus, JobQueue
+from app.usecases.ports import EventBus, JobQueue, Later
 
 APPLIED: Final = "compaction.applied"
 
@@ -44,21 +44,9 @@ class Outbox:
         if events:
             await asyncio.shield(self._start(self._bus.publish(events)))
 
-    def send_detail(self, conversation_id: UUID) -> None:
-        """Hint in the background that an L1 of this conversation is wanted."""
-        self._start(self._send_detail(conversation_id))
-
-    def send_verification(self, conversation_id: UUID) -> None:
-        """Hint in the background that a state of this conversation waits for its verifier."""
-        self._start(self._send_verification(conversation_id))
-
-    def send_embedding(self, conversation_id: UUID) -> None:
-        """Hint in the background that messages of this conversation are to have vectors."""
-        self._start(self._send_embedding(conversation_id))
-
-    def send_cache(self, cache_id: UUID) -> None:
-        """Hint in the background that a provider's cache is to be made or renewed."""
-        self._start(self._send_cache(cache_id))
+    def send_later(self, wanted: Later, id_: UUID) -> None:
+        """Hint in the background that something is wanted of a conversation, or of a provider's cache."""
+        self._start(self._send_later(wanted, id_))
 
     async def drain(self) -> None:
         """Wait for what is under way; the sweeper sends the rest."""
@@ -80,25 +68,13 @@ class Outbox:
         except DependencyUnavailableError:  # the sweeper finds them
             return
         if unverified:
-            await self._send_verification(conversation_id)
+            await self._send_later("verification", conversation_id)
         if wanting:
-            await self._send_detail(conversation_id)
+            await self._send_later("detail", conversation_id)
 
-    async def _send_detail(self, conversation_id: UUID) -> None:
-        if not await self._queue.send_detail(conversation_id):
-            log.info("detail.not_sent", conversation_id=str(conversation_id))
-
-    async def _send_cache(self, cache_id: UUID) -> None:
-        if not await self._queue.send_cache(cache_id):
-            log.info("cache.not_sent", cache_id=str(cache_id))
-
-    async def _send_verification(self, conversation_id: UUID) -> None:
-        if not await self._queue.send_verification(conversation_id):
-            log.info("verification.not_sent", conversation_id=str(conversation_id))
-
-    async def _send_embedding(self, conversation_id: UUID) -> None:
-        if not await self._queue.send_embedding(conversation_id):
-            log.info("embedding.not_sent", conversation_id=str(conversation_id))
+    async def _send_later(self, wanted: Later, id_: UUID) -> None:
+        if not await self._queue.send_later(wanted, id_):
+            log.info("outbox.not_sent", wanted=wanted, id=str(id_))
 
     async def _send(self, compaction_id: UUID) -> None:
         request_id = structlog.contextvars.get_contextvars().get("request_id")

@@ -136,7 +136,7 @@ class VerificationService:
             log.warning("verification.not_now", reason=error.stable_code)
             return "not_now"
         if outcome in TRIED and len(wanting) > 1:
-            self._shell.outbox.send_verification(wanting[1][1])
+            self._shell.outbox.send_later("verification", wanting[1][1])
         return outcome
 
     async def after(self, compaction: Compaction | None) -> None:
