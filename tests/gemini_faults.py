@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.core.summarizer.framing import unframe
 from tests import gemini_honest
 from tests.gemini_honest import dumps
+from tests.unframing import unframe
 
 Behaviour = Mapping[str, Any]
 HANG: Final = 3_600.0

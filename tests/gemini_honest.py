@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.core.summarizer.framing import FramedMessage, unframe
 from app.core.text.escaping import unescape
 from app.core.text.language import detect
 from app.core.text.token_counts import estimate_text
+from tests.unframing import FramedMessage, unframe
 
 _ENTRY = re.compile(r'<entry id="(?P<id>[A-Z]\d+)" field="(?P<field>\w+)"[^>]*>(?P<text>.*?)</entry>', re.DOTALL)
 _SIZE = re.compile(r"at most about (?P<number>\d+) (?P<unit>words|characters)")

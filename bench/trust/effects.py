@@ -15,7 +15,7 @@ from app.core.model.claims import Claim
 from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
 from app.core.summarizer.candidate import parse_candidate
-from app.core.summarizer.framing import frame, unframe
+from app.core.summarizer.framing import frame
 from app.core.validation.evidence import evidence
 from bench.trust.lies import Lie, is_served
 from bench.trust.playing import Played
@@ -31,6 +31,7 @@ from bench.trust.verified import (
     stands,
     verified,
 )
+from tests.unframing import unframe
 
 Counts = Mapping[str, Sequence[bool]]
 """By figure: whether it holds, for each that was looked at."""

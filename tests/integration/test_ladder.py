@@ -27,7 +27,6 @@ from app.core.model.errors import (
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction
 from app.core.planning.withholding import WITHHELD
-from app.core.summarizer.framing import unframe
 from app.providers.registry import ModelRegistry
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
@@ -42,6 +41,7 @@ from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini, running_gemini
 from tests.gemini_wire import prompt_of
 from tests.integration.services import WORDS, Service, honest
+from tests.unframing import unframe
 
 MODEL = "google:gemini-3-flash-preview"
 SECOND = "google:gemini-2.5-pro"

@@ -10,11 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.core.model.anchors import FoundAnchor
-from app.core.summarizer.framing import fence, frame, frame_entries, unframe
+from app.core.summarizer.framing import fence, frame, frame_entries
 from app.core.text.elision import elide, shares
 from app.core.text.escaping import TAGS, clean, escape, escape_block, place_in_escaped, unescape
 from app.core.text.token_counts import estimate_text
 from tests.corpus import agreed, assert_verdicts, corpus
+from tests.unframing import unframe
 from tests.unit.talk import entry, message
 from tests.unit.timing import assert_linear
 

@@ -19,11 +19,12 @@ from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
 from app.core.reading.passages import passages_of
 from app.core.retrieval.passage_search import notes_of
-from app.core.summarizer.framing import frame, unframe
+from app.core.summarizer.framing import frame
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.token_counts import weigh
 from app.providers.messages import to_provider
 from tests.builders import material, message, policy_of
+from tests.unframing import unframe
 from tests.unit.test_assembly import put_together
 from tests.unit.timing import assert_linear_in
 

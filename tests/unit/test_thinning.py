@@ -23,7 +23,6 @@ from app.core.reading.choice import Option
 from app.core.state import apply as applying
 from app.core.state import thinning
 from app.core.state.thinning import left_out, thinned
-from app.core.summarizer.framing import unframe
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.offline.retold import statements
 from app.core.summarizer.prompts import render_summary
@@ -31,6 +30,7 @@ from bench import replay
 from bench.replay import Replay
 from tests import gemini_honest
 from tests.profiles import examples, is_long
+from tests.unframing import unframe
 from tests.unit.test_extractive_memory import FACTS, FILLERS
 
 WINDOW: Final = 4_000

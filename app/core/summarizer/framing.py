@@ -18,34 +18,14 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
-from app.core.text.elements import Element, elements_in, outside
 from app.core.text.elision import elide, shares
-from app.core.text.escaping import clean, escape, place_in_escaped, unescape
+from app.core.text.escaping import clean, escape, place_in_escaped
 from app.core.text.parts import Part, own_content, own_parts
-from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")
 KEPT_TAG: Final = "kept_verbatim"
-_KEPT: Final = compiled(f'<{KEPT_TAG}(?: id="[A-Z0-9 -]*+")?>')
 _LONGEST_ADDRESS: Final = 300  # characters; a longer one holds the data itself
-_MESSAGE: Final = compiled(r'<message seq="(?P<seq>\d+)" role="(?P<role>[a-z]+)" at="(?P<at>[^"<>]*+)"[^<>]*+>\n')
-_FIRST_PART: Final = compiled(rf"\n<(?:{'|'.join(_PARTS)})[ >]")
-_PART: Final = compiled(rf"<(?P<kind>{'|'.join(_PARTS)})[^<>]*+>")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FramedMessage:
-    """A message as it stands in a prompt; ``parts`` are (element, text)."""
-
-    seq: int
-    role: str
-    at: str
-    content: str
-    parts: tuple[tuple[str, str], ...] = ()
-    kept: tuple[str, ...] = ()
-    """What of ``content`` is marked as kept verbatim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +76,6 @@ def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None)
 def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) -> list[tuple[str, ...]]:
     """Of each message the texts that a frame shows: its content and those of its parts."""
     return [(content, *(part.text for part in parts)) for content, parts in _bodies(messages, max_tokens)]
-
-
-def unframe(text: str) -> list[FramedMessage]:
-    """The inverse of ``frame``: every message in a text, with its content as it was."""
-    return [_parsed(found) for found in elements_in(text, _MESSAGE, lambda _: "\n</message>")]
 
 
 def frame_entries(entries: Sequence[StateEntry]) -> str:
@@ -256,21 +231,3 @@ def _elided(content: str, parts: Sequence[_Element], room: int) -> tuple[str, li
     return first, [
         _Element(kind=part.kind, attributes=part.attributes, text=text) for part, text in zip(parts, rest, strict=True)
     ]
-
-
-def _parsed(found: Element) -> FramedMessage:
-    body, opening = found.inside, found.opening
-    first = _FIRST_PART.search(body)
-    content, rest = (body, "") if first is None else (body[: first.start()], body[first.start() + 1 :])
-    kept = list(elements_in(content, _KEPT, lambda _: f"</{KEPT_TAG}>"))
-    return FramedMessage(
-        seq=int(opening["seq"]),
-        role=opening["role"],
-        at=opening["at"],
-        content=unescape(outside(content, kept, lambda one: one.inside)),
-        kept=tuple(unescape(one.inside) for one in kept),
-        parts=tuple(
-            (part.opening["kind"], unescape(part.inside))
-            for part in elements_in(rest, _PART, lambda one: f"</{one['kind']}>")
-        ),
-    )
