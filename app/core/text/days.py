@@ -49,6 +49,9 @@ _DAY: Final = 86_400
 _WEEK: Final = 7
 _STOPS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
+_BESIDE: Final = 8
+"""Characters between a weekday and its date: ", dem "."""
+_LEAST_NAME: Final = 3
 _NOT_FAR: Final = 10
 """Characters between the end and its month: "Ende des Monats"."""
 
@@ -76,15 +79,39 @@ def date_at(c: Cursor, place: int) -> int:
 
 
 def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
-    """Keep a date of which each of these days is a reading."""
+    """Keep a date of which each of these days is a reading.
+
+    A claim that has its weekday beside it holds for such days alone.
+    """
     possible = [day for day in days if moments.is_day(day)]
-    forms = {form for day in possible for form in (moments.given(day, c.at) if c.generous else moments.claimed(day))}
+    weekday = None if c.generous else _weekday_beside(c, first, after)
+    if weekday is None:
+        forms = {
+            form for day in possible for form in (moments.given(day, c.at) if c.generous else moments.claimed(day))
+        }
+    else:
+        forms = {form for day in possible for form in moments.claimed_on(day, weekday)}
     parts = c.tokens[first].text.split("/")
     if len(parts) == 3 and len(parts[2]) == 2:  # noqa: PLR2004 - or three numbers: "12/14/16 mm"
         numbers = [f"n:{int(part)}" for part in parts]
         forms |= set(numbers) if c.generous else {"&".join(numbers)}
-    if forms:
+    if possible:
         c.add("date", first, after, forms, is_claim=any(day[0] or day[2] for day in possible))
+        c.found[-1].weekday = weekday
+
+
+def _weekday_beside(c: Cursor, first: int, after: int) -> int | None:
+    """The weekday that is told with a date: "Sunday, 17 May", "am Sonntag, dem 1. Februar", "5月15日（周五）"."""
+    is_behind = "(" in c.gap(after) or c.kind(after) == "weekday"
+    for place, gap in ((first - 1, c.gap(first)), (after, c.gap(after) if is_behind else "\n")):
+        if len(gap) > _BESIDE or "\n" in gap:
+            continue
+        if c.kind(place) == "weekday":
+            return int(c.tokens[place].data[1])
+        word = c.word(place)
+        if len(word) >= _LEAST_NAME and word in WEEKDAYS and (word not in WORDS_AND_VERBS or c.is_capital(place)):
+            return WEEKDAYS[word]
+    return None
 
 
 def relative(c: Cursor, place: int) -> int:

@@ -15,6 +15,7 @@ Day = tuple[int | None, int | None, int | None]
 """Year, month and day of the month, as far as they are told."""
 _WEEK: Final = 7
 _NOON: Final = 12
+_FIRST_YEAR, _LAST_YEAR = 1900, 2100
 LEAP_YEAR: Final = 2024
 """A year that has every day."""
 _DAY_FORM, _SHORT_DAY_FORM, _TIME_FORM = len("d:2026-09-12"), len("d:--09-12"), len("t:17:00")
@@ -52,6 +53,17 @@ def claimed(day: Day) -> frozenset[str]:
             f"d:{year}-{month:02}&o:{number}",
         }
     )
+
+
+def claimed_on(day: Day, weekday: int) -> frozenset[str]:
+    """The same where its weekday is told: none of a day that is no such weekday; without a year, of years that fit."""
+    year, month, number = day
+    if month is None or number is None:
+        return claimed(day)
+    years = [year] if year else range(_FIRST_YEAR, _LAST_YEAR)
+    days = [one for each in years if (one := made(each, month, number)) and one.weekday() == weekday]
+    forms = (claimed((one.year, month, number)) for one in days)
+    return frozenset().union(*forms)
 
 
 def given(day: Day, at: date | None) -> Iterator[str]:

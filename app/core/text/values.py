@@ -49,6 +49,8 @@ class Value:
     """The base of an amount's unit; empty without one, and for money."""
     factor: float = 1.0
     """From its own unit to that base."""
+    weekday: int | None = None
+    """That is told with a date."""
 
 
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
@@ -77,7 +79,9 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
         amount = one.readings[0] * one.scale if one.readings else None
         kind: Kind = one.kind  # type: ignore[assignment] # the reader's kinds are these
         base, factor = one.unit or ("", 1.0)
-        found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate, base, factor))
+        found.append(
+            Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate, base, factor, one.weekday)
+        )
     return tuple(found)
 
 

@@ -27,15 +27,17 @@ def sought_year(year: int) -> Sought:
     return _Year(year, year - _NEAR_YEARS, year + _NEAR_YEARS)
 
 
-def sought_date(forms: Iterable[str]) -> Sought | None:
-    """A day among those of some months; ``None`` where only a month is told."""
+def sought_date(forms: Iterable[str], weekday: int | None = None) -> Sought | None:
+    """A day among those of some months, with its weekday where that is told; ``None`` where only a month is told."""
     in_order = sorted(forms)
     days = [day for form in in_order if (day := day_in(form))]
+    if weekday is not None and len(days) > 1:
+        days, in_order = [], [f"d:--{days[0]:%m-%d}"]
     of_year = [day for form in in_order if (day := day_of_year_in(form))]
     if not (days or of_year):
         return None
     at = (days or of_year)[0].toordinal()
-    return _Date(at, at - _NEAR_DAYS, at + _NEAR_DAYS, bool(days))
+    return _Date(at, at - _NEAR_DAYS, at + _NEAR_DAYS, bool(days), weekday)
 
 
 def sought_time(forms: Iterable[str]) -> Sought | None:
@@ -77,8 +79,11 @@ class _Year(Sought):
 @dataclass(frozen=True, slots=True)
 class _Date(Sought):
     has_year: bool
+    weekday: int | None
 
     def place(self, result: float) -> int | None:
+        if self.weekday is not None and date.fromordinal(round(result)).weekday() != self.weekday:
+            return None
         return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
 
     def shown(self, basis: Basis) -> Results:
