@@ -27,7 +27,8 @@ _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
-_EVENING_WEST, _MORNING_EAST = 8, 13
+_EVENING_WEST, _MORNING_EAST = 8, 21
+"""Hours of UTC: midnight in California, and when people rise in China."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ class _Searched:
 
 
 def _elsewhere(day: date, hour: int) -> list[date]:
-    """The day that it is elsewhere at that hour of UTC, between California and the east of Australia."""
+    """The day that it may be where a message was written at that hour of UTC, between California and China."""
     if hour < _EVENING_WEST:
         return [day - timedelta(days=1)]
     return [day + timedelta(days=1)] if hour >= _MORNING_EAST else []
