@@ -36,6 +36,7 @@ _ONE_HOUR: Final = frozenset({"час", "часу"})
 _AFTER_HOURS: Final = RANGE_WORDS | NEAR.keys()
 """Such as "8 til", "9 tomorrow"."""
 _DASHES: Final = frozenset({"-", " - "})
+_DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 
 
@@ -50,6 +51,11 @@ def time_at(c: Cursor, place: int) -> int:
         return place + 1
     for spoken in (_past_or_to, _half_of_hour, _before_hour):
         hour, minutes, last = spoken(c, place)
+        named = c.word(last)
+        if named in NAMED_HOURS and minutes:  # "twenty to midnight"
+            total = (NAMED_HOURS[named][0] * 60 + minutes) % _DAY_MINUTES
+            c.add("time", place, last + 1, moments.times(total // 60, total % 60, "0"))
+            return last + 1
         if 1 <= hour <= _CLOCK_HOURS:
             half, after = _half(c, last + 1)
             total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
@@ -114,7 +120,8 @@ def _past_or_to(c: Cursor, place: int) -> tuple[int, int, int]:
     word, joint = c.word(place), c.word(place + 1)
     minutes = _MINUTE_WORDS.get(word) or c.small(place)
     way = _TO_OR_PAST.get(joint, 0)
-    is_plain = word in _MINUTE_WORDS or joint in {"past", "vor", "nach"}
+    is_named = c.kind(place) == "w" and c.word(place + 2) in NAMED_HOURS
+    is_plain = word in _MINUTE_WORDS or joint in {"past", "vor", "nach"} or is_named
     is_maybe = c.generous and joint == "to" and c.before(place) != "from"
     if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(place + 2)):
         return 0, 0, place
@@ -157,7 +164,6 @@ def _hour(c: Cursor, place: int) -> int:
     if c.word(place) in _ONE_HOUR and c.before(place) in BEFORE_HOURS:  # «в час»
         c.give(place, moments.times(1, 0, ""), "time")
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
-        _give_in_four(c, place)
         return place
     half, after = _half(c, place + 1)
     if half or (word in CLOCK - _LENGTHS and c.near(place + 1)):
@@ -169,23 +175,4 @@ def _hour(c: Cursor, place: int) -> int:
     if before in BEFORE_HOURS | _PARTS_OF_DAY or (word in _AFTER_HOURS and hour) or _is_end(c, place):
         half = _name_of_half(before) if before in _PARTS_OF_DAY else ""
         c.give(place, moments.times(hour, 0, half), "time")
-    _give_together(c, place, hour)
     return place
-
-
-def _give_together(c: Cursor, place: int, hour: int) -> None:
-    """Give the time of "18-30"."""
-    if c.gap(place + 1) == "-" and c.kind(place + 1) == "n" and len(c.tokens[place + 1].text) == _TWO:
-        minute = c.tokens[place + 1].text
-        if minute.isdecimal() and int(minute) <= _MINUTES:
-            c.give(place, moments.times(hour, int(minute), ""), "time")
-
-
-def _give_in_four(c: Cursor, place: int) -> None:
-    """Give the time of "at 1845", "0930"."""
-    text = c.tokens[place].text
-    if c.kind(place) != "n" or len(text) != 2 * _TWO or not text.isdecimal():
-        return
-    hour, minute = int(text[:2]), int(text[2:])
-    if hour < _HOURS and minute <= _MINUTES and (text[0] == "0" or c.before(place) in BEFORE_HOURS):
-        c.give(place, moments.times(hour, minute, "0"), "time")
