@@ -64,6 +64,8 @@ _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Directly behind their number only: "5 m" are metres, "5m" may be millions."""
+_RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("in", 12.0): 12, ("oz", 16.0): 16}
+"""The units of which a second number, without its unit, counts parts, and how many parts there are."""
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
 _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
 _AFTER_DECIMALS: Final = words_of("values", "after_decimals")
@@ -319,6 +321,8 @@ def _keep(c: Cursor, found: Found, token: Token | None = None) -> None:
         _state_digits(c, found, token)
     if previous and between in _SIDES and found.unit and found.unit[0] in _MEASURES_OF_SIDES:
         _share_side(c, found)
+    if c.generous and previous and between in _JOINTS:
+        _give_with_rest(c, previous, found)
     if previous and between == "-" and previous.kind == "number" and not previous.unit and token is not None:
         previous.forms |= first_day(previous.readings[0], token.text)
     if previous and between in _JOINTS and _go_together(previous, found):
@@ -392,6 +396,24 @@ def _share_side(c: Cursor, found: Found) -> None:
         previous.unit = found.unit
         _state(previous, generous=c.generous)
         following = previous
+
+
+def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
+    """Give what two amounts are together where the second says no unit, or is of coins: "4 h 5", "5 ft 2", "1 m 80"."""
+    first, rest = previous.readings[0] * previous.scale, found.readings[0] * found.scale
+    if previous.kind == "money" and found.kind == "money" and found.scale < 1 <= previous.scale and rest < 1:
+        c.found.append(
+            Found("money", previous.start, found.end, frozenset({f"n:{plain(first + rest)}"}), is_claim=False)
+        )
+    if previous.unit is None or found.unit is not None or found.kind != "number":
+        return
+    base, factor = previous.unit
+    parts = _RESTS.get(previous.unit)
+    if parts and rest < parts:
+        total = first * factor + rest * factor / parts
+        c.found.append(
+            Found("number", previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), is_claim=False)
+        )
 
 
 def _go_together(previous: Found, found: Found) -> bool:

@@ -164,6 +164,7 @@ def _hour(c: Cursor, place: int) -> int:
     if c.word(place) in _ONE_HOUR and c.before(place) in BEFORE_HOURS:  # «в час»
         c.give(place, moments.times(1, 0, ""), "time")
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
+        _give_in_four(c, place)
         return place
     half, after = _half(c, place + 1)
     if half or (word in CLOCK - _LENGTHS and c.near(place + 1)):
@@ -175,4 +176,23 @@ def _hour(c: Cursor, place: int) -> int:
     if before in BEFORE_HOURS | _PARTS_OF_DAY or (word in _AFTER_HOURS and hour) or _is_end(c, place):
         half = _name_of_half(before) if before in _PARTS_OF_DAY else ""
         c.give(place, moments.times(hour, 0, half), "time")
+    _give_together(c, place, hour)
     return place
+
+
+def _give_together(c: Cursor, place: int, hour: int) -> None:
+    """Give the time of "18-30"."""
+    if c.gap(place + 1) == "-" and c.kind(place + 1) == "n" and len(c.tokens[place + 1].text) == _TWO:
+        minute = c.tokens[place + 1].text
+        if minute.isdecimal() and int(minute) <= _MINUTES:
+            c.give(place, moments.times(hour, int(minute), ""), "time")
+
+
+def _give_in_four(c: Cursor, place: int) -> None:
+    """Give the time of "at 1845", "0930"."""
+    text = c.tokens[place].text
+    if c.kind(place) != "n" or len(text) != 2 * _TWO or not text.isdecimal():
+        return
+    hour, minute = int(text[:2]), int(text[2:])
+    if hour < _HOURS and minute <= _MINUTES and (text[0] == "0" or c.before(place) in BEFORE_HOURS):
+        c.give(place, moments.times(hour, minute, "0"), "time")
