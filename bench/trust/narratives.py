@@ -26,6 +26,7 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 HALVES: Final = {
     "open": _ROOT / "tests" / "corpora" / "told_narratives.jsonl",
     "sealed": _ROOT / "bench" / "trust" / "sealed-values" / "told_narratives.jsonl",
+    "careful, open": _ROOT / "tests" / "corpora" / "careful_narratives.jsonl",
 }
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str, str]]

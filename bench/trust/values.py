@@ -2,7 +2,9 @@
 
 Blocks of a short conversation with what a writer says of it, made without looking at the checks; those of the *loose*
 ones write as people chat. Every second block was worked on; the others (``sealed-values``) were only counted, and are
-only counted here. Each statement is checked as an item, with its sources, and as a sentence of a narrative, without.
+only counted here. The *careful* ones are all open, with four lies each that look like what the conversation says;
+every second was worked on. Each statement is checked as an item, with its sources, and as a sentence of a narrative,
+without.
 The last lines are a control: the numbers, days and times of all statements give way to random ones of the same size
 and precision; nearly all must fail.
 """
@@ -35,6 +37,7 @@ HALVES: Final = {
     "sealed": _SEALED / "told_values.jsonl",
     "loose, open": _OPEN / "loose_values.jsonl",
     "loose, sealed": _SEALED / "loose_values.jsonl",
+    "careful, open": _OPEN / "careful_values.jsonl",
 }
 _KINDS: Final = ("told", "derived", "lie")
 _CHANGED: Final = frozenset({"number", "money", "date", "time"})

@@ -295,6 +295,13 @@ def test_false_sentences_of_narratives_fail() -> None:
     assert found["values", "lie", "failing"] == found["values", "lie", "all"] == 20
 
 
+def test_careful_lies_in_narratives_are_found() -> None:
+    rows = [{"id": row.id, "text": row.text, "expected": row.expected} for row in corpus("careful_narratives").rows]
+    found = narratives.counted(rows)
+    assert found["values", "lie", "all"] == 72
+    assert found["values", "lie", "failing"] >= 64
+
+
 @pytest.mark.parametrize(
     ("before", "said", "after", "kept"),
     [

@@ -36,6 +36,7 @@ _ONE_HOUR: Final = frozenset({"час", "часу"})
 _AFTER_HOURS: Final = RANGE_WORDS | NEAR.keys()
 """Such as "8 til", "9 tomorrow"."""
 _DASHES: Final = frozenset({"-", " - "})
+_DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 
 
@@ -50,6 +51,11 @@ def time_at(c: Cursor, place: int) -> int:
         return place + 1
     for spoken in (_past_or_to, _half_of_hour, _before_hour):
         hour, minutes, last = spoken(c, place)
+        named = c.word(last)
+        if named in NAMED_HOURS and minutes:  # "twenty to midnight"
+            total = (NAMED_HOURS[named][0] * 60 + minutes) % _DAY_MINUTES
+            c.add("time", place, last + 1, moments.times(total // 60, total % 60, "0"))
+            return last + 1
         if 1 <= hour <= _CLOCK_HOURS:
             half, after = _half(c, last + 1)
             total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
@@ -114,7 +120,8 @@ def _past_or_to(c: Cursor, place: int) -> tuple[int, int, int]:
     word, joint = c.word(place), c.word(place + 1)
     minutes = _MINUTE_WORDS.get(word) or c.small(place)
     way = _TO_OR_PAST.get(joint, 0)
-    is_plain = word in _MINUTE_WORDS or joint in {"past", "vor", "nach"}
+    is_named = c.kind(place) == "w" and c.word(place + 2) in NAMED_HOURS
+    is_plain = word in _MINUTE_WORDS or joint in {"past", "vor", "nach"} or is_named
     is_maybe = c.generous and joint == "to" and c.before(place) != "from"
     if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(place + 2)):
         return 0, 0, place
