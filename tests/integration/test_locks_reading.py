@@ -39,7 +39,7 @@ from tests.integration.test_examination import damaged, quoting
 from tests.integration.test_locks import AT_ONCE, MOST, PATIENCE, ROUNDS
 
 LONG: Final = (
-    "We decided to use Postgres 16 for the order store. " + "The harbour was quiet and all went home early. " * 6
+    "We decided to use Postgres 16 for the order store. " + "The harbour was quiet and all went home early. " * 12
 )
 BIG: Final = "The weather in Bergen is wet, with 14 degrees at noon and wind from the west. " * 400
 MANY: Final = 1_000

@@ -88,8 +88,9 @@ class TestAnchors:
     async def test_without_a_conversation_there_is_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         async with begin(tenant) as unit:
             await unit.anchors.add([])
+            await unit.anchors.add([anchor(uuid4(), 1)])
             with pytest.raises(NotFoundError):
-                await unit.anchors.add([anchor(uuid4(), 1)])
+                await unit.commit()
 
     async def test_active_are_the_newest_in_order(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         chance = random.Random(7)

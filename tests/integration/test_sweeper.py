@@ -340,7 +340,7 @@ async def test_jobs_go_to_the_worker_again_once_the_broker_is_back(world: World)
     first = await world.queued()
     sweeper = world.sweeper()
     await broker_away_for(world, sweeper, DEFAULT_TIMINGS.stand_in_seconds + 1)
-    await until(lambda: world.service.runs == [first.id] and not world.service.running)
+    await until(lambda: world.service.runs == [first.id] and not sweeper._stand_in._lanes)
     world.queue.away = False
     second = await world.queued()
     await sweeper.sweep()
