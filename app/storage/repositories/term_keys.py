@@ -1,8 +1,9 @@
 """Keys of the word index: one 64-bit number for each stem of each conversation.
 
 The conversation is part of what is hashed, so that one index over all messages finds those of one conversation
-without another condition. Keys are made with the stems of ``app.core.text.words``: when those change, the keys of
-stored messages must be made again, by a migration like the one that made them first.
+without another condition. Keys are made with the stems of ``app.core.text.words``, and of a text that may be in one of
+the languages of ``app.core.text.stemming`` with its stems too: when those change, the keys of stored messages must be
+made again, by a migration like the one that made them first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from uuid import UUID
 
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
-from app.core.text.words import stem, words
+from app.core.text.stemming import guess, stem_in
+from app.core.text.words import words
 
 _BYTES: Final = 8  # Postgres' bigint
 
@@ -24,7 +26,7 @@ class TermKeys:
 
     def __init__(self, conversation_id: UUID) -> None:
         self._base = blake2b(conversation_id.bytes, digest_size=_BYTES)
-        self._of_words: dict[str, int] = {}
+        self._of_words: dict[tuple[str, str | None], int] = {}
 
     def of_stem(self, stem_: str) -> int:
         """The key of a stem."""
@@ -34,7 +36,11 @@ class TermKeys:
 
     def of_text(self, text: str) -> list[int]:
         """The keys of the stems of a text, each once."""
-        return sorted({self._of_word(word) for word in words(text)})
+        found = words(text)
+        keys = {self._of_word(word, None) for word in found}
+        if found and (language := guess(text)):
+            keys.update(self._of_word(word, language) for word in found)
+        return sorted(keys)
 
     def of_message(self, message: Message) -> list[int]:
         """The keys of all that a message says; a command and an erased message say nothing."""
@@ -42,10 +48,10 @@ class TermKeys:
             return []
         return self.of_text(message_text(message))
 
-    def _of_word(self, word: str) -> int:
-        key = self._of_words.get(word)
+    def _of_word(self, word: str, language: str | None) -> int:
+        key = self._of_words.get((word, language))
         if key is None:
-            key = self._of_words[word] = self.of_stem(stem(word))
+            key = self._of_words[word, language] = self.of_stem(stem_in(word, language))
         return key
 
 

@@ -113,7 +113,8 @@ async def gather(
     narrowed = None
     if question:
         limit = candidates_for(_places(material, budget, is_explicit=asked.query is not None))
-        narrowed = await uow.messages.sources(material.conversation.id, stems=sought(question), limit=limit)
+        stems = sought(question)
+        narrowed = await uow.messages.sources(material.conversation.id, stems=stems, text=question, limit=limit)
         narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
     return Gathered(
         question=question,
