@@ -128,7 +128,7 @@ async def measure(url: str, count: int) -> tuple[dict[str, list[tuple[bool, ...]
             limit = candidates_for(room / average)
             async with begin(tenant) as uow:
                 sources = await uow.messages.sources(
-                    messages[0].conversation_id, stems=sought(given.asked.text), limit=limit
+                    messages[0].conversation_id, stems=sought(given.asked.text), text=given.asked.text, limit=limit
                 )
             narrowed.append(sources)
         looked.append([len(each.sources) for each in narrowed])
@@ -146,7 +146,7 @@ def _source(message: Message) -> Source:
 
 
 def _corpus(found: Narrowed) -> Corpus:
-    return Corpus(found.sources, documents=found.documents, total=found.total)
+    return Corpus(found.sources, documents=found.documents, total=found.total, language=found.language)
 
 
 def table(found: dict[str, list[tuple[bool, ...]]], chosen: Sequence[Given], looked: Sequence[float]) -> str:

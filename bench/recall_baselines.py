@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from app.core.text.stemming import stem_language, stems_in
 from app.core.text.token_counts import estimate_text
-from app.core.text.stemming import language_of, stems_in
 from bench.survival import _centrality
 
 _K1: Final = 1.2
@@ -26,7 +26,7 @@ class Baselines:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._costs = [estimate_text(f"{text}\n") for text in texts]
-        self._language = language_of(texts)
+        self._language = stem_language(texts)
         self._bags = [Counter(stems_in(text, self._language)) for text in texts]
         self._documents = Counter(stem for bag in self._bags for stem in bag)
         self._mean = sum(bag.total() for bag in self._bags) / max(len(texts), 1)

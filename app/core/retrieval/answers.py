@@ -18,7 +18,7 @@ from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.shortening import clip
-from app.core.text.stemming import language_of, stems_in
+from app.core.text.stemming import stem_language, stems_in
 from app.core.text.words import GENERIC_STEMS, stems
 
 _MOST_WORDS: Final = 118
@@ -83,7 +83,7 @@ def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> st
         found = found or telling(notes, _QUOTES)
         if found:
             return "\n".join([say.text("offline.all"), *(_quote(one, say) for one in found[: _QUOTES + 1])])
-    language = language_of([note.text for note in notes])
+    language = stem_language([note.text for note in notes])
     found = rank(asked, notes, language)
     query = frozenset(stems_in(asked, language)) - GENERIC_STEMS
     kept: list[Found] = []
@@ -123,7 +123,7 @@ def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> st
     echo = clip(best, _ECHO_CHARACTERS)
     if "correction" in cues or "update" in cues:
         notes = notes_of(context)
-        ranked = rank(best, notes, language_of([note.text for note in notes]))
+        ranked = rank(best, notes, stem_language([note.text for note in notes]))
         before = next((one for one in ranked if one.text != best), None)
         receipt = _vary(say.wordings("offline.correction"), said).format(text=echo)
         return receipt if before is None else f"{receipt}\n{say.text('offline.before')}\n{_quote(before, say)}"

@@ -18,7 +18,7 @@ from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
 from app.core.text.speakers import Label, labels_of
-from app.core.text.stemming import language_of, stems_in
+from app.core.text.stemming import stem_language, stems_in
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems_of_tokens
 
@@ -187,6 +187,7 @@ class Corpus:
         sources: By ``seq``; gaps are allowed, and nothing spreads over them.
         documents: In how many messages each stem stands, over the whole conversation; ``None``: counted here.
         total: Messages in the whole conversation; ``None``: those given.
+        language: Of the conversation, for sources that do not tell theirs.
     """
 
     def __init__(
@@ -195,6 +196,7 @@ class Corpus:
         *,
         documents: Mapping[str, int] | None = None,
         total: int | None = None,
+        language: str | None = None,
     ) -> None:
         self.sources = tuple(sources)
         labels = labels_of([(source.role, source.text) for source in self.sources])
@@ -202,7 +204,7 @@ class Corpus:
         self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
         self.total = max(total or 0, len(self.pieces))
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
-        self.language = language_of([source.text for source in self.sources])
+        self.language = stem_language([source.text for source in self.sources], language)
         """Whose stems texts and question are compared by; ``None``: those of English and Russian."""
         self.words = [words_in(text, self.language) for text in self.texts]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]

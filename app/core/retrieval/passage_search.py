@@ -176,9 +176,7 @@ def _worth(note: Note, query: Sequence[str], language: str | None) -> float:
     return worth * _SPEAKER_WORTH if label and set(stems_in(label.name, language)) & set(query) else worth
 
 
-def _spread(
-    matches: Sequence[float], notes: Sequence[Note], query: Sequence[str], language: str | None
-) -> list[float]:
+def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str], language: str | None) -> list[float]:
     """What each note is worth with what its neighbours match; a question gives more than it keeps."""
     spread = list(matches)
     for index, score in enumerate(matches):

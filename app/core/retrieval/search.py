@@ -88,7 +88,12 @@ def says(text: str, literal: Sequence[str]) -> bool:
 
 
 def rank(
-    query: Query, sources: Sequence[Source], *, documents: Mapping[str, int] | None = None, total: int | None = None
+    query: Query,
+    sources: Sequence[Source],
+    *,
+    documents: Mapping[str, int] | None = None,
+    total: int | None = None,
+    language: str | None = None,
 ) -> list[Ranked]:
     """Those of the messages that hold a word of the query, best first; the newer one first among equals.
 
@@ -97,8 +102,9 @@ def rank(
         sources: What is chosen from, by ``seq``.
         documents: As for ``Corpus``.
         total: As for ``Corpus``.
+        language: As for ``Corpus``.
     """
-    corpus = Corpus(sources, documents=documents, total=total)
+    corpus = Corpus(sources, documents=documents, total=total, language=language)
     query = query.in_language(corpus.language)
     hits = sorted({index for word in query.stems for index in corpus.postings.get(word, ())})
     if not hits:

@@ -47,7 +47,8 @@ _LONGEST: Final = 64  # letters; what is longer is no word that anybody inflects
 _FIRST: Final = 500  # characters of a text are plenty to guess by
 _SAMPLED: Final = 32  # texts of a talk
 _SAMPLE: Final = 160  # characters of each
-_FEWEST: Final = 0.1  # of a talk's words are function words of its language
+_FEWEST: Final = 2  # function words of a talk's language, and …
+_SHARE: Final = 0.1  # … of all its words
 _MARGIN: Final = 1.35  # over the next language
 _OWN_SCRIPT: Final = compiled(r"[\u0370-\u03ff\u0530-\u058f\u0620-\u064a]{2}")
 """Greek, Armenian, Arabic."""
@@ -63,6 +64,11 @@ def _languages_of_words() -> dict[str, tuple[str, ...]]:
 
 _LANGUAGES: Final = _languages_of_words()
 """Of each function word the languages that have it."""
+
+
+def stemmed(language: str | None) -> str | None:
+    """The language, if it is one of ``ALGORITHMS``."""
+    return language if language in ALGORITHMS else None
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -91,19 +97,25 @@ def guess(text: str) -> str | None:
     """
     text = text[:_FIRST]
     if not text.isascii() and _OWN_SCRIPT.search(text):
-        return _known(detect(text))
-    return _most(_function_words(_said(text)), margin=1.0)
+        return stemmed(detect(text))
+    return stemmed(_most(_function_words(_said(text)), margin=1.0))
 
 
 def language_of(texts: Sequence[str]) -> str | None:
-    """The language of ``ALGORITHMS`` that most of what was said is in, by some of the texts; ``None`` in doubt."""
+    """The language that most of what was said is in, by some of the texts; ``None`` in doubt."""
     step = max(len(texts) // _SAMPLED, 1)
     sample = "\n".join(text[:_SAMPLE] for text in texts[::step])
     if not sample.isascii() and _OWN_SCRIPT.search(sample):
-        return _known(detect(sample))
+        return detect(sample)
     said = _said(sample)
     found = _function_words(said)
-    return _most(found, margin=_MARGIN) if found and max(found.values()) >= _FEWEST * len(said) else None
+    is_told = max(found.values(), default=0) >= max(_FEWEST, _SHARE * len(said))
+    return _most(found, margin=_MARGIN) if is_told else None
+
+
+def stem_language(texts: Sequence[str], otherwise: str | None = None) -> str | None:
+    """By whose stems texts are compared: of the language that most of them are in, or that they otherwise would be."""
+    return stemmed(language_of(texts) or otherwise)
 
 
 def _said(text: str) -> list[str]:
@@ -118,8 +130,4 @@ def _function_words(said: Sequence[str]) -> Counter[str]:
 
 def _most(found: Counter[str], *, margin: float) -> str | None:
     (language, best), (_, second) = [*found.most_common(2), ("", 0), ("", 0)][:2]
-    return _known(language) if best > margin * second else None
-
-
-def _known(language: str | None) -> str | None:
-    return language if language in ALGORITHMS else None
+    return language if best > margin * second else None

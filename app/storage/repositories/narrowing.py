@@ -33,7 +33,7 @@ from app.core.context.tools import OWN
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source
-from app.core.text.stemming import guess, language_of, stems_in
+from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
@@ -56,6 +56,8 @@ class Narrowed:
     """
     total: int
     """Messages in the whole conversation."""
+    language: str | None = None
+    """Of its newest messages, where a text was asked for; ``None`` in doubt."""
 
 
 WHOLE: Final = 1_500
@@ -145,9 +147,10 @@ class Narrowing:
     async def sources(self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool) -> Narrowed:
         """``MessageRepository.sources``."""
         total, bytes_, last_seq, newest = await self._size(SAMPLED if text else 1)
+        language = language_of(newest) if text else None
         if neighbours and total <= WHOLE and bytes_ <= READ_BYTES:
-            return Narrowed(sources=await self._read(), documents={}, total=total)
-        wanted = list(dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_folded(text, newest)]))
+            return Narrowed(sources=await self._read(), documents={}, total=total, language=language)
+        wanted = list(dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_folded(text, language)]))
         postings = await self._postings(wanted, last_seq)
         weights = {stem: math.log1p(total / max(posting.about, 1)) for stem, posting in postings.items()}
         worth: defaultdict[int, float] = defaultdict(float)
@@ -163,6 +166,7 @@ class Narrowing:
             sources=await self._read(await self._within_bytes(chosen)),
             documents={stem: posting.about for stem, posting in postings.items()},
             total=total,
+            language=language,
         )
 
     async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
@@ -250,9 +254,9 @@ class Narrowing:
         return select(*_COLUMNS).where(self._of, *_SHOWN)
 
 
-def _folded(text: str, newest: Sequence[str]) -> Iterator[str]:
+def _folded(text: str, language: str | None) -> Iterator[str]:
     """The stems of a text in its own language and in the conversation's, of those that Snowball knows."""
-    languages = dict.fromkeys((guess(text), language_of(newest)))
+    languages = dict.fromkeys((guess(text), stemmed(language)))
     found = (stem for language in languages if language for stem in stems_in(text, language))
     return islice(dict.fromkeys(found), MOST_STEMS)
 

@@ -12,7 +12,7 @@ from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source, words_in
 from app.core.retrieval.search import Query, Ranked, query_of, rank, says, snippet
-from app.core.text.stemming import language_of
+from app.core.text.stemming import stem_language
 from app.off_loop import off_loop
 from app.storage.repositories.narrowing import Narrowed
 from app.usecases.context.recalling import segment_of
@@ -137,10 +137,11 @@ class SearchService:
 def _by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:
     """By what there was through ``through_seq``: what came later makes no word commoner, or pages would move."""
     sources = [source for source in narrowed.sources if source.seq <= through_seq]
-    language = language_of([source.text for source in sources])
+    language = stem_language([source.text for source in sources], narrowed.language)
     later = [words_in(source.text, language).counts for source in narrowed.sources if source.seq > through_seq]
     documents = {stem: count - sum(stem in counts for counts in later) for stem, count in narrowed.documents.items()}
-    return rank(query, sources, documents=documents, total=min(narrowed.total - len(later), through_seq))
+    total = min(narrowed.total - len(later), through_seq)
+    return rank(query, sources, documents=documents, total=total, language=language)
 
 
 def _as_it_stands(query: Query, held: list[Source]) -> list[Ranked]:
