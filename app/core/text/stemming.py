@@ -22,7 +22,7 @@ from app.core.text.language import detect
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import STOPWORDS
-from app.core.text.words import stem, stems, words
+from app.core.text.words import is_russian, stem, stems, words
 
 ALGORITHMS: Final[Mapping[str, str]] = {
     "ar": "arabic",
@@ -74,7 +74,7 @@ def stemmed(language: str | None) -> str | None:
 @lru_cache(maxsize=_REMEMBERED)
 def stem_in(word: str, language: str | None) -> str:
     """The stem of a lower-case word in a language."""
-    if language is None or len(word) > _LONGEST or "а" <= word[:1] <= "я" or not word[:1].isalpha():
+    if language is None or len(word) > _LONGEST or is_russian(word) or not word[:1].isalpha():
         return stem(word)
     folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # none is shared: a stemmer is of one thread
     return folded or word
