@@ -129,7 +129,7 @@ LANGUAGE: Final = {
     (
         "text/stemming.py",
         "language_of",
-    ): "by whose stems a question and what is searched are compared: by function words",
+    ): "by whose stems question and texts are compared: by function words alone",
     ("text/language.py", "language_of_locale"): "no text: the language in the name of a locale",
     ("retrieval/answers.py", "_language"): "the words of a reply: a question of a few words, told by its letters alone",
 }

@@ -19,8 +19,8 @@ from sqlmodel import col
 
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
-from app.core.text.stemming import guess, stem_in
-from app.core.text.words import words
+from app.core.text.stemming import guess, stems_in
+from app.core.text.words import stem, words
 from app.off_loop import off_loop
 from app.storage.repositories.contents import Place
 from app.storage.scoped_session import TenantSession
@@ -37,7 +37,7 @@ class TermKeys:
 
     def __init__(self, conversation_id: UUID) -> None:
         self._base = blake2b(conversation_id.bytes, digest_size=_BYTES)
-        self._of_words: dict[tuple[str, str | None], int] = {}
+        self._of_words: dict[str, int] = {}
 
     def of_stem(self, stem_: str) -> int:
         """The key of a stem."""
@@ -47,10 +47,9 @@ class TermKeys:
 
     def of_text(self, text: str) -> list[int]:
         """The keys of the stems of a text, each once."""
-        found = words(text)
-        keys = {self._of_word(word, None) for word in found}
-        if found and (language := guess(text)):
-            keys.update(self._of_word(word, language) for word in found)
+        keys = {self._of_word(word) for word in words(text)}
+        if keys and (language := guess(text)):
+            keys.update(map(self.of_stem, frozenset(stems_in(text, language))))
         return sorted(keys)
 
     def of_message(self, message: Message) -> list[int]:
@@ -59,10 +58,10 @@ class TermKeys:
             return []
         return self.of_text(message_text(message))
 
-    def _of_word(self, word: str, language: str | None) -> int:
-        key = self._of_words.get((word, language))
+    def _of_word(self, word: str) -> int:
+        key = self._of_words.get(word)
         if key is None:
-            key = self._of_words[word, language] = self.of_stem(stem_in(word, language))
+            key = self._of_words[word] = self.of_stem(stem(word))
         return key
 
 
