@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model.model_io import ContextMessage
+from app.core.retrieval.answers import respond
+from app.core.retrieval.passage_search import notes_of, rank
 from app.core.text import memo
 from app.core.text.stemming import ALGORITHMS, guess, language_of, stem_in, stems_in
 from app.core.text.words import stem, stems, words
@@ -110,6 +113,14 @@ def test_a_word_or_two_are_guessed_by_and_tell_no_talk() -> None:
 
 def test_russian_and_numbers_in_a_german_talk_keep_their_stems() -> None:
     assert stems_in("Wohnungen и квартиры, 2.5 und 920", "de") == ("wohnung", "квартир", "2.5", "920")
+
+
+def test_the_offline_model_quotes_what_is_said_in_another_form() -> None:
+    said = ("Wir haben das mit den Kindern besprochen.", "Die Häuser haben wir im Frühling besichtigt.", SPOKEN["de"])
+    context = [ContextMessage(role="user", content=text, seq=seq) for seq, text in enumerate(said, start=1)]
+    asked = ContextMessage(role="user", content="Was war mit dem Haus?", seq=4)
+    assert f"#2, you: {said[1]}" in respond((*context, asked), "de")
+    assert rank(asked.content, notes_of(context), None) == [], "control: by the stems of English"
 
 
 @given(st.text(max_size=300), st.sampled_from([None, *ALGORITHMS]))
