@@ -35,7 +35,9 @@ BY_DIGESTS: Final = "by digests, BM25"
 _BROAD: Final = re.compile(
     r"\b(?:summar\w+|sum(?:s|med)? (?:\w+ )?up|overview|recap|in (?:what|which) order|chronolog\w+|timeline|sequence of"
     r"|step by step|over time)\b"
-    r"|кратко|перескаж|обзор|в каком порядке|хронолог|последовательност|总结|概括|概述|顺序|时间线",
+    r"|кратко|перескаж|обзор|в каком порядке|хронолог|последовательност|总结|概括|概述|顺序|时间线"
+    r"|\bfasse? .{0,40}\bzusammen|überblick|welcher reihenfolge|\bresum(?:e|en)\b|qué orden"
+    r"|\brésume|aperçu|quel ordre|podsumuj|streść|jakiej kolejności",
     re.IGNORECASE,
 )
 """Asks for a summary or an order of events: the state's work, not that of single messages."""

@@ -34,9 +34,8 @@ from app.devserver import EmbeddedServers
 from app.infrastructure.ids import new_id
 from app.storage.database import make_engine
 from app.storage.migrations import run_migrations
-from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
-from app.usecases.context.recalling import candidates_for, sought
+from app.usecases.context.recalling import candidates_for, corpus_of, sought
 from bench import measurements
 from bench.fidelity_measures import SHARES
 from bench.recall_talks import CATEGORIES, Asked, Talk, talks
@@ -128,11 +127,11 @@ async def measure(url: str, count: int) -> tuple[dict[str, list[tuple[bool, ...]
             limit = candidates_for(room / average)
             async with begin(tenant) as uow:
                 sources = await uow.messages.sources(
-                    messages[0].conversation_id, stems=sought(given.asked.text), limit=limit
+                    messages[0].conversation_id, stems=sought(given.asked.text), text=given.asked.text, limit=limit
                 )
             narrowed.append(sources)
         looked.append([len(each.sources) for each in narrowed])
-        pairs = zip(map(_corpus, narrowed), given.rooms, strict=True)
+        pairs = zip(map(corpus_of, narrowed), given.rooms, strict=True)
         found[NARROWED].append(tuple(_served(corpus, given.asked, room) for corpus, room in pairs))
         found[WHOLE].append(tuple(_served(whole, given.asked, room) for room in given.rooms))
     await engine.dispose()
@@ -143,10 +142,6 @@ def _source(message: Message) -> Source:
     return Source(
         seq=message.seq, role=message.role, text=message.content, at=message.created_at, tokens=message.token_count
     )
-
-
-def _corpus(found: Narrowed) -> Corpus:
-    return Corpus(found.sources, documents=found.documents, total=found.total)
 
 
 def table(found: dict[str, list[tuple[bool, ...]]], chosen: Sequence[Given], looked: Sequence[float]) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from app.core.text.stemming import stem_language, stems_in
 from app.core.text.token_counts import estimate_text
-from app.core.text.words import stems
 from bench.survival import _centrality
 
 _K1: Final = 1.2
@@ -26,7 +26,8 @@ class Baselines:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._costs = [estimate_text(f"{text}\n") for text in texts]
-        self._bags = [Counter(stems(text)) for text in texts]
+        self._language = stem_language(texts)
+        self._bags = [Counter(stems_in(text, self._language)) for text in texts]
         self._documents = Counter(stem for bag in self._bags for stem in bag)
         self._mean = sum(bag.total() for bag in self._bags) / max(len(texts), 1)
         central = _centrality(self._bags)
@@ -54,7 +55,7 @@ class Baselines:
 
     def by_match(self, question: str) -> list[int]:
         """Positions from 0 by BM25, best first."""
-        asked, total = set(stems(question)), len(self._bags)
+        asked, total = set(stems_in(question, self._language)), len(self._bags)
         scores = [0.0] * total
         for stem in asked:
             holding = self._documents[stem]

@@ -33,7 +33,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.bootstrap import build_container
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.retrieval.choose import scores
-from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.question import question_of
 from app.core.retrieval.search import Query, query_of, rank
 from app.core.text.memo import forget
@@ -47,6 +46,7 @@ from app.storage.repositories import messages as repository
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.context.recalling import CANDIDATES as RECALLED_FROM
+from app.usecases.context.recalling import corpus_of
 from app.usecases.context.search import CANDIDATES
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
@@ -211,7 +211,9 @@ class Bench:
     async def _narrow(self, query: Query, *, is_recall: bool) -> Narrowed:
         limit = RECALLED_FROM if is_recall else CANDIDATES
         async with self._begin(self._tenant) as uow:
-            return await uow.messages.sources(self._id, stems=query.stems, limit=limit, neighbours=is_recall)
+            return await uow.messages.sources(
+                self._id, stems=query.stems, text=query.text, limit=limit, neighbours=is_recall
+            )
 
     async def _run(self, connection: AsyncConnection, statement: str, values: dict[str, Any]) -> None:
         given = {"tenant": self._tenant, "id": self._id} | values
@@ -230,8 +232,8 @@ def _scored(query: Query, narrowed: Narrowed, *, is_recall: bool) -> float:
     forget()
     began = time.perf_counter()
     if is_recall:
-        corpus = Corpus(narrowed.sources, documents=narrowed.documents, total=narrowed.total)
-        scores(corpus, question_of(query.text, corpus.speakers))
+        corpus = corpus_of(narrowed)
+        scores(corpus, question_of(query.text, corpus.speakers, language=corpus.language))
     else:
         rank(query, narrowed.sources, documents=narrowed.documents, total=narrowed.total)
     return time.perf_counter() - began

@@ -41,6 +41,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "app.cli.moving:move_media",
         "Move images and files that versions before kept within their messages; the service may run, and you may stop.",
     ),
+    "index-words": (
+        "app.cli.moving:index_words",
+        "Make the word index of messages that versions before stored; the service may run, and you may stop.",
+    ),
     "backup": (
         "app.cli.backup:backup",
         "Write the whole database, as it is at one moment, into one file; the service may run.",

@@ -1,8 +1,9 @@
-"""``throughline move-media``: data that versions before kept within messages goes to where it is kept today."""
+"""``throughline move-media`` and ``index-words``: what versions before stored, made as it is today."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import typer
 
@@ -13,35 +14,50 @@ from app.devserver.configured import read_settings
 from app.devserver.preflight import check_database
 from app.storage.database import make_engine
 from app.storage.repositories.contents import Place
-from app.storage.unit_of_work import unit_of_work_factory
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
+from app.usecases.history.indexing import index_step
 from app.usecases.history.moving import move_step
+
+Step = Callable[[UnitOfWorkFactory, Place | None], Awaitable[tuple[int, Place | None]]]
+"""From a place, so many messages were changed, and the place that was reached; ``None`` at the end."""
 
 
 def move_media() -> None:
     """Move images and files that versions before kept within their messages; the service may run, and you may stop."""
     with one_clear_line():
-        settings = read_settings()
-        try:
-            if settings.database_url:
-                check_database(settings.database_url)
-                moved = asyncio.run(_move(settings.database_url))
-            else:
-                with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
-                    moved = asyncio.run(_move(endpoints.database_url))
-        except DomainError as error:
-            raise ComplaintError(f"{error.detail} What is moved stays moved: begin again.") from None
+        moved = _in_steps(move_step, "What is moved stays moved: begin again.")
         typer.echo(f"Data of {moved:,} message{'s' * (moved != 1)} moved; nothing is left to move.")
 
 
-async def _move(url: str) -> int:
-    engine, moved = make_engine(url, pool_size=1, max_overflow=1), 0
+def index_words() -> None:
+    """Make the word index of messages that versions before stored; the service may run, and you may stop."""
+    with one_clear_line():
+        indexed = _in_steps(index_step, "What is indexed stays indexed: begin again.")
+        typer.echo(f"{indexed:,} message{'s' * (indexed != 1)} indexed anew; nothing is left to index.")
+
+
+def _in_steps(step: Step, broken: str) -> int:
+    """How many messages all steps changed."""
+    settings = read_settings()
+    try:
+        if settings.database_url:
+            check_database(settings.database_url)
+            return asyncio.run(_all(step, settings.database_url))
+        with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
+            return asyncio.run(_all(step, endpoints.database_url))
+    except DomainError as error:
+        raise ComplaintError(f"{error.detail} {broken}") from None
+
+
+async def _all(step: Step, url: str) -> int:
+    engine, changed = make_engine(url, pool_size=1, max_overflow=1), 0
     try:
         begin = unit_of_work_factory(engine)
         place: Place | None = None
         while True:
-            count, place = await move_step(begin, place)
-            moved += count
+            count, place = await step(begin, place)
+            changed += count
             if place is None:
-                return moved
+                return changed
     finally:
         await engine.dispose()

@@ -30,6 +30,7 @@ from app.storage.repositories.segments import SegmentRepository
 from app.storage.repositories.spending import SpendingRepository
 from app.storage.repositories.states import StateRepository
 from app.storage.repositories.statistics import StatisticsRepository
+from app.storage.repositories.term_keys import TermKeyRepository
 from app.storage.repositories.turns import TurnRepository
 from app.storage.repositories.verifications import VerificationRepository
 from app.storage.repositories.works import WorkRepository
@@ -64,6 +65,7 @@ class UnitOfWork:
     conversations = _Lazy(ConversationRepository)
     messages = _Lazy(MessageRepository)
     contents = _Lazy(ContentRepository)
+    term_keys = _Lazy(TermKeyRepository)
     states = _Lazy(StateRepository)
     anchors = _Lazy(AnchorRepository)
     segments = _Lazy(SegmentRepository)

@@ -126,6 +126,10 @@ LANGUAGE: Final = {
     ("model/provenance.py", "language_of"): "the one",
     ("model/provenance.py", "language_or_locale"): "the one, with the locale where it cannot tell",
     ("model/model_io.py", "language"): "the one, asked once for a chunk",
+    (
+        "text/stemming.py",
+        "language_of",
+    ): "by whose stems question and texts are compared: by function words alone",
     ("text/language.py", "language_of_locale"): "no text: the language in the name of a locale",
     ("retrieval/answers.py", "_language"): "the words of a reply: a question of a few words, told by its letters alone",
 }

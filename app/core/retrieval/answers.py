@@ -18,6 +18,7 @@ from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.shortening import clip
+from app.core.text.stemming import stem_language, stems_in
 from app.core.text.words import GENERIC_STEMS, stems
 
 _MOST_WORDS: Final = 118
@@ -82,12 +83,13 @@ def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> st
         found = found or telling(notes, _QUOTES)
         if found:
             return "\n".join([say.text("offline.all"), *(_quote(one, say) for one in found[: _QUOTES + 1])])
-    found = rank(asked, notes)
-    query = frozenset(stems(asked)) - GENERIC_STEMS
+    language = stem_language([note.text for note in notes])
+    found = rank(asked, notes, language)
+    query = frozenset(stems_in(asked, language)) - GENERIC_STEMS
     kept: list[Found] = []
     answered: set[str] = set()
     for one in found:
-        news = query & set(stems(one.text)) - answered
+        news = query & set(stems_in(one.text, language)) - answered
         fits = one.score >= _WEAK * found[0].score
         adds = kept and news and one.own >= _NEWS * found[0].own
         if len(kept) < _QUOTES and (fits or adds):
@@ -120,7 +122,9 @@ def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> st
     cues = cues_of(best)
     echo = clip(best, _ECHO_CHARACTERS)
     if "correction" in cues or "update" in cues:
-        before = next((one for one in rank(best, notes_of(context)) if one.text != best), None)
+        notes = notes_of(context)
+        ranked = rank(best, notes, stem_language([note.text for note in notes]))
+        before = next((one for one in ranked if one.text != best), None)
         receipt = _vary(say.wordings("offline.correction"), said).format(text=echo)
         return receipt if before is None else f"{receipt}\n{say.text('offline.before')}\n{_quote(before, say)}"
     kind = "decision" if "decision" in cues else "noted"

@@ -6,9 +6,9 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import Final
 
@@ -18,8 +18,9 @@ from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
 from app.core.text.speakers import Label, labels_of
+from app.core.text.stemming import stem_language, stems_in
 from app.core.text.word_lists import GENERIC
-from app.core.text.words import ascii_tokens, stems, stems_of_tokens
+from app.core.text.words import ascii_tokens, stems_of_tokens
 
 PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
 SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the same sitting" would say nothing
@@ -37,7 +38,6 @@ _NUMBER: Final = any_of("number")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
-_COMMON_STEMS: Final = frozenset(stem for word in GENERIC for stem in stems(word))
 _MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
 _SINGLY: Final = 300
@@ -115,6 +115,22 @@ def words_of(text: str) -> Words:
     )
 
 
+def words_in(text: str, language: str | None) -> Words:
+    """The same with the stems of a language, as for ``stems_in``."""
+    return words_of(text) if language is None else _words_in(text, language)
+
+
+@memoized()
+def _words_in(text: str, language: str) -> Words:
+    counts = Counter(terms(text, language))
+    return replace(words_of(text), counts=counts, length=max(counts.total(), 1))
+
+
+@cache
+def _common_stems(language: str | None) -> frozenset[str]:
+    return frozenset(stem for word in GENERIC for stem in stems_in(word, language))
+
+
 def _asking(text: str) -> float:
     said = sentences(text)
     return sum(map(asks, said)) / max(len(said), 1)
@@ -171,6 +187,7 @@ class Corpus:
         sources: By ``seq``; gaps are allowed, and nothing spreads over them.
         documents: In how many messages each stem stands, over the whole conversation; ``None``: counted here.
         total: Messages in the whole conversation; ``None``: those given.
+        language: Of the conversation, for sources that do not tell theirs.
     """
 
     def __init__(
@@ -179,6 +196,7 @@ class Corpus:
         *,
         documents: Mapping[str, int] | None = None,
         total: int | None = None,
+        language: str | None = None,
     ) -> None:
         self.sources = tuple(sources)
         labels = labels_of([(source.role, source.text) for source in self.sources])
@@ -186,7 +204,9 @@ class Corpus:
         self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
         self.total = max(total or 0, len(self.pieces))
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
-        self.words = [words_of(text) for text in self.texts]
+        self.language = stem_language([source.text for source in self.sources], language)
+        """Whose stems texts and question are compared by; ``None``: those of English and Russian."""
+        self.words = [words_in(text, self.language) for text in self.texts]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
         self.postings = Postings([words.counts for words in self.words])
         self._documents = documents or {}
@@ -213,7 +233,8 @@ class Corpus:
         by_count = {
             count: max(math.log((self.total + 1) / (count + 0.5)), 0.0) for count in frozenset(holding.values())
         }
-        return {stem: by_count[count] * (_COMMON if stem in _COMMON_STEMS else 1.0) for stem, count in holding.items()}
+        common = _common_stems(self.language)
+        return {stem: by_count[count] * (_COMMON if stem in common else 1.0) for stem, count in holding.items()}
 
     @cached_property
     def answers_at_length(self) -> float:

@@ -13,7 +13,7 @@ from app.core.retrieval.question import Question, question_of
 from app.core.retrieval.terms import terms
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
-from app.core.text.words import stem
+from app.core.text.stemming import stem_in
 
 _SPEAKERS: Final = 2  # of more, who is called cannot be told from who calls
 _NAME: Final = compiled(r"(?<![\w'’])(?:[A-Z][a-z]+|[А-ЯЁ][а-яё]+)|[\u3400-\u9fff]{2,}")
@@ -40,7 +40,7 @@ _MARKED: Final = compiled(
 
 def asked_of(text: str, corpus: Corpus) -> Question:
     """A question taken apart, with whom it names of those who speak in the corpus."""
-    return question_of(text, corpus.speakers, called=called_in(text, corpus))
+    return question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
 
 
 def called_in(text: str, corpus: Corpus) -> dict[str, str]:
@@ -65,8 +65,10 @@ def _names(lowered: str, text: str) -> Iterator[str]:
 
 def _speaker(name: str, corpus: Corpus, others: dict[str, str]) -> str:
     """Who is called so; empty where nobody is, or it cannot be told."""
-    forms = {stem(name), *forms_of(stem(name))}
-    indexes = {index for form in (*forms, *terms(name)[:1]) for index in corpus.postings.get(form, ())}
+    language = corpus.language
+    own = stem_in(name, language)
+    forms = {own, *forms_of(own)}
+    indexes = {index for form in (*forms, *terms(name, language)[:1]) for index in corpus.postings.get(form, ())}
     if len(indexes) > _MOST:
         return ""
     calls, says = dict.fromkeys(others, 0), dict.fromkeys(others, 0)
@@ -74,11 +76,11 @@ def _speaker(name: str, corpus: Corpus, others: dict[str, str]) -> str:
         speaker, said = corpus.speaking[index], corpus.texts[index].lower()
         if speaker not in others or (name >= _SIGN and name not in said):
             continue
-        if _calls(_CALLED, said, name, forms):
+        if _calls(_CALLED, said, name, forms, language):
             calls[speaker] += _INTRODUCED
-        elif _calls(_HELLO, said, name, forms):
+        elif _calls(_HELLO, said, name, forms, language):
             calls[others[speaker]] += _GREETED
-        elif _calls(_MARKED, said, name, forms):
+        elif _calls(_MARKED, said, name, forms, language):
             calls[others[speaker]] += 1
         else:
             says[speaker] += 1
@@ -86,6 +88,6 @@ def _speaker(name: str, corpus: Corpus, others: dict[str, str]) -> str:
     return likely[0] if len(likely) == 1 else ""
 
 
-def _calls(pattern: re.Pattern[str], said: str, name: str, forms: set[str]) -> bool:
+def _calls(pattern: re.Pattern[str], said: str, name: str, forms: set[str], language: str | None) -> bool:
     words = (word for match in pattern.finditer(said) for word in match.groups() if word)
-    return any(word.startswith(name) if name >= _SIGN else stem(word) in forms for word in words)
+    return any(word.startswith(name) if name >= _SIGN else stem_in(word, language) in forms for word in words)

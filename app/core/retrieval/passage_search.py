@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from app.core.model.model_io import ContextMessage
@@ -18,7 +18,8 @@ from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences
 from app.core.text.shortening import clip
 from app.core.text.speakers import label_of
-from app.core.text.words import GENERIC_STEMS, stems
+from app.core.text.stemming import stems_in
+from app.core.text.words import GENERIC_STEMS
 
 _BLOCK: Final = ("<session_state>", "</session_state>")
 _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
@@ -43,7 +44,6 @@ class Note:
     is_narrative: bool = False
     source: str = ""
     """Where a caller's passage is from."""
-    counts: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,7 @@ def _block(content: str) -> str | None:
 
 
 def _note(text: str, seq: int | None, role: str, *, is_narrative: bool = False, source: str = "") -> Note:
-    counts = Counter(stems(text))
-    return Note(text=text, seq=seq, role=role, is_narrative=is_narrative, source=source, counts=counts)
+    return Note(text=text, seq=seq, role=role, is_narrative=is_narrative, source=source)
 
 
 def _plain(value: Any) -> str:
@@ -125,16 +124,22 @@ def telling(notes: Sequence[Note], most: int) -> list[Found]:
     return [Found(note=notes[index], text=clip(notes[index].text), score=1.0) for index in best]
 
 
-def rank(asked: str, notes: Sequence[Note]) -> list[Found]:
-    """Notes that fit the question, best first, each with the sentence or two of it that fit best."""
-    asked_stems = list(dict.fromkeys(stems(asked)))
+def rank(asked: str, notes: Sequence[Note], language: str | None = None) -> list[Found]:
+    """Notes that fit the question, best first, each with the sentence or two of it that fit best.
+
+    Args:
+        asked: The question.
+        notes: What is chosen from.
+        language: Of the notes, as for ``stems_in``.
+    """
+    asked_stems = list(dict.fromkeys(stems_in(asked, language)))
     query = [stem for stem in asked_stems if stem not in GENERIC_STEMS] or asked_stems
     if not query or not notes:
         return []
-    matches = _matches(query, notes)
+    matches = _matches(query, notes, language)
     if not any(matches):
         return []
-    spread = _spread(matches, notes, query)
+    spread = _spread(matches, notes, query, language)
     found: list[Found] = []
     kept: list[set[str]] = []
     for index in sorted(range(len(notes)), key=lambda index: (-spread[index], -index)):
@@ -142,7 +147,7 @@ def rank(asked: str, notes: Sequence[Note]) -> list[Found]:
             break
         if len(found) >= _ENOUGH:
             break
-        text, words = _best_words(notes[index].text, set(query))
+        text, words = _best_words(notes[index].text, set(query), language)
         answers = index > 0 and matches[index - 1] > 0 and asks(notes[index - 1].text)
         if not answers and not words & set(query):
             continue  # its neighbours match, but it says nothing of what was asked
@@ -156,23 +161,22 @@ _ENOUGH: Final = 8
 _SAME: Final = 0.75
 
 
-def _matches(query: Sequence[str], notes: Sequence[Note]) -> list[float]:
-    holding = {
-        stem: [(index, note.counts[stem]) for index, note in enumerate(notes) if stem in note.counts] for stem in query
-    }
+def _matches(query: Sequence[str], notes: Sequence[Note], language: str | None) -> list[float]:
+    bags = [Counter(stems_in(note.text, language)) for note in notes]
+    holding = {stem: [(index, bag[stem]) for index, bag in enumerate(bags) if stem in bag] for stem in query}
     asked = [(bm25.rarity(len(notes), len(found)), found) for found in holding.values()]
-    return bm25.scores(asked, [note.counts.total() for note in notes])
+    return bm25.scores(asked, [bag.total() for bag in bags])
 
 
-def _worth(note: Note, query: Sequence[str]) -> float:
+def _worth(note: Note, query: Sequence[str], language: str | None) -> float:
     worth = {"state": _STATE_WORTH, "assistant": _ASSISTANT_WORTH}.get(note.role, 1.0)
     if asks(note.text):
         worth *= _QUESTION_WORTH
     label = label_of(note.text)
-    return worth * _SPEAKER_WORTH if label and set(stems(label.name)) & set(query) else worth
+    return worth * _SPEAKER_WORTH if label and set(stems_in(label.name, language)) & set(query) else worth
 
 
-def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str]) -> list[float]:
+def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str], language: str | None) -> list[float]:
     """What each note is worth with what its neighbours match; a question gives more than it keeps."""
     spread = list(matches)
     for index, score in enumerate(matches):
@@ -181,15 +185,15 @@ def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str
                 for other in (index - distance, index + distance):
                     if 0 <= other < len(notes) and notes[other].role != "state":
                         spread[other] += share * score
-    return [_worth(note, query) * score for note, score in zip(notes, spread, strict=True)]
+    return [_worth(note, query, language) * score for note, score in zip(notes, spread, strict=True)]
 
 
-def _best_words(text: str, query: set[str]) -> tuple[str, set[str]]:
+def _best_words(text: str, query: set[str], language: str | None) -> tuple[str, set[str]]:
     """The sentence that fits best, with the next one while both are short; verbatim."""
     pieces = [piece for piece in sentences(text) if not (piece[0] == "[" and piece[-1] == "]")]
     if not pieces:
         return "", set()
-    sets = [set(stems(piece)) for piece in pieces]
+    sets = [set(stems_in(piece, language)) for piece in pieces]
     scores = [
         len(found & query) * 2 + min(len(found), 8) / 8 - (0.8 if asks(piece) else 0)
         for found, piece in zip(sets, pieces, strict=True)

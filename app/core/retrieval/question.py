@@ -14,7 +14,7 @@ from app.core.retrieval.terms import terms
 from app.core.retrieval.words import any_of
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import any_literal, compiled
-from app.core.text.words import stem, stems
+from app.core.text.stemming import stem_in, stems_in
 
 _WHEN, _HOW_MANY = any_of("when"), any_of("how_many")
 _TOLD, _FIRST, _USER, _ASSISTANT = (any_of(name) for name in ("told", "first_person", "user", "assistant"))
@@ -54,22 +54,29 @@ class Question:
         return 0.3 if day.year in self.years else 0.0
 
 
-def question_of(text: str, speakers: Collection[str], *, called: Mapping[str, str] = MappingProxyType({})) -> Question:
+def question_of(
+    text: str,
+    speakers: Collection[str],
+    *,
+    called: Mapping[str, str] = MappingProxyType({}),
+    language: str | None = None,
+) -> Question:
     """Take a question apart; words that only name a speaker are no words of its content.
 
     Args:
         text: The question.
         speakers: Names with which messages begin, in lower case.
         called: Other names in the question by which a speaker is called, with who that is.
+        language: Whose stems are asked for: as of the corpus.
     """
     lowered = text.lower()
-    named = frozenset(name for name in speakers if _names(name, lowered))
-    names = {part for name in (*speakers, *called) for part in (stem(name), *terms(name))}
+    named = frozenset(name for name in speakers if _names(name, lowered, language))
+    names = {part for name in (*speakers, *called) for part in (stem_in(name, language), *terms(name, language))}
     roles = _roles(text)
     if called and roles != {"assistant"}:  # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
         named, roles = named | frozenset(called.values()), frozenset()
     everybody = frozenset(speakers) or _ROLES
-    found = tuple(terms(text))
+    found = tuple(terms(text, language))
     content = tuple(word for word in found if word not in names)
     content = content or found
     months, years, days = _dates(lowered)
@@ -92,13 +99,13 @@ def _roles(text: str) -> frozenset[str]:
     return frozenset({"user"}) if _FIRST.search(text) or _USER.search(text) else frozenset()
 
 
-def _names(name: str, text: str) -> bool:
+def _names(name: str, text: str, language: str | None) -> bool:
     """Whether the name stands in the text as a word, inflected or not; Chinese has no blanks around one."""
     if not name[0].islower():
         return name in text
-    if not name.isascii():
-        found = stem(name)
-        return not {found, *forms_of(found)}.isdisjoint(stems(text))
+    if language or not name.isascii():
+        found = stem_in(name, language)
+        return not {found, *forms_of(found)}.isdisjoint(stems_in(text, language))
     return any_literal([name], before=r"(?<!\w)", after=r"(?!\w)").search(text) is not None
 
 

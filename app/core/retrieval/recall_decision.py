@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Final, Literal
 
-from app.core.retrieval.corpus import Corpus, words_of
+from app.core.retrieval.corpus import Corpus, Words, words_in
 from app.core.retrieval.kinds import forms_of, of_kind
 from app.core.retrieval.question import Question
 from app.core.text.languages.joined import alternatives
@@ -83,7 +83,7 @@ def decide_recall(
             question.nearness(source.at.date()) >= 1 for source in corpus.sources if source.seq not in seqs
         )
         return "needed" if asks_for_a_day or _asks_for_a_kind(question, corpus, seqs) else "unknown"
-    places = _covering(weights, served)
+    places = _covering(weights, [(text, words_in(text, corpus.language)) for text in served])
     return "covered" if places and _tell_values(places, _about(weights, corpus, seqs), corpus) else "needed"
 
 
@@ -128,18 +128,18 @@ def _asks_for_a_kind(question: Question, corpus: Corpus, seqs: Collection[int]) 
     return any(corpus.source(index).seq not in seqs for index in holding)
 
 
-def _covering(weights: Mapping[str, float], served: Sequence[str]) -> list[str]:
+def _covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]]) -> list[str]:
     """What is served in places that hold enough of the words; the same question asked before answers nothing."""
-    bags = [weights.keys() & words_of(text).counts.keys() for text in served]
+    bags = [weights.keys() & words.counts.keys() for _, words in served]
     bags = [
-        set[str]() if words_of(text).is_question and sum(weights[stem] for stem in bag) >= ENOUGH else bag
-        for text, bag in zip(served, bags, strict=True)
+        set[str]() if words.is_question and sum(weights[stem] for stem in bag) >= ENOUGH else bag
+        for (_, words), bag in zip(served, bags, strict=True)
     ]
     found: dict[int, str] = {}
     for start in range(len(bags)):
         window = range(start, min(start + NEIGHBOURS, len(bags)))
         if sum(weights[stem] for stem in set[str]().union(*(bags[place] for place in window))) >= ENOUGH:
-            found.update((place, served[place]) for place in window)
+            found.update((place, served[place][0]) for place in window)
     return list(found.values())
 
 

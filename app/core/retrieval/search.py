@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus, Source
@@ -12,7 +12,8 @@ from app.core.retrieval.question import question_of
 from app.core.retrieval.weights import FITTED
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
-from app.core.text.words import stem, stems, words
+from app.core.text.stemming import stem_in, stems_in
+from app.core.text.words import stems, words
 
 SNIPPET: Final = 300  # characters
 WORDS: Final = 0.7
@@ -33,6 +34,8 @@ class Query:
     """What stands in quotes: to be found literally."""
     stems: tuple[str, ...]
     """The stems of its words, each once, those that lead nowhere left out."""
+    language: str | None = None
+    """Whose stems these are: as of the messages that it is compared with."""
 
     @property
     def literal(self) -> tuple[str, ...]:
@@ -45,6 +48,12 @@ class Query:
         found = (word for phrase in self.phrases for word in stems(phrase))
         return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_STEM and not word[0].isdigit()))
 
+    def in_language(self, language: str | None) -> Query:
+        """The same with the stems of a language."""
+        if language == self.language:
+            return self
+        return replace(self, stems=_usable_stems(self.text, language), language=language)
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -52,6 +61,8 @@ class Ranked:
 
     source: Source
     score: float
+    language: str | None = None
+    """Whose stems they were compared by."""
 
 
 def query_of(text: str) -> Query:
@@ -61,9 +72,13 @@ def query_of(text: str) -> Query:
     phrases = tuple(dict.fromkeys(filter(None, given)))
     if not phrases and not _QUOTED.sub("", line).strip():
         line = ""
-    # One sign of a script without word breaks is no word of it: such text is known by its pairs.
-    usable = (word for word in stems(line) if len(word) >= _SHORTEST_STEM or word.isascii())
-    return Query(text=line, phrases=phrases, stems=tuple(dict.fromkeys(usable)))
+    return Query(text=line, phrases=phrases, stems=_usable_stems(line, None))
+
+
+def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
+    """One sign of a script without word breaks is no word of it: such text is known by its pairs."""
+    usable = (word for word in stems_in(line, language) if len(word) >= _SHORTEST_STEM or word.isascii())
+    return tuple(dict.fromkeys(usable))
 
 
 def says(text: str, literal: Sequence[str]) -> bool:
@@ -73,7 +88,12 @@ def says(text: str, literal: Sequence[str]) -> bool:
 
 
 def rank(
-    query: Query, sources: Sequence[Source], *, documents: Mapping[str, int] | None = None, total: int | None = None
+    query: Query,
+    sources: Sequence[Source],
+    *,
+    documents: Mapping[str, int] | None = None,
+    total: int | None = None,
+    language: str | None = None,
 ) -> list[Ranked]:
     """Those of the messages that hold a word of the query, best first; the newer one first among equals.
 
@@ -82,12 +102,14 @@ def rank(
         sources: What is chosen from, by ``seq``.
         documents: As for ``Corpus``.
         total: As for ``Corpus``.
+        language: As for ``Corpus``.
     """
-    corpus = Corpus(sources, documents=documents, total=total)
+    corpus = Corpus(sources, documents=documents, total=total, language=language)
+    query = query.in_language(corpus.language)
     hits = sorted({index for word in query.stems for index in corpus.postings.get(word, ())})
     if not hits:
         return []
-    found = features(corpus, question_of(query.text, corpus.speakers))
+    found = features(corpus, question_of(query.text, corpus.speakers, language=corpus.language))
     own, covered = found["own"], found["covered"]
     found = {  # whoever said the words: they are what is looked for
         name: values for name, values in found.items() if name in FITTED and any(values)
@@ -101,12 +123,15 @@ def rank(
         fits = min(own[index] + covered[index], 2.0) / 2
         score = round(WORDS * fits + (1 - WORDS) * (thought[index] - least) / span, 4)
         best[owner] = max(best.get(owner, 0.0), score)
-    ranked = [Ranked(corpus.sources[owner], score) for owner, score in best.items()]
+    ranked = [Ranked(corpus.sources[owner], score, corpus.language) for owner, score in best.items()]
     return sorted(ranked, key=lambda item: (-item.score, -item.source.seq))
 
 
 def snippet(text: str, query: Query) -> str:
-    """The sentences of a text that fit best, as they stand there: at most ``SNIPPET`` characters, never more."""
+    """The sentences of a text that fit best, as they stand there: at most ``SNIPPET`` characters, never more.
+
+    The query has the stems of the language that the text was found by.
+    """
     text = _near_hit(text, query)
     spans = _spans(text)
     if not spans:
@@ -131,7 +156,7 @@ def snippet(text: str, query: Query) -> str:
 
 def _worth(sentence: str, query: Query, wanted: frozenset[str]) -> float:
     literal = sum(says(sentence, [phrase]) for phrase in query.literal)
-    return 3 * literal + len(wanted & set(stems(sentence)))
+    return 3 * literal + len(wanted & set(stems_in(sentence, query.language)))
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
@@ -173,6 +198,6 @@ def _place(text: str, query: Query, wanted: frozenset[str]) -> int:
         if (place := lowered.find(phrase.lower())) >= 0:
             return place
     for word in dict.fromkeys(words(text)):
-        if stem(word) in wanted and (place := lowered.find(word)) >= 0:
+        if stem_in(word, query.language) in wanted and (place := lowered.find(word)) >= 0:
             return place
     return 0

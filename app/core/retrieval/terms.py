@@ -9,14 +9,19 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text.patterns import compiled
+from app.core.text.stemming import stems_in
 from app.core.text.word_lists import COMMON_SIGNS
-from app.core.text.words import stems
 
 _SIGN: Final = compiled(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
-def terms(text: str) -> list[str]:
-    """Stems, and the signs of Chinese that are no function words; a sign that stands alone only once."""
-    found = list(stems(text))
+def terms(text: str, language: str | None = None) -> list[str]:
+    """Stems, and the signs of Chinese that are no function words; a sign that stands alone only once.
+
+    Args:
+        text: What is taken apart.
+        language: As for ``stems_in``.
+    """
+    found = list(stems_in(text, language))
     signs = [sign for sign in _SIGN.findall(text) if sign not in COMMON_SIGNS]
     return [*(stem for stem in found if len(stem) > 1 or not _SIGN.match(stem)), *signs] if signs else found

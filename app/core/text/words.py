@@ -72,9 +72,14 @@ _REMEMBERED: Final = 65_536  # words of a large vocabulary; the same ones come a
 @lru_cache(maxsize=_REMEMBERED)
 def stem(word: str) -> str:
     """Fold the commonest endings of a lower-case English or Russian word; other words come back as they are."""
-    if "а" <= word[:1] <= "я":
+    if is_russian(word):
         return _stem_russian(word)
     return _stem_english(word) if word.isascii() and len(word) > _MIN_ENGLISH and word.isalpha() else word
+
+
+def is_russian(word: str) -> bool:
+    """Whether a lower-case word is in the letters whose endings are folded as Russian."""
+    return "а" <= word[:1] <= "я"
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -567,15 +567,17 @@ class MessageRepository(Repository):
         return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
 
     async def sources(
-        self, conversation_id: UUID, *, stems: Sequence[str], limit: int, neighbours: bool = True
+        self, conversation_id: UUID, *, stems: Sequence[str], limit: int, text: str = "", neighbours: bool = True
     ) -> Narrowed:
         """The messages among which those that fit these stems are: all of a small conversation (1 500 messages).
 
         Of a larger one at most ``limit`` messages that hold stems, those that hold the rarest ones first, and the
         neighbours of the best quarter of them, forty at least, up to three places away. Without ``neighbours`` also of
-        a small one no more than the messages that hold stems.
+        a small one no more than the messages that hold stems. ``text`` is sought by the stems of its own language and
+        the conversation's too.
         """
-        return await Narrowing(self._session, conversation_id).sources(stems, limit=limit, neighbours=neighbours)
+        narrowing = Narrowing(self._session, conversation_id)
+        return await narrowing.sources(stems, text, limit=limit, neighbours=neighbours)
 
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int

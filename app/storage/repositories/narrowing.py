@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,6 +33,7 @@ from app.core.context.tools import OWN
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source
+from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
@@ -55,6 +56,8 @@ class Narrowed:
     """
     total: int
     """Messages in the whole conversation."""
+    language: str | None = None
+    """Of its newest messages, where a text was asked for; ``None`` in doubt."""
 
 
 WHOLE: Final = 1_500
@@ -67,6 +70,8 @@ FEWEST_CENTRES: Final = 40
 """… and so many at least."""
 NEIGHBOURS: Final = 3  # places: as far as the score of a message spreads in ``recall``
 MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first words say what it is about
+SAMPLED: Final = 12  # of the newest messages, which tell the language of a conversation
+SAMPLE: Final = 160  # characters of each
 _PAIRED: Final = 5  # common stems that are sought two by two: ten pairs
 SOUGHT: Final = 200  # characters of a text; Postgres' search takes time by the length of both
 SCANNED: Final = 20_000  # messages read for a text without a word: a tenth of a second
@@ -101,7 +106,7 @@ _THESE = _ALL.where(_LISTED)
 _BYTES = select(_seq, told_bytes()).where(_OF, _LISTED)
 _SUM = select(cast(func.sum(told_bytes()), BigInteger)).where(_OF, _LISTED)
 _SIZE = (
-    select(col(MessageRow.message_sum), col(MessageRow.byte_sum), _seq)
+    select(col(MessageRow.message_sum), col(MessageRow.byte_sum), _seq, func.left(col(MessageRow.content), SAMPLE))
     .where(_OF)
     .order_by(_seq.desc())
     .limit(bindparam("limit", type_=BigInteger))
@@ -139,12 +144,13 @@ class Narrowing:
         self._of = col(MessageRow.conversation_id) == conversation_id
         self._keys = TermKeys(conversation_id)
 
-    async def sources(self, stems: Sequence[str], *, limit: int, neighbours: bool) -> Narrowed:
+    async def sources(self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool) -> Narrowed:
         """``MessageRepository.sources``."""
-        total, bytes_, last_seq = await self._size()
+        total, bytes_, last_seq, newest = await self._size(SAMPLED if text else 1)
+        language = language_of(newest) if text else None
         if neighbours and total <= WHOLE and bytes_ <= READ_BYTES:
-            return Narrowed(sources=await self._read(), documents={}, total=total)
-        wanted = list(dict.fromkeys(stems))[:MOST_STEMS]
+            return Narrowed(sources=await self._read(), documents={}, total=total, language=language)
+        wanted = list(dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_folded(text, language)]))
         postings = await self._postings(wanted, last_seq)
         weights = {stem: math.log1p(total / max(posting.about, 1)) for stem, posting in postings.items()}
         worth: defaultdict[int, float] = defaultdict(float)
@@ -160,6 +166,7 @@ class Narrowing:
             sources=await self._read(await self._within_bytes(chosen)),
             documents={stem: posting.about for stem, posting in postings.items()},
             total=total,
+            language=language,
         )
 
     async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
@@ -173,7 +180,7 @@ class Narrowing:
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
                 return await self._say(texts, [_at(step) for step in steps], limit)
-        _, _, last_seq = await self._size()
+        _, _, last_seq, _ = await self._size()
         firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
         newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
         holders = col(MessageRow.term_keys).op("@>")(sought)
@@ -201,10 +208,13 @@ class Narrowing:
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
         return within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES)
 
-    async def _size(self) -> tuple[int, int, int]:
-        """Messages that are neither commands nor erased, their bytes, and the last ``seq``."""
-        found = await self._session.rows(_SIZE, of=self._id, limit=1)
-        return tuple(found[0]) if found else (0, 0, 0)
+    async def _size(self, sampled: int = 1) -> tuple[int, int, int, list[str]]:
+        """Messages that are neither commands nor erased, their bytes, the last ``seq``, how the newest ones begin."""
+        found = await self._session.rows(_SIZE, of=self._id, limit=sampled)
+        if not found:
+            return 0, 0, 0, []
+        messages, bytes_, last_seq, _ = found[0]
+        return messages, bytes_, last_seq, [row[-1] for row in found]
 
     async def _postings(self, stems: Sequence[str], last_seq: int) -> dict[str, _Posting]:
         keys = [self._keys.of_stem(stem) for stem in stems]
@@ -242,6 +252,13 @@ class Narrowing:
 
     def _columns(self) -> Any:
         return select(*_COLUMNS).where(self._of, *_SHOWN)
+
+
+def _folded(text: str, language: str | None) -> Iterator[str]:
+    """The stems of a text in its own language and in the conversation's, of those that Snowball knows."""
+    languages = dict.fromkeys((guess(text), stemmed(language)))
+    found = (stem for language in languages if language for stem in stems_in(text, language))
+    return islice(dict.fromkeys(found), MOST_STEMS)
 
 
 def _about(seqs: frozenset[int], last_seq: int) -> int:

@@ -1,22 +1,35 @@
 """Keys of the word index: one 64-bit number for each stem of each conversation.
 
 The conversation is part of what is hashed, so that one index over all messages finds those of one conversation
-without another condition. Keys are made with the stems of ``app.core.text.words``: when those change, the keys of
-stored messages must be made again, by a migration like the one that made them first.
+without another condition. Keys are made with the stems of ``app.core.text.words``, and of a text that may be in one of
+the languages of ``app.core.text.stemming`` with that language's stems too. When either changes, the keys of stored
+messages are made again: ``throughline index-words``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, literal, select, true, tuple_, update
+from sqlmodel import col
 
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
+from app.core.text.stemming import guess, stems_in
 from app.core.text.words import stem, words
+from app.off_loop import off_loop
+from app.storage.repositories.contents import Place
+from app.storage.scoped_session import TenantSession
+from app.storage.tables import MessageRow
 
 _BYTES: Final = 8  # Postgres' bigint
+_NUMBERS: Final = ARRAY(BigInteger)
+_NAMES: Final = ("id", "conversation_id", "seq", "role", "content", "status", "is_command", "created_at")
+_READ: Final = tuple(col(getattr(MessageRow, name)) for name in (*_NAMES, "parts", "tenant_id", "term_keys"))
 
 
 class TermKeys:
@@ -34,7 +47,10 @@ class TermKeys:
 
     def of_text(self, text: str) -> list[int]:
         """The keys of the stems of a text, each once."""
-        return sorted({self._of_word(word) for word in words(text)})
+        keys = {self._of_word(word) for word in words(text)}
+        if keys and (language := guess(text)):
+            keys.update(map(self.of_stem, frozenset(stems_in(text, language))))
+        return sorted(keys)
 
     def of_message(self, message: Message) -> list[int]:
         """The keys of all that a message says; a command and an erased message say nothing."""
@@ -59,3 +75,47 @@ def keys_of(messages: Iterable[Message]) -> list[list[int]]:
             maker = makers[message.conversation_id] = TermKeys(message.conversation_id)
         found.append(maker.of_message(message))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rekeyed:
+    """A message whose keys are others today."""
+
+    tenant_id: UUID
+    id: UUID
+    before: list[int]
+    keys: list[int]
+
+
+class TermKeyRepository:
+    """Keys that versions before made."""
+
+    def __init__(self, session: TenantSession) -> None:
+        self._session = session
+
+    async def outdated(self, after: Place | None, *, limit: int) -> tuple[list[Rekeyed], Place | None]:
+        """Of the next ``limit`` messages those whose keys are others today, of all tenants.
+
+        Returns:
+            Them, and the place that was reached; ``None`` at the end.
+        """
+        place = tuple_(col(MessageRow.tenant_id), col(MessageRow.id))
+        begin = true() if after is None else place > after
+        rows = await self._session.rows(select(*_READ).where(begin).order_by(*place).limit(limit))
+        made = await off_loop(keys_of, [_message(row) for row in rows])
+        found = [
+            Rekeyed(row.tenant_id, row.id, row.term_keys, keys)
+            for row, keys in zip(rows, made, strict=True)
+            if keys != sorted(row.term_keys)
+        ]
+        return found, (rows[-1].tenant_id, rows[-1].id) if len(rows) == limit else None
+
+    async def renew(self, one: Rekeyed) -> bool:
+        """Store today's keys, unless the message was erased or changed meanwhile."""
+        of = (col(MessageRow.id) == one.id, col(MessageRow.term_keys) == literal(one.before, _NUMBERS))
+        statement = update(MessageRow).where(*of).values(term_keys=one.keys).returning(col(MessageRow.id))
+        return await self._session.first(statement) is not None
+
+
+def _message(row: Any) -> Message:
+    return Message(parts=tuple(row.parts), **{name: getattr(row, name) for name in _NAMES})

@@ -113,7 +113,8 @@ async def gather(
     narrowed = None
     if question:
         limit = candidates_for(_places(material, budget, is_explicit=asked.query is not None))
-        narrowed = await uow.messages.sources(material.conversation.id, stems=sought(question), limit=limit)
+        stems = sought(question)
+        narrowed = await uow.messages.sources(material.conversation.id, stems=stems, text=question, limit=limit)
         narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
     return Gathered(
         question=question,
@@ -142,10 +143,15 @@ def _places(material: Material, budget: int | None, *, is_explicit: bool) -> flo
     return share * (budget or material.budgets.budget) * total.messages / max(total.tokens, 1)
 
 
+def corpus_of(found: Narrowed) -> Corpus:
+    """What was read, taken apart."""
+    return Corpus(found.sources, documents=found.documents, total=found.total, language=found.language)
+
+
 def with_gathered(material: Material, gathered: Gathered) -> Material:
     """The material with what was gathered; CPU work."""
     found = gathered.narrowed
-    corpus = Corpus(found.sources, documents=found.documents, total=found.total) if found else Corpus(())
+    corpus = corpus_of(found) if found else Corpus(())
     recall = Recall(
         question=gathered.question,
         corpus=corpus,

@@ -10,8 +10,9 @@ from uuid import UUID
 from app.core.model.conversation import Role
 from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.overlap import message_text
-from app.core.retrieval.corpus import Source, words_of
+from app.core.retrieval.corpus import Source, words_in
 from app.core.retrieval.search import Query, Ranked, query_of, rank, says, snippet
+from app.core.text.stemming import stem_language
 from app.off_loop import off_loop
 from app.storage.repositories.narrowing import Narrowed
 from app.usecases.context.recalling import segment_of
@@ -97,7 +98,7 @@ class SearchService:
             async with self._shell.uow(tenant_id) as uow:
                 await uow.conversations.get(conversation_id)
                 narrowed = await uow.messages.sources(
-                    conversation_id, stems=query.stems, limit=CANDIDATES, neighbours=False
+                    conversation_id, stems=query.stems, text=query.text, limit=CANDIDATES, neighbours=False
                 )
             if ranked := await off_loop(_by_words, query, narrowed, through_seq):
                 return ranked
@@ -120,7 +121,7 @@ class SearchService:
                 SearchHit(
                     message_id=message.id,
                     seq=message.seq,
-                    snippet=snippet(message_text(message), query),
+                    snippet=snippet(message_text(message), query.in_language(item.language)),
                     score=item.score,
                     role=message.role,
                     created_at=message.created_at,
@@ -136,9 +137,11 @@ class SearchService:
 def _by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:
     """By what there was through ``through_seq``: what came later makes no word commoner, or pages would move."""
     sources = [source for source in narrowed.sources if source.seq <= through_seq]
-    later = [words_of(source.text).counts for source in narrowed.sources if source.seq > through_seq]
+    language = stem_language([source.text for source in sources], narrowed.language)
+    later = [words_in(source.text, language).counts for source in narrowed.sources if source.seq > through_seq]
     documents = {stem: count - sum(stem in counts for counts in later) for stem, count in narrowed.documents.items()}
-    return rank(query, sources, documents=documents, total=min(narrowed.total - len(later), through_seq))
+    total = min(narrowed.total - len(later), through_seq)
+    return rank(query, sources, documents=documents, total=total, language=language)
 
 
 def _as_it_stands(query: Query, held: list[Source]) -> list[Ranked]:

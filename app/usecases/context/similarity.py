@@ -15,13 +15,12 @@ from app.core.model.embedding import embeddable, hash_of
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
 from app.core.model.redaction import redact
 from app.core.retrieval.choose import Ranking
-from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.similarity import cosines, most_vectors
 from app.off_loop import off_loop
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.context.embedding import attempt_of, call_of, embedder_of
-from app.usecases.context.recalling import Gathered
+from app.usecases.context.recalling import Gathered, corpus_of
 from app.usecases.ports import Embedder
 from app.usecases.shared.shell import Shell
 
@@ -124,5 +123,5 @@ def _best(gathered: Gathered, count: int) -> Sequence[int]:
     found = gathered.narrowed
     if found is None:
         return ()
-    corpus = Corpus(found.sources, documents=found.documents, total=found.total)
+    corpus = corpus_of(found)
     return Ranking(corpus, asked_of(gathered.question, corpus)).best(count)

@@ -1,0 +1,139 @@
+"""Stems of the languages that ``words`` has none of, by Snowball, and which of them a text is in.
+
+A word does not tell its language: "die" is German or English. Whoever compares texts decides once which language they
+are in, and asks for the stems of all of them in that; ``None`` are the stems of ``words``, for English, Russian and
+whatever Snowball does not know.
+
+Stored keys are made of these stems too (``app.storage.repositories.term_keys``): after a release of Snowball that gives
+other ones, or with a language more, the index is made anew by ``throughline index-words``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, repeat
+from typing import Final
+
+from Stemmer import Stemmer
+
+from app.core.text.language import detect
+from app.core.text.memo import memoized
+from app.core.text.patterns import compiled
+from app.core.text.word_lists import STOPWORDS
+from app.core.text.words import is_russian, stem, stems, words
+
+ALGORITHMS: Final[Mapping[str, str]] = {
+    "ar": "arabic",
+    "cs": "czech",
+    "de": "german",
+    "el": "greek",
+    "es": "spanish",
+    "fr": "french",
+    "hy": "armenian",
+    "id": "indonesian",
+    "it": "italian",
+    "nl": "dutch",
+    "pl": "polish",
+    "pt": "portuguese",
+    "sv": "swedish",
+    "tr": "turkish",
+}
+"""Snowball's, by ISO 639-1 code; of the languages whose words ``words`` takes for words."""
+
+_REMEMBERED: Final = 65_536  # words of a large vocabulary; the same ones come again and again
+_LONGEST: Final = 64  # letters; what is longer is no word that anybody inflects
+_FIRST: Final = 400  # characters of a text are plenty to guess by
+_SAMPLED: Final = 24  # texts of a talk
+_SAMPLE: Final = 80  # characters of each
+_FEWEST: Final = 2  # function words of a talk's language, and …
+_SHARE: Final = 0.1  # … of all its words
+_MARGIN: Final = 1.35  # over the next language
+_OWN_SCRIPT: Final = compiled(r"[\u0370-\u03ff\u0530-\u058f\u0620-\u064a]{2}")
+"""Greek, Armenian, Arabic."""
+
+
+def _languages_of_words() -> dict[str, tuple[str, ...]]:
+    found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    for language, listed in STOPWORDS.items():
+        for word in listed:
+            found[word] += (language,)
+    return dict(found)
+
+
+_LANGUAGES: Final = _languages_of_words()
+"""Of each function word the languages that have it."""
+_OTHERS: Final = frozenset().union(*(STOPWORDS.get(code, ()) for code in ALGORITHMS))
+_ENGLISH, _ELSEWHERE = STOPWORDS["en"] - _OTHERS, _OTHERS - STOPWORDS["en"]
+"""Function words that only English has, and those that it has not."""
+
+
+def stemmed(language: str | None) -> str | None:
+    """The language, if it is one of ``ALGORITHMS``."""
+    return language if language in ALGORITHMS else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def stem_in(word: str, language: str | None) -> str:
+    """The stem of a lower-case word in a language."""
+    if language is None or len(word) > _LONGEST or is_russian(word) or not word[:1].isalpha():
+        return stem(word)
+    folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # none is shared: a stemmer is of one thread
+    return folded or word
+
+
+def stems_in(text: str, language: str | None) -> tuple[str, ...]:
+    """``words`` of a text with the inflection of a language folded."""
+    return stems(text) if language is None else _stems_in(text, language)
+
+
+@memoized()
+def _stems_in(text: str, language: str) -> tuple[str, ...]:
+    return tuple(stem_in(word, language) for word in words(text))
+
+
+def guess(text: str) -> str | None:
+    """The language of ``ALGORITHMS`` that a text is most likely in, by the beginning of it.
+
+    A guess from a word or two, where ``detect`` is silent: for what does no harm where it is wrong.
+    """
+    text = text[:_FIRST]
+    if not text.isascii() and _OWN_SCRIPT.search(text):
+        return stemmed(detect(text))
+    said = set(text.lower().split())
+    return None if _is_english(said) else stemmed(_most(_function_words(said), margin=1.0))
+
+
+def language_of(texts: Sequence[str]) -> str | None:
+    """The language that most of what was said is in, by some of the texts; ``None`` in doubt."""
+    step = max(len(texts) // _SAMPLED, 1)
+    sample = "\n".join(text[:_SAMPLE] for text in texts[::step])
+    if not sample.isascii() and _OWN_SCRIPT.search(sample):
+        return detect(sample)
+    said = sample.lower().split()
+    if _is_english(set(said)):
+        return "en"
+    found = _function_words(said)
+    is_told = max(found.values(), default=0) >= max(_FEWEST, _SHARE * len(said))
+    return _most(found, margin=_MARGIN) if is_told else None
+
+
+def stem_language(texts: Sequence[str], otherwise: str | None = None) -> str | None:
+    """By whose stems texts are compared: of the language that most of them are in, or that they otherwise would be."""
+    return stemmed(language_of(texts) or otherwise)
+
+
+def _is_english(said: Collection[str]) -> bool:
+    """Whether no other language can have more of these words: told so in a fraction of the time."""
+    return len(_ELSEWHERE.intersection(said)) < len(_ENGLISH.intersection(said))
+
+
+def _function_words(said: Collection[str]) -> Counter[str]:
+    """How many of the words each language has among its function words."""
+    return Counter(chain.from_iterable(map(_LANGUAGES.get, said, repeat(()))))
+
+
+def _most(found: Counter[str], *, margin: float) -> str | None:
+    (language, best), (_, second) = [*found.most_common(2), ("", 0), ("", 0)][:2]
+    return language if best > margin * second else None

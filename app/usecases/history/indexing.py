@@ -1,0 +1,31 @@
+"""Making the word index of stored messages as messages get it today: step by step, beside everything.
+
+Until then a message is found by the stems that it was stored with. Each one is changed only where nobody changed it
+meanwhile, so that an erased one stays without keys, and a step can end at any moment and be begun again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.storage.repositories.contents import Place
+from app.storage.unit_of_work import UnitOfWorkFactory
+
+STEP: Final = 200
+"""Messages that are read in one step."""
+
+
+async def index_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int = STEP) -> tuple[int, Place | None]:
+    """Look at the next messages, and give those today's keys that have others.
+
+    Returns:
+        How many there were, and the place that was reached; ``None`` at the end.
+    """
+    async with begin(None) as uow:
+        found, reached = await uow.term_keys.outdated(after, limit=limit)
+    renewed = 0
+    for one in found:
+        async with begin(one.tenant_id) as uow:
+            renewed += await uow.term_keys.renew(one)
+            await uow.commit()
+    return renewed, reached
