@@ -26,7 +26,9 @@ import numpy as np
 
 from app.core.anchors import likelihood
 from app.core.anchors.likelihood import OF_BOTH, TYPES, BySpeaker, features, of_speakers
+from app.core.anchors.recognition import type_of
 from app.core.anchors.statements import Statement, statements
+from app.core.anchors.tables import TABLES
 from app.core.model.anchors import Speaker
 from bench.anchors.corpus import HERE, NONE, OPEN, Labelled, Sentence, conversations, messages, read
 from bench.anchors.measures import Judged, Score, judged, score
@@ -34,6 +36,8 @@ from bench.report import print_table
 
 TRAINING: Final = HERE / "training"
 WRITTEN: Final = Path(likelihood.__file__).with_name("weights.json")
+PLAIN: Final = TRAINING / "plain.txt"
+"""Fitted on and never measured: single messages in the plainest words, which the writers of the others avoided."""
 _CLASSES: Final = (NONE, *TYPES)
 _PARTS: Final = 4
 _SEEN: Final = 3
@@ -70,8 +74,8 @@ class Fitted:
 
 
 def labelled() -> list[Sentence]:
-    """Every sentence that may be fitted on."""
-    files = sorted(TRAINING.glob("*.txt"))
+    """Every sentence that may be fitted on and measured."""
+    files = sorted(set(TRAINING.glob("*.txt")) - {PLAIN})
     return [*read(OPEN), *(one for path in files for one in conversations(path))]
 
 
@@ -83,7 +87,7 @@ def examples_of(sentences: Iterable[Sentence]) -> Iterator[Example]:
         for number, statement in enumerate(said):
             label = _label(found, statement)
             if label is not None:
-                own = features(said, number, found.message.seq)
+                own = features(said, number, found.message.seq, type_of(statement, speaker, TABLES))
                 named = dict.fromkeys([*own, *(f"{speaker} {name}" for name in own if not name.startswith(OF_BOTH))])
                 yield Example(conversation=found.sentences[0][1].conversation, features=tuple(named), label=label)
 
@@ -113,10 +117,11 @@ def fit(examples: Sequence[Example]) -> Fitted:
 
 def left_out(sentences: Sequence[Sentence]) -> list[Judged]:
     """What the app makes of each sentence by what was fitted on other conversations."""
+    plain = list(examples_of(conversations(PLAIN)))
     examples = list(examples_of(sentences))
     found: list[Judged] = []
     for held in range(_PARTS):
-        fitted = fit([one for one in examples if _part(one.conversation) != held])
+        fitted = fit(plain + [one for one in examples if _part(one.conversation) != held])
         found += judged([one for one in sentences if _part(one.conversation) == held], of_speakers(kept(fitted)))
     return found
 
@@ -162,7 +167,7 @@ def main() -> int:
     print(f"{len(sentences)} sentences of {len({one.conversation for one in sentences})} conversations\n")
     print_table(["of", "precision", "found", "recall", "there"], table(left_out(sentences)))
     if asked.write:
-        rows = kept(fit(list(examples_of(sentences))))
+        rows = kept(fit(list(examples_of([*conversations(PLAIN), *sentences]))))
         lines = ",\n".join(
             f"{json.dumps(name, ensure_ascii=False)}:{json.dumps(row, separators=(',', ':'))}"
             for name, row in rows.items()

@@ -111,9 +111,10 @@ def _found(
         if going_on and going_on[0] == statement.sentence:
             type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
         else:
-            type_ = likeliest(likelihoods(features(said, number, message.seq), weights[role]))
-            if role == "user" and not statement.is_question and _is_sure(statement, tables):
-                type_ = type_of(statement, role, tables)
+            rule = type_of(statement, role, tables)
+            type_ = likeliest(likelihoods(features(said, number, message.seq, rule), weights[role]), rule)
+            if rule is not None and type_ is None and role == "user" and _is_sure(statement, tables):
+                type_ = rule
         if type_ is None:
             continue
         own = own or OwnWords(message, said, tables)

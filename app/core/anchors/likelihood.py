@@ -51,7 +51,11 @@ def _of(speaker: Speaker, weights: Weights) -> Weights:
 
 WEIGHTS: Final[BySpeaker] = of_speakers(json.loads(_FILE.read_text(encoding="utf-8")))
 LEAST: Final = 0.5
-"""How likely a statement has to be an anchor."""
+"""How likely a statement has to be an anchor that no rule finds."""
+RULED: Final = 0.3
+"""How likely one has to be that a rule finds."""
+RULED_CORRECTION: Final = 0.05
+"""How likely a correction has to be that a rule finds: of few words, it is hardly ever likely."""
 OF_BOTH: Final = ("b ", "c ", "x ", "y ")
 """What features begin with that count for both speakers alike: of pairs and parts of words there are too many."""
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
@@ -66,19 +70,20 @@ _EARLY: Final = (1, 3)  # messages of a conversation
 _LARGEST: Final = 30.0  # of a sum, for the sake of numbers
 
 
-def features(said: Sequence[Statement], number: int, seq: int) -> list[str]:
+def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType | None) -> list[str]:
     """What is known of a statement, by name.
 
     Args:
         said: All statements of its message.
         number: Its place among them.
         seq: The position of its message.
+        rule: What the rules take it for.
     """
     statement = said[number]
     written = tokens(statement.plain.lower())
     words = [word if word.isalpha() else _bare(word) for word in written]
     stems = {stem(word) for word in words}
-    found = ["", f"e {statement.text[-1]}", f"f {words[0]}" if words else "f", *_place(said, number)]
+    found = ["", f"r {rule}", f"e {statement.text[-1]}", f"f {words[0]}" if words else "f", *_place(said, number)]
     found += [f"seq {early}" for early in _EARLY if seq > early]
     found += [f"s {base}" for base in stems]
     found += {f"c {base[: _BEGINNINGS[0]]}" for base in stems if len(base) > _BEGINNINGS[0]}
@@ -91,8 +96,15 @@ def features(said: Sequence[Statement], number: int, seq: int) -> list[str]:
     return found
 
 
-def likeliest(found: Mapping[AnchorType, float]) -> AnchorType | None:
-    """The type that a statement is taken for which is so likely of each."""
+def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None) -> AnchorType | None:
+    """The type that a statement is taken for.
+
+    Args:
+        found: How likely it is of each type.
+        rule: What the rules take it for.
+    """
+    if rule is not None and found[rule] >= (RULED_CORRECTION if rule == "correction" else RULED):
+        return rule
     type_ = max(TYPES, key=lambda one: found[one])
     return type_ if found[type_] >= LEAST else None
 
