@@ -1,8 +1,8 @@
 """Fitting how likely a statement is an anchor of each type, on labelled conversations. Needs numpy.
 
 ``python -m bench.anchors.fit [--write]`` fits the logistic regression of ``app.core.anchors.likelihood`` on the
-conversations of ``training/`` and the open half of the corpus, and measures what the app finds in conversations left out
-(a quarter of them at a time): precision and recall by type, by language, and of short and long messages apart.
+conversations of ``training/`` and the open half of the corpus, and measures what the app finds in conversations left
+out (a quarter of them at a time): precision and recall by type, by language, and of short and long messages apart.
 ``--write`` writes ``weights.json``. The sealed half is never fitted on.
 
 A conversation of ``training/`` begins with ``# <language>-<name>``; each sentence is a line of role, label and text,
@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from app.core.anchors import likelihood
-from app.core.anchors.likelihood import OF_BOTH, TYPES, BySpeaker, features, of_speakers
+from app.core.anchors.likelihood import OF_BOTH, TYPES, features, of_speakers
 from app.core.anchors.recognition import type_of
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES

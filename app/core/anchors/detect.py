@@ -16,6 +16,7 @@ from app.core.anchors.recognition import (
     has_name,
     has_value,
     is_standing,
+    is_told_by_value,
     reads_of,
     type_of,
 )
@@ -46,7 +47,7 @@ _MOST_FOR_VALUES: Final = 0.2
 _BY_USER: Final = 0.1
 _PASTED: Final = 0.3  # less: it binds nobody
 _RULE: Final = 0.2  # as much as values can give: a rule is broken unseen, a fact that is missing is asked for
-_BY_VALUE: Final = 0.25  # less: no words say that it matters
+_BY_VALUE: Final = 0.25  # less: narration tells values too
 _OFTEN_WRONG: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
 _DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/anchors.md``)
 _MOST_JOINED: Final = 2
@@ -107,12 +108,13 @@ def _found(
     for number, statement in enumerate(said):
         if _shows(statement, tables):
             return
-        rule = type_of(statement, role, tables)
         if going_on and going_on[0] == statement.sentence:
             type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
         else:
-            type_ = likeliest(likelihoods(features(said, number, message.seq, rule), weights[role]), rule)
-            if role == "user" and not statement.is_question and _is_sure(statement, tables):
+            rule = type_of(statement, role, tables)
+            found = likelihoods(features(said, number, message.seq, rule), weights[role])
+            type_ = likeliest(found, rule, len(said))
+            if rule is not None and role == "user" and _is_sure(statement, tables):
                 type_ = rule
         if type_ is None:
             continue
@@ -123,7 +125,7 @@ def _found(
         redacted = redact(message.content) if redacted is None else redacted
         content = _presentable(statement.text, message.content, redacted)
         if content:
-            emphasis = _emphasis(statement, type_, rule, tables, role)
+            emphasis = _emphasis(statement, type_, tables, role)
             pasted = own.are_pasted(statement.offset)
             yield found_anchor(
                 message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis, pasted=pasted
@@ -135,14 +137,12 @@ def _is_sure(statement: Statement, tables: Sequence[Table]) -> bool:
     return is_standing(statement, tables) or _labelled(statement, tables)
 
 
-def _emphasis(
-    statement: Statement, type_: AnchorType, rule: AnchorType | None, tables: Sequence[Table], role: Speaker
-) -> float:
+def _emphasis(statement: Statement, type_: AnchorType, tables: Sequence[Table], role: Speaker) -> float:
     """What the words add to the importance of their type, or take from it."""
     if role == "user" and is_standing(statement, tables):
         return _RULE
     if type_ == "critical_fact":
-        return -_BY_VALUE if role == "user" and rule is None else 0.0
+        return -_BY_VALUE if role == "user" and is_told_by_value(statement, tables) else 0.0
     return -_DOUBTFUL if type_ in _OFTEN_WRONG else 0.0
 
 

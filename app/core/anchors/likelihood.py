@@ -1,11 +1,12 @@
 """How likely a statement is an anchor of each type: a logistic regression over its words, its shape and its place.
 
 ``python -m bench.anchors.fit`` fits it on the labelled conversations of ``bench/anchors`` and writes ``weights.json``.
-Most of what has to be kept is told plainly ("cap it, vectors can wait"), so that no list of words would find it. The
-features need none: stems, beginnings and ends of words, pairs of neighbouring words, the kinds of exact values, the
-length, capitals and marks, the place in the message and whether the conversation begins with it. What is no pair and no part of a word
-counts once for both speakers and once for the one who says it. A language is known once labelled
-conversations in it were fitted; of others only the features beside words count.
+Rules find what says by its words that it matters ("we decided", "remember"); most of what has to be kept is told
+plainly ("cap it, vectors can wait"). The features need no list of words: stems, beginnings and ends of words, pairs of
+neighbouring words, the kinds of exact values, the length, capitals and marks, the place in the message, whether the
+conversation begins with it, and what the rules take it for. All but pairs and parts of words count once for both
+speakers and once for the one who says it. A language is known once labelled conversations in it were fitted; of others
+only the features beside words count.
 """
 
 from __future__ import annotations
@@ -52,8 +53,10 @@ def _of(speaker: Speaker, weights: Weights) -> Weights:
 WEIGHTS: Final[BySpeaker] = of_speakers(json.loads(_FILE.read_text(encoding="utf-8")))
 LEAST: Final = 0.5
 """How likely a statement has to be an anchor that no rule finds."""
+LEAST_ALONE: Final = 0.65
+"""Likewise, of one that is all of its message."""
 RULED: Final = 0.3
-"""How likely one has to be that a rule finds."""
+"""How likely one has to be that a rule finds, unless it is all of its message: then it stands."""
 RULED_CORRECTION: Final = 0.05
 """How likely a correction has to be that a rule finds: of few words, it is hardly ever likely."""
 OF_BOTH: Final = ("b ", "c ", "x ", "y ")
@@ -96,17 +99,22 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
     return found
 
 
-def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None) -> AnchorType | None:
+def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
     """The type that a statement is taken for.
 
     Args:
         found: How likely it is of each type.
         rule: What the rules take it for.
+        statements: How many its message has.
     """
-    if rule is not None and found[rule] >= (RULED_CORRECTION if rule == "correction" else RULED):
+    if rule is not None and (statements == 1 or found[rule] >= _least(rule)):
         return rule
     type_ = max(TYPES, key=lambda one: found[one])
-    return type_ if found[type_] >= LEAST else None
+    return type_ if found[type_] >= (LEAST_ALONE if statements == 1 else LEAST) else None
+
+
+def _least(rule: AnchorType) -> float:
+    return RULED_CORRECTION if rule == "correction" else RULED
 
 
 def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, float]:

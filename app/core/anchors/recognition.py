@@ -1,4 +1,4 @@
-"""Telling by a language's table what type of anchor a statement is, if any: a feature of the likelihood."""
+"""Telling by a language's table what type of anchor a statement is, if any."""
 
 from __future__ import annotations
 
@@ -9,14 +9,34 @@ from typing import Final
 
 from app.core.anchors.statements import Statement
 from app.core.anchors.tables import LONGEST, Rule, Table
-from app.core.anchors.topics import technology_in
+from app.core.anchors.topics import stems_of, technology_in
 from app.core.model.anchors import AnchorType, Speaker
 from app.core.text.cued import Cue, Folded
 from app.core.text.patterns import capped
 from app.core.text.speakers import without_speaker
+from app.core.text.words import GENERIC_STEMS
 
-_ORDER: Final[tuple[AnchorType, ...]] = ("correction", "decision", "commitment", "critical_fact")
+_ORDER: Final[tuple[AnchorType, ...]] = (
+    "correction",
+    "unresolved_question",
+    "decision",
+    "commitment",
+    "critical_fact",
+)
 """A statement is one anchor: of the first of these types that it fits."""
+
+_OPEN_TO_REPORT: Final = frozenset({"critical_fact", "unresolved_question"})
+"""What somebody else said can be a fact, but neither binds nor corrects the speaker."""
+
+_DATED: Final = frozenset({"correction"})
+"""Types to which a mere day of the week is a value."""
+
+_BINDING: Final = frozenset({"commitment", "decision"})
+_CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
+"""Types whose patterns ask for an object by themselves."""
+
+_SEVERAL: Final = 2
+"""Exact values of one statement: with so many it tells data, whatever its words."""
 
 EXACT: Final = frozenset({"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"})
 _NAMED: Final = frozenset({"name", "quoted", "symbol"})
@@ -27,15 +47,14 @@ _QUOTED: Final = capped(
 
 
 def type_of(statement: Statement, role: Speaker, tables: Sequence[Table]) -> AnchorType | None:
-    """The type of which it is an anchor by its words, said by this speaker; a question is none."""
-    if statement.is_question:
-        return None
+    """The type of which it is an anchor, said by this speaker."""
     fitting = reads_of(statement, tables)
-    if role == "user":
+    if role == "user" and not statement.is_question:
         first: AnchorType | None = next((one for one in map(_first, fitting) if one is not None), None)
         if first is not None:
             return first
-    return next((type_ for type_ in _ORDER if any(_says(type_, read, role) for read in fitting)), None)
+    types: Sequence[AnchorType] = ("unresolved_question",) if statement.is_question else _ORDER
+    return next((type_ for type_ in types if any(_is(type_, statement, read, role) for read in fitting)), None)
 
 
 class Reading:
@@ -81,13 +100,48 @@ def is_standing(statement: Statement, tables: Sequence[Table]) -> bool:
     return any(_stands(rule, read) for read in reads_of(statement, tables) for rule in read.table.rules.values())
 
 
+def is_told_by_value(statement: Statement, tables: Sequence[Table]) -> bool:
+    """Whether a fact of a user is one for its exact values alone: no words say that it matters."""
+    for read in reads_of(statement, tables):
+        rule = read.table.rules.get("critical_fact")
+        if rule is None:
+            continue
+        is_owned = read.has_whole(read.table.own) or read.has(rule.with_technology) or read.has(rule.with_name)
+        if (
+            is_owned
+            or read.has(rule.says)
+            or read.has(rule.user)
+            or read.has_whole(rule.labelled)
+            or _stands(rule, read)
+        ):
+            return False
+    return True
+
+
 def _stands(rule: Rule, read: Reading) -> bool:
-    return bool(rule.standing.mask & read.opened) and read.has(rule.standing)
+    if not rule.standing.mask & read.opened:
+        return False
+    return read.has_whole(rule.standing) or (read.has(rule.standing) and not read.has_whole(read.table.reported))
 
 
-def _says(type_: AnchorType, read: Reading, role: Speaker) -> bool:
+def _is(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -> bool:
     rule = read.table.rules.get(type_)
-    return rule is not None and (read.has(rule.says) or (role == "user" and read.has(rule.user)))
+    if rule is None:
+        return False
+    is_data = type_ == "critical_fact" and role == "user" and _is_data(statement)
+    if not is_data and not (rule.mask & read.opened and _says(rule, type_, read, statement, role)):
+        return False
+    return (type_ in _CONCRETE or _is_concrete(statement)) and not _denied(type_, read)
+
+
+def _denied(type_: AnchorType, read: Reading) -> bool:
+    """Whether it only sounds so: an exception of the table, somebody else's words, or what merely might be."""
+    table = read.table
+    if read.has_whole(table.rules[type_].never):
+        return True
+    if type_ in _BINDING and read.has_whole(table.hypothetical):
+        return True
+    return type_ not in _OPEN_TO_REPORT and read.has_whole(table.reported)
 
 
 def leads(masked: str, table: Table) -> list[str]:
@@ -97,6 +151,31 @@ def leads(masked: str, table: Table) -> list[str]:
     if opening and opening.end():
         texts.append(texts[-1][opening.end() :])
     return texts
+
+
+def _says(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, role: Speaker) -> bool:
+    if statement.is_question:
+        return read.has(rule.asks) or (role == "assistant" and read.has(rule.assistant))
+    if role == "assistant":
+        return read.has(rule.says) or (read.has(rule.assistant) and has_value(statement))
+    if read.has(rule.says) or read.has(rule.user):
+        return True
+    if read.has(rule.with_value) and (has_value(statement) or (type_ in _DATED and read.has_whole(read.table.times))):
+        return True
+    named = read.has(rule.with_technology) and bool(technology_in(statement.text))
+    return named or (read.has(rule.with_name) and has_name(statement))
+
+
+def _is_data(statement: Statement) -> bool:
+    """Whether it gives several exact values; an exclamation over them is a feeling."""
+    if statement.is_question or statement.text.endswith("!"):
+        return False
+    return sum(one.kind in EXACT for one in statement.identifiers) >= _SEVERAL
+
+
+def _is_concrete(statement: Statement) -> bool:
+    """Whether it says what is promised or asked, not only that something is."""
+    return not stems_of(statement.text) <= GENERIC_STEMS
 
 
 def has_value(statement: Statement) -> bool:

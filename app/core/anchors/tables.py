@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Final, get_args
 
 from app.core.model.anchors import AnchorType
@@ -21,6 +23,8 @@ from app.core.text.patterns import Capped, capped, compiled
 LONGEST: Final = 400
 """Characters of a text that patterns of a table see, which is as long as a statement may be."""
 
+_NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "with_technology", "asks")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -28,6 +32,14 @@ class Rule:
 
     says: Cue
     user: Cue
+    assistant: Cue
+    with_value: Cue
+    with_name: Cue
+    with_technology: Cue
+    asks: Cue
+    never: Cue
+    mask: int
+    """The patterns of which one must fit."""
     labelled: Cue
     standing: Cue
 
@@ -41,6 +53,8 @@ class Table:
     opening: Capped
     cues: Cues
     """Which of the following may fit a text at all."""
+    reported: Cue
+    hypothetical: Cue
     shows: Cue
     announces: Cue
     first_person: Cue
@@ -61,6 +75,7 @@ class Table:
     moves: Cue
     forbids: Cue
     equates: Cue
+    own: Cue
     which: tuple[Cue, ...]
     """One per row; the number of the group that fits is that of the member."""
     kinds: Mapping[str, Cue]
@@ -81,11 +96,13 @@ def _table(language: Language) -> Table | None:
         letters=compiled(f"[{said.letters}]", re.IGNORECASE),
         opening=_opening(said.opening),
         cues=cues,
+        reported=cues.cue(said.reported),
+        hypothetical=cues.cue(said.hypothetical),
         shows=cues.cue(said.shows),
         announces=cues.cue(said.announces),
         first_person=cues.cue(said.first_person),
         rules={
-            type_: _rule(rule, cues) for type_ in get_args(AnchorType) if (rule := getattr(said, type_, None)) is not None
+            type_: _rule(rule, cues) for type_ in get_args(AnchorType) if (rule := getattr(said, type_)) is not None
         },
         **{name: cues.cue(patterns) for name, patterns in said.turn if name != "which"},
         kinds={kind: cues.cue([pattern]) for kind, pattern in said.kinds.items()},
@@ -94,7 +111,14 @@ def _table(language: Language) -> Table | None:
 
 
 def _rule(given: AnchorCues, cues: Cues) -> Rule:
-    return Rule(**{name: cues.cue(patterns) for name, patterns in given})
+    needed = {name: cues.cue(getattr(given, name)) for name in _NEEDED}
+    return Rule(
+        **needed,
+        never=cues.cue(given.never),
+        mask=reduce(or_, (cue.mask for cue in needed.values())),
+        labelled=cues.cue(given.labelled),
+        standing=cues.cue(given.standing),
+    )
 
 
 def _row(members: str) -> Cue:

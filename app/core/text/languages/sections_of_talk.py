@@ -79,6 +79,16 @@ class AnchorCues(Section):
     """For whoever speaks."""
     user: Patterns = ()
     """For users."""
+    with_value: Patterns = ()
+    """For users, beside an exact value."""
+    with_name: Patterns = ()
+    with_technology: Patterns = ()
+    assistant: Patterns = ()
+    """For assistants, beside an exact value; in questions also without one."""
+    asks: Patterns = ()
+    """For questions."""
+    never: Patterns = ()
+    """No anchor all the same."""
     labelled: Patterns = ()
     """For users, before any other type is thought of: a label that says it ("Rule:")."""
     standing: Patterns = ()
@@ -117,18 +127,23 @@ class Turn(Section):
     forbids: Patterns = ()
     equates: Patterns = ()
     """What stands between a thing and what it is."""
+    own: Patterns = ()
+    """The speaker's."""
     which: Patterns = ()
     """Rows of words, parted by `` / ``, that tell which of several is meant: who names one of a row does not speak of
     another."""
 
 
 class Anchors(Section):
-    """How commitments, decisions, facts and corrections are said; ``^`` stands behind the opening."""
+    """How commitments, decisions, questions, facts and corrections are said; ``^`` stands behind the opening."""
 
     letters: str
     """Inside of a character class, its alphabet: the section is tried on text that has some of it."""
     opening: Patterns = ()
     """Words before the point ("well,"), which are skipped."""
+    reported: Patterns = ()
+    hypothetical: Patterns = ()
+    """Both: speech that binds nobody."""
     shows: Patterns = ()
     """What leads in a text that is only shown ("translate this:"): what follows in the message is nobody's word."""
     announces: Patterns = ()
@@ -137,6 +152,7 @@ class Anchors(Section):
     """Words by which a speaker means themselves."""
     commitment: AnchorCues | None = None
     decision: AnchorCues | None = None
+    unresolved_question: AnchorCues | None = None
     critical_fact: AnchorCues | None = None
     correction: AnchorCues | None = None
     turn: Turn = Turn()
