@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Final
@@ -70,6 +71,7 @@ _MOST: Final = 3
 _MOST_VALUES: Final = 4
 _MANY: Final = 6  # statements of a message
 _EARLY: Final = (1, 3)  # messages of a conversation
+_REMEMBERED: Final = 32_768  # words: the same ones come again and again
 _LARGEST: Final = 30.0  # of a sum, for the sake of numbers
 
 
@@ -83,20 +85,25 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
         rule: What the rules take it for.
     """
     statement = said[number]
-    written = tokens(statement.plain.lower())
-    words = [word if word.isalpha() else _bare(word) for word in written]
-    stems = {stem(word) for word in words}
+    words = [word if word.isalpha() else _bare(word) for word in tokens(statement.plain.lower())]
     found = ["", f"r {rule}", f"e {statement.text[-1]}", f"f {words[0]}" if words else "f", *_place(said, number)]
     found += [f"seq {early}" for early in _EARLY if seq > early]
-    found += [f"s {base}" for base in stems]
-    found += {f"c {base[: _BEGINNINGS[0]]}" for base in stems if len(base) > _BEGINNINGS[0]}
-    found += {f"y {word[: _BEGINNINGS[1]]}" for word in words if word.isalpha()}
-    found += {f"x {word[-_END:]}" for word in words if word.isalpha()}
+    found += {name for word in words for name in _of_word(word)}
     found += [f"l {length}" for length in _LENGTHS if len(words) > length]
     found += [f"v {kind}" for kind in {one.kind for one in statement.identifiers}]
     found += {f"b {first} {second}" for first, second in pairwise(["<", *words, ">"])}
     found += _shape(statement.text)
     return found
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_word(word: str) -> tuple[str, ...]:
+    """Its stem, and what it and its stem begin and end with."""
+    base = stem(word)
+    found = [f"s {base}"]
+    if len(base) > _BEGINNINGS[0]:
+        found.append(f"c {base[: _BEGINNINGS[0]]}")
+    return (*found, f"y {word[: _BEGINNINGS[1]]}", f"x {word[-_END:]}") if word.isalpha() else tuple(found)
 
 
 def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
@@ -119,8 +126,9 @@ def _least(rule: AnchorType) -> float:
 
 def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, float]:
     """How likely a statement with these features is an anchor of each type, 0 to 1; together at most 1."""
-    rows = [row for name in named if (row := weights.get(name)) is not None] or [[0] * len(TYPES)]
-    odds = [math.exp(min(sum(column) / 100, _LARGEST)) for column in zip(*rows, strict=True)]
+    rows = filter(None, map(weights.get, named))
+    sums = [sum(column) for column in zip(*rows, strict=False)] or [0] * len(TYPES)
+    odds = [math.exp(min(one / 100, _LARGEST)) for one in sums]
     whole = 1.0 + sum(odds)
     return {type_: one / whole for type_, one in zip(TYPES, odds, strict=True)}
 
