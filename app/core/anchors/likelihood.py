@@ -54,7 +54,7 @@ def _of(speaker: Speaker, weights: Weights) -> Weights:
 WEIGHTS: Final[BySpeaker] = of_speakers(json.loads(_FILE.read_text(encoding="utf-8")))
 LEAST: Final = 0.5
 """How likely a statement has to be an anchor that no rule finds."""
-LEAST_ALONE: Final = 0.65
+LEAST_ALONE: Final = 0.75
 """Likewise, of one that is all of its message."""
 RULED: Final = 0.3
 """How likely one has to be that a rule finds, unless it is all of its message: then it stands."""
@@ -134,7 +134,7 @@ def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, f
 
 
 def _bare(word: str) -> str:
-    return "#" if any(sign.isdigit() for sign in word) else word
+    return "#" if any(map(str.isdigit, word)) else word
 
 
 def _place(said: Sequence[Statement], number: int) -> Iterator[str]:
@@ -160,5 +160,5 @@ def _shape(text: str) -> Iterator[str]:
     yield f"capital {capitals[:1] == [True]}"
     yield f"commas {min(text.count(','), _MOST)}"
     yield from {name for mark, name in _MARKS.items() if mark in text}
-    if any(sign.isdigit() for sign in text):
+    if any(map(str.isdigit, text)):
         yield "digit"
