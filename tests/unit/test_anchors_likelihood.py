@@ -21,6 +21,8 @@ from app.core.anchors.likelihood import (
     likeliest,
     likelihoods,
     of_speakers,
+    packed,
+    unpacked,
 )
 from app.core.anchors.statements import statements
 from app.core.model.anchors import AnchorType
@@ -89,12 +91,14 @@ def test_lines_of_a_message_are_statements_unless_it_was_wrapped_by_hand() -> No
 
 def test_weights_of_one_speaker_are_added_to_those_of_both() -> None:
     weights = of_speakers({"s cat": [1, 2, 3, 4, 5], "user s cat": [10, 0, 0, 0, 0], "assistant q": [7, 7, 7, 7, 7]})
-    assert weights["user"] == {"s cat": [11, 2, 3, 4, 5]}
-    assert weights["assistant"] == {"s cat": [1, 2, 3, 4, 5], "q": [7, 7, 7, 7, 7]}
+    rows = {who: {name: unpacked(one) for name, one in own.items()} for who, own in weights.items()}
+    assert rows["user"] == {"s cat": [11, 2, 3, 4, 5]}
+    assert rows["assistant"] == {"s cat": [1, 2, 3, 4, 5], "q": [7, 7, 7, 7, 7]}
 
 
-def test_every_weight_has_a_column_for_each_type() -> None:
-    assert all(len(row) == len(TYPES) for weights in WEIGHTS.values() for row in weights.values())
+@given(st.lists(st.lists(st.integers(-999, 999), min_size=len(TYPES), max_size=len(TYPES)), max_size=40))
+def test_packed_weights_add_up_like_those_they_are_made_of(rows: list[list[int]]) -> None:
+    assert unpacked(sum(map(packed, rows))) == [sum(column) for column in zip(*rows, [0] * len(TYPES), strict=True)]
     assert len(WEIGHTS["user"]) > 1_000
 
 

@@ -114,7 +114,7 @@ def _found(
             rule = type_of(statement, role, tables)
             found = likelihoods(features(said, number, message.seq, rule), weights[role])
             type_ = likeliest(found, rule, len(said))
-            if rule is not None and role == "user" and _is_sure(statement, tables):
+            if rule not in {None, type_} and role == "user" and _is_sure(statement, tables):
                 type_ = rule
         if type_ is None:
             continue
