@@ -76,6 +76,7 @@ RULED_CORRECTION: Final = 0.05
 """How likely a correction has to be that a rule finds: of few words, it is hardly ever likely."""
 OF_BOTH: Final = ("b ", "c ", "x ", "y ")
 """What features begin with that count for both speakers alike: of pairs and parts of words there are too many."""
+_DIGITS: Final = frozenset("0123456789")
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _MARKS: Final = {"-": "dash", "–": "dash", "—": "dash", ":": "colon", "(": "bracket"}
 _BEGINNINGS: Final = 4, 5  # letters: of a stem, of a word
@@ -147,7 +148,7 @@ def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, f
 
 
 def _bare(word: str) -> str:
-    return "#" if any(map(str.isdigit, word)) else word
+    return word if _DIGITS.isdisjoint(word) else "#"
 
 
 def _place(said: Sequence[Statement], number: int) -> Iterator[str]:
@@ -172,6 +173,7 @@ def _shape(text: str) -> Iterator[str]:
     yield f"capitals {min(sum(capitals[1:]), _MOST)}"
     yield f"capital {capitals[:1] == [True]}"
     yield f"commas {min(text.count(','), _MOST)}"
-    yield from {name for mark, name in _MARKS.items() if mark in text}
-    if any(map(str.isdigit, text)):
+    if not _MARKS.keys().isdisjoint(text):
+        yield from {name for mark, name in _MARKS.items() if mark in text}
+    if not _DIGITS.isdisjoint(text):
         yield "digit"
