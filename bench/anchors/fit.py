@@ -1,10 +1,9 @@
 """Fitting how likely a statement is an anchor of each type, on labelled conversations. Needs numpy.
 
 ``python -m bench.anchors.fit [--write]`` fits the logistic regression of ``app.core.anchors.likelihood`` on the
-conversations of ``training/`` and the open half of the corpus, and measures it on conversations left out (a quarter
-of them at a time): precision and recall by type, of the rules alone, of the likelihood alone, and of what the app makes
-of both. ``--write`` writes ``weights.json``.
-The sealed half is never fitted on.
+conversations of ``training/`` and the open half of the corpus, and measures what the app finds in conversations left
+out (a quarter of them at a time): precision and recall by type, by language, and of short and long messages apart.
+``--write`` writes ``weights.json``. The sealed half is never fitted on.
 
 A conversation of ``training/`` begins with ``# <language>-<name>``; each sentence is a line of role, label and text,
 parted by tabs. The role is ``u``, ``a`` or ``p`` (pasted by the user), and ``+`` for a further sentence of the same
@@ -18,7 +17,7 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,26 +25,31 @@ from typing import Any, Final
 import numpy as np
 
 from app.core.anchors import likelihood
-from app.core.anchors.likelihood import TYPES, decided, features
+from app.core.anchors.likelihood import OF_BOTH, TYPES, features, of_speakers
 from app.core.anchors.recognition import type_of
-from app.core.anchors.statements import statements
+from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES
-from app.core.model.anchors import AnchorType, Speaker
+from app.core.model.anchors import Speaker
 from bench.anchors.corpus import HERE, NONE, OPEN, Labelled, Sentence, conversations, messages, read
+from bench.anchors.measures import Judged, Score, judged, score
 from bench.report import print_table
 
 TRAINING: Final = HERE / "training"
 WRITTEN: Final = Path(likelihood.__file__).with_name("weights.json")
+PLAIN: Final = TRAINING / "plain.txt"
+"""Fitted on and never measured: single messages in the plainest words, which the writers of the others avoided."""
+_TIMES: Final = 3
+"""Each of these counts so often."""
 _CLASSES: Final = (NONE, *TYPES)
 _PARTS: Final = 4
-_SEEN: Final = 4
+_SEEN: Final = 3
 """Statements that a feature must stand in."""
-_PENALTY: Final = 2.0
-_STEPS: Final = 200
-_LEAST: Final = 0.1
-"""Of a weight that is kept."""
-_LONG: Final = 9
-"""Statements of a message in which rules alone decide nothing."""
+_PENALTY: Final = 5.0
+_STEPS: Final = 150
+_LEAST: Final = 0.07
+"""Of a weight that is kept: fewer than half are, which no figure shows."""
+_SHORT: Final = 2
+"""Statements of a short message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +58,6 @@ class Example:
 
     conversation: str
     features: tuple[str, ...]
-    rule: AnchorType | None
-    """What the rules take it for."""
-    statements: int
-    """Of its message."""
     label: str
 
 
@@ -76,29 +76,22 @@ class Fitted:
 
 
 def labelled() -> list[Sentence]:
-    """Every sentence that may be fitted on."""
-    files = sorted(TRAINING.glob("*.txt"))
+    """Every sentence that may be fitted on and measured."""
+    files = sorted(set(TRAINING.glob("*.txt")) - {PLAIN})
     return [*read(OPEN), *(one for path in files for one in conversations(path))]
 
 
-def examples_of(sentences: Sequence[Sentence]) -> Iterator[Example]:
-    """The statements that the app sees in these sentences, each with the label of the sentence it stands in."""
+def examples_of(sentences: Iterable[Sentence]) -> Iterator[Example]:
+    """The statements that the app sees in these sentences, each with the label of the sentences that it holds."""
     for found in messages(sentences):
         said = statements(found.message)
         speaker: Speaker = "user" if found.message.role == "user" else "assistant"
         for number, statement in enumerate(said):
-            sentence = _sentence_at(found, statement.offset)
-            if sentence.label is not None:
-                rule = type_of(statement, speaker, TABLES)
-                own = features(said, number, rule)
-                named = tuple(dict.fromkeys([*own, *(f"{speaker} {name}" for name in own)]))
-                yield Example(
-                    conversation=sentence.conversation,
-                    features=named,
-                    rule=rule,
-                    statements=len(said),
-                    label=sentence.label,
-                )
+            label = _label(found, statement)
+            if label is not None:
+                own = features(said, number, found.message.seq, type_of(statement, speaker, TABLES))
+                named = dict.fromkeys([*own, *(f"{speaker} {name}" for name in own if not name.startswith(OF_BOTH))])
+                yield Example(conversation=found.sentences[0][1].conversation, features=tuple(named), label=label)
 
 
 def fit(examples: Sequence[Example]) -> Fitted:
@@ -124,38 +117,39 @@ def fit(examples: Sequence[Example]) -> Fitted:
     return Fitted(columns=columns, weights=weights)
 
 
-def left_out(examples: Sequence[Example]) -> Any:
-    """The likelihoods of each example by what was fitted on other conversations."""
-    part = [int(hashlib.sha256(one.conversation.encode()).hexdigest(), 16) % _PARTS for one in examples]
-    found = np.zeros((len(examples), len(_CLASSES)))
+def left_out(sentences: Sequence[Sentence]) -> list[Judged]:
+    """What the app makes of each sentence by what was fitted on other conversations."""
+    plain = _TIMES * list(examples_of(conversations(PLAIN)))
+    examples = list(examples_of(sentences))
+    found: list[Judged] = []
     for held in range(_PARTS):
-        fitted = fit([one for one, own in zip(examples, part, strict=True) if own != held])
-        places = [place for place, own in enumerate(part) if own == held]
-        found[places] = fitted.likelihoods([examples[place] for place in places])
+        fitted = fit(plain + [one for one in examples if _part(one.conversation) != held])
+        found += judged([one for one in sentences if _part(one.conversation) == held], of_speakers(kept(fitted)))
     return found
 
 
-def table(examples: Sequence[Example], found: Any) -> list[list[str]]:
-    """Precision and recall by type, of each way to take statements for anchors."""
-    likely = [dict(zip(TYPES, map(float, row[1:]), strict=True)) for row in found]
-    ways: dict[str, list[str | None]] = {
-        "rules": [one.rule for one in examples],
-        "likelihood": [decided(row, None, _LONG) for row in likely],
-        "both": [decided(row, one.rule, one.statements) for row, one in zip(likely, examples, strict=True)],
-    }
-    return [
-        [way, type_ or "all", *_scored(examples, taken, type_)]
-        for way, taken in ways.items()
-        for type_ in (*TYPES, None)
-    ]
+def table(rows: Sequence[Judged]) -> list[list[str]]:
+    """Precision and recall by type, by language and by length."""
+    lengths = Counter((one.sentence.conversation, one.sentence.seq) for one in rows)
+    short = [one for one in rows if lengths[one.sentence.conversation, one.sentence.seq] <= _SHORT]
+    short_ones = set(map(id, short))
+    groups: dict[str, Sequence[Judged]] = {"all": rows, f"1 to {_SHORT} sentences": short}
+    groups["more"] = [one for one in rows if id(one) not in short_ones]
+    groups |= {name: [one for one in rows if one.sentence.language == name] for name in sorted(_languages(rows))}
+    cells = [[type_, *_cells(score(rows, type_))] for type_ in TYPES]
+    return cells + [[name, *_cells(score(group))] for name, group in groups.items()]
 
 
-def _scored(examples: Sequence[Example], taken: Sequence[str | None], type_: str | None) -> list[str]:
-    pairs = [(own, one.label) for own, one in zip(taken, examples, strict=True)]
-    given = [(own, label) for own, label in pairs if own is not None and type_ in {None, own}]
-    there = sum(label != NONE and type_ in {None, label} for _, label in pairs)
-    hits = sum(own == label for own, label in given)
-    return [_share(hits, len(given)), str(len(given)), _share(hits, there), str(there)]
+def _languages(rows: Sequence[Judged]) -> set[str]:
+    return {one.sentence.language for one in rows}
+
+
+def _cells(found: Score) -> list[str]:
+    return [_share(found.hits, found.found), str(found.found), _share(found.hits, found.there), str(found.there)]
+
+
+def _part(conversation: str) -> int:
+    return int(hashlib.sha256(conversation.encode()).hexdigest(), 16) % _PARTS
 
 
 def kept(fitted: Fitted) -> dict[str, list[int]]:
@@ -171,13 +165,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.anchors.fit", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write weights.json")
     asked = parser.parse_args()
-    examples = list(examples_of(labelled()))
-    found = left_out(examples)
-    print(f"{len(examples)} statements of {len({one.conversation for one in examples})} conversations\n")
-    print_table(["by", "type", "precision", "of", "recall", "of"], table(examples, found))
+    sentences = labelled()
+    print(f"{len(sentences)} sentences of {len({one.conversation for one in sentences})} conversations\n")
+    print_table(["of", "precision", "found", "recall", "there"], table(left_out(sentences)))
     if asked.write:
-        rows = kept(fit(examples))
-        lines = ",\n".join(f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(row)}" for name, row in rows.items())
+        rows = kept(fit(list(examples_of(sentences)) + _TIMES * list(examples_of(conversations(PLAIN)))))
+        lines = ",\n".join(
+            f"{json.dumps(name, ensure_ascii=False)}:{json.dumps(row, separators=(',', ':'))}"
+            for name, row in rows.items()
+        )
         WRITTEN.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
         print(f"\n{WRITTEN.name}: {len(rows)} features")
     return 0
@@ -202,8 +198,12 @@ def _softmax(scores: Any) -> Any:
     return odds / odds.sum(axis=1, keepdims=True)
 
 
-def _sentence_at(found: Labelled, offset: int) -> Sentence:
-    return [sentence for start, sentence in found.sentences if start <= offset][-1]
+def _label(found: Labelled, statement: Statement) -> str | None:
+    """The first that is an anchor of the sentences it holds; ``None``: readers differ."""
+    before = [one.label for first, one in found.sentences if first <= statement.offset]
+    within = [one.label for first, one in found.sentences if 0 < first - statement.offset < len(statement.text)]
+    own = [before[-1], *within]
+    return None if None in own else next((label for label in own if label != NONE), NONE)
 
 
 def _share(hits: int, of: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.core.anchors.detect import detect
+from app.core.anchors.likelihood import WEIGHTS, BySpeaker
 from app.core.model.anchors import FoundAnchor
 from bench.anchors.corpus import NONE, Labelled, Sentence, messages
 
@@ -38,9 +39,9 @@ class Score:
         return self.hits / self.there if self.there else None
 
 
-def judged(sentences: Iterable[Sentence]) -> list[Judged]:
+def judged(sentences: Iterable[Sentence], weights: BySpeaker = WEIGHTS) -> list[Judged]:
     """Every sentence, those included on which the readers differ."""
-    return [one for labelled in messages(sentences) for one in _of_message(labelled)]
+    return [one for labelled in messages(sentences) for one in _of_message(labelled, weights)]
 
 
 def score(rows: Iterable[Judged], type_: str | None = None) -> Score:
@@ -63,9 +64,9 @@ def kappa(sentences: Sequence[Sentence]) -> float:
     return (observed - chance) / (1 - chance) if chance < 1 else 1.0
 
 
-def _of_message(labelled: Labelled) -> list[Judged]:
+def _of_message(labelled: Labelled, weights: BySpeaker) -> list[Judged]:
     types = [NONE] * len(labelled.sentences)
-    for anchor in detect(labelled.message):
+    for anchor in detect(labelled.message, weights=weights):
         types[_place(anchor, labelled)] = anchor.type
     return [
         Judged(sentence=sentence, found=type_) for (_, sentence), type_ in zip(labelled.sentences, types, strict=True)

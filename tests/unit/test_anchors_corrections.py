@@ -97,7 +97,7 @@ def test_a_no_to_something_else_leaves_the_decision(text: str) -> None:
 
 def test_a_no_answers_the_question_just_before() -> None:
     own = statuses(DECIDED, "A: Should I book it?", "No, not yet.")
-    proposed = statuses("A: We'll use Oracle for it. Should I book it?", "No.")
+    proposed = statuses("A: We'll use Oracle for it.", "A: Should I book it?", "No.")
     counted = statuses("The budget is $500.", "A: Should I book it for 4 people?", "No, 6.")
 
     assert own[DECIDED] == "active"

@@ -12,19 +12,24 @@ from app.core.anchors import detect as module
 from app.core.anchors.detect import detect
 from app.core.anchors.likelihood import (
     LEAST,
+    LEAST_ALONE,
     RULED,
+    RULED_CORRECTION,
     TYPES,
     WEIGHTS,
-    decided,
     features,
+    likeliest,
     likelihoods,
     of_speakers,
+    packed,
+    unpacked,
 )
 from app.core.anchors.statements import statements
 from app.core.model.anchors import AnchorType
 from bench.anchors.corpus import HERE, conversations
 from tests.builders import message
 
+PLAINEST = HERE / "training" / "plain.txt"
 PLAIN = (
     "Hi there, me again about the flat.",
     "The landlord wants 1,450 euros a month and three months up front.",
@@ -45,7 +50,7 @@ def test_what_is_told_plainly_is_found() -> None:
 
 
 def test_control_by_rules_alone_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "likeliest", lambda _said, _number, _speaker, rule: rule)
+    monkeypatch.setattr(module, "likeliest", lambda _found, rule, _statements: rule)
     assert found(" ".join(PLAIN)) == []
 
 
@@ -54,32 +59,46 @@ def test_control_by_rules_alone_it_is_not(monkeypatch: pytest.MonkeyPatch) -> No
     [
         (None, 3, LEAST, "decision"),
         (None, 3, LEAST - 0.01, None),
-        (None, 1, 1.0, None),
-        ("commitment", 1, 0.0, "commitment"),
-        ("commitment", 2, 0.0, "commitment"),
-        ("commitment", 3, 0.0, None),
-        (None, 2, 1.0, "decision"),
+        (None, 1, LEAST_ALONE, "decision"),
+        (None, 1, LEAST_ALONE - 0.01, None),
+        ("commitment", 1, 1.0, "commitment"),
+        ("commitment", 2, LEAST - 0.01, None),
+        ("commitment", 2, 1.0, "decision"),
     ],
 )
-def test_rules_decide_short_messages_and_likelihood_longer_ones(
+def test_a_rule_decides_on_a_message_of_one_statement_and_likelihood_on_all_others(
     rule: AnchorType | None, statements_: int, given_likelihood: float, expected: str | None
 ) -> None:
-    assert decided(likely(decision=given_likelihood), rule, statements_) == expected
+    assert likeliest(likely(decision=given_likelihood), rule, statements_) == expected
 
 
-def test_what_a_rule_finds_needs_less() -> None:
-    assert decided(likely(decision=0.5, commitment=RULED), "commitment", 5) == "commitment"
-    assert decided(likely(decision=0.5, commitment=RULED - 0.01), "commitment", 5) is None
+@pytest.mark.parametrize(("type_", "least"), [("commitment", RULED), ("correction", RULED_CORRECTION)])
+def test_what_a_rule_finds_needs_less(type_: AnchorType, least: float) -> None:
+    assert likeliest(likely(decision=LEAST - 0.01, **{type_: least}), type_, 5) == type_
+    assert likeliest(likely(decision=LEAST - 0.01, **{type_: least - 0.01}), type_, 5) is None
+
+
+def test_lines_of_a_message_are_statements_unless_it_was_wrapped_by_hand() -> None:
+    first = "the boiler in the small flat above the shop is from 2014 and leaks again now"
+    second = "my sister comes by with the keys on thursday evening at nine for all of us"
+    third = "the landlord says that nobody can have a look at it before the end of march"
+    assert [one.text for one in statements(message(1, f"{first}\n{second}"))] == [first, second]
+    wrapped = f"{first}\n{second}\n{third}"
+    assert [one.text for one in statements(message(1, wrapped))] == [wrapped]
+    indented = f"{first}\n  {second}"
+    assert [one.text for one in statements(message(1, indented))] == [indented]
 
 
 def test_weights_of_one_speaker_are_added_to_those_of_both() -> None:
     weights = of_speakers({"s cat": [1, 2, 3, 4, 5], "user s cat": [10, 0, 0, 0, 0], "assistant q": [7, 7, 7, 7, 7]})
-    assert weights["user"] == {"s cat": [11, 2, 3, 4, 5]}
-    assert weights["assistant"] == {"s cat": [1, 2, 3, 4, 5], "q": [7, 7, 7, 7, 7]}
+    rows = {who: {name: unpacked(one) for name, one in own.items()} for who, own in weights.items()}
+    assert rows["user"] == {"s cat": [11, 2, 3, 4, 5]}
+    assert rows["assistant"] == {"s cat": [1, 2, 3, 4, 5], "q": [7, 7, 7, 7, 7]}
 
 
-def test_every_weight_has_a_column_for_each_type() -> None:
-    assert all(len(row) == len(TYPES) for weights in WEIGHTS.values() for row in weights.values())
+@given(st.lists(st.lists(st.integers(-999, 999), min_size=len(TYPES), max_size=len(TYPES)), max_size=40))
+def test_packed_weights_add_up_like_those_they_are_made_of(rows: list[list[int]]) -> None:
+    assert unpacked(sum(map(packed, rows))) == [sum(column) for column in zip(*rows, [0] * len(TYPES), strict=True)]
     assert len(WEIGHTS["user"]) > 1_000
 
 
@@ -87,7 +106,7 @@ def test_every_weight_has_a_column_for_each_type() -> None:
 def test_any_text_has_likelihoods_that_add_up_to_one_at_most(text: str, role: str) -> None:
     said = statements(message(1, text, "user"))
     for number in range(len(said)):
-        shares = likelihoods(features(said, number, None), "user" if role == "user" else "assistant")
+        shares = likelihoods(features(said, number, 1, None), WEIGHTS["user" if role == "user" else "assistant"])
         assert set(shares) == set(TYPES)
         assert all(0 <= share <= 1 for share in shares.values())
         assert sum(shares.values()) <= 1 + 1e-9
@@ -106,7 +125,7 @@ def test_the_conversations_that_it_is_fitted_on_can_be_read(tmp_path: Path) -> N
         (2, 1, "assistant", False, "commitment"),
     ]
     every = [one for path in (HERE / "training").glob("*.txt") for one in conversations(path)]
-    assert len({one.conversation for one in every}) == 128
+    assert len({one.conversation for one in every}) == 372 + len(conversations(PLAINEST))
 
 
 @pytest.mark.parametrize("line", ["u\tf", "x\tf\ttext", "u\tz\ttext"])
@@ -117,4 +136,4 @@ def test_a_line_without_role_label_and_text_is_refused(line: str, tmp_path: Path
 
 
 def test_of_nothing_that_is_known_each_type_is_as_likely() -> None:
-    assert list(likelihoods([], "user").values()) == pytest.approx([1 / (1 + len(TYPES))] * len(TYPES))
+    assert list(likelihoods([], WEIGHTS["user"]).values()) == pytest.approx([1 / (1 + len(TYPES))] * len(TYPES))

@@ -48,14 +48,14 @@ def test_below_the_first_paragraph_only_what_is_said_in_first_person_counts() ->
 
 
 def test_what_is_pasted_is_said_to_be_and_weighs_less() -> None:
-    shown = "Here is the letter that came today.\n\nI will raise our rent to 900 euros from May."
+    shown = "Here is the letter that came today.\n\nWe will pay you back 900 euros by 3 May."
     (pasted,) = detect(message(1, shown))
-    (own,) = detect(message(1, "I will raise our rent to 900 euros from May."))
+    (own,) = detect(message(1, "We will pay you back 900 euros by 3 May."))
     assert (pasted.pasted, own.pasted, pasted.speaker) == (True, False, "user")
     assert pasted.importance < own.importance
     element = anchors_element([pasted, own], behind_marker=0)
-    assert "#1 (pasted by user): I will" in element
-    assert "#1 (user): I will" in element
+    assert "#1 (pasted by user): We will" in element
+    assert "#1 (user): We will" in element
 
 
 def test_an_assistant_is_named_as_the_speaker() -> None:

@@ -79,7 +79,9 @@ def room_of(context: AssembledContext) -> int:
 def talk_of(count: int, *, words: int = 20, policy: CompactionPolicy = POLICY) -> list[Message]:
     """Small talk of a known weight, in which every tenth message is a decision."""
     lines = [
-        f"Let's use port {5000 + seq} for service number {seq}." if seq % 10 == 5 else f"chat {seq} " + "word " * words
+        f"Let's use port {5000 + seq} for service number {seq}."
+        if seq % 10 == 5
+        else f"oh chat {seq} " + "word " * words
         for seq in range(1, count + 1)
     ]
     return [message(seq, line, policy=policy, token_count=words + 8) for seq, line in enumerate(lines, start=1)]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
-from app.core.anchors.likelihood import likeliest
+from app.core.anchors.likelihood import WEIGHTS, BySpeaker, features, likeliest, likelihoods
 from app.core.anchors.pasting import OwnWords
 from app.core.anchors.recognition import (
     EXACT,
@@ -64,7 +64,11 @@ _REPLACING: Final = frozenset({None, "decision", "correction"})
 
 
 def detect(
-    message: Message, *, tables: Sequence[Table] = TABLES, said: Sequence[Statement] | None = None
+    message: Message,
+    *,
+    tables: Sequence[Table] = TABLES,
+    said: Sequence[Statement] | None = None,
+    weights: BySpeaker = WEIGHTS,
 ) -> list[FoundAnchor]:
     """The anchors of a message, in order, each once; none in commands, erased messages and tool results.
 
@@ -74,8 +78,9 @@ def detect(
         message: Any message.
         tables: The languages that are known; all whose letters a statement has are tried on it, since languages mix.
         said: The message's ``statements``, where they are known already.
+        weights: Of the likelihood.
     """
-    found = _once(_found(message, statements(message) if said is None else said, tables))
+    found = _once(_found(message, statements(message) if said is None else said, tables, weights))
     most = MOST_BY_USER if message.role == "user" else MOST_BY_ASSISTANT
     if len(found) <= most:
         return found
@@ -92,7 +97,9 @@ def _once(found: Iterable[FoundAnchor]) -> list[FoundAnchor]:
     return list(first.values())
 
 
-def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table]) -> Iterator[FoundAnchor]:
+def _found(
+    message: Message, said: Sequence[Statement], tables: Sequence[Table], weights: BySpeaker
+) -> Iterator[FoundAnchor]:
     role: Speaker = "user" if message.role == "user" else "assistant"
     going_on: tuple[int, AnchorType] | None = None
     redacted: str | None = None
@@ -105,8 +112,9 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
             type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
         else:
             rule = type_of(statement, role, tables)
-            type_ = likeliest(said, number, role, rule)
-            if rule is not None and type_ is None and role == "user" and _is_sure(statement, tables):
+            found = likelihoods(features(said, number, message.seq, rule), weights[role])
+            type_ = likeliest(found, rule, len(said))
+            if rule not in {None, type_} and role == "user" and _is_sure(statement, tables):
                 type_ = rule
         if type_ is None:
             continue

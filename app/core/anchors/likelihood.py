@@ -1,11 +1,12 @@
-"""How likely a statement is an anchor of each type: a logistic regression over its words and its place.
+"""How likely a statement is an anchor of each type: a logistic regression over its words, its shape and its place.
 
 ``python -m bench.anchors.fit`` fits it on the labelled conversations of ``bench/anchors`` and writes ``weights.json``.
 Rules find what says by its words that it matters ("we decided", "remember"); most of what has to be kept is told
-plainly ("cap it, vectors can wait"). Its features need no list of words: the words and stems themselves, pairs of
-neighbouring words, the first word, the kinds of exact values, the length, the place in the message, and what the rules
-take the statement for. The words of a speaker count apart from those of both. A language is known once labelled
-conversations in it were fitted; of others only the features beside words count.
+plainly ("cap it, vectors can wait"). The features need no list of words: stems, beginnings and ends of words, pairs of
+neighbouring words, the kinds of exact values, the length, capitals and marks, the place in the message, whether the
+conversation begins with it, and what the rules take it for. All but pairs and parts of words count once for both
+speakers and once for the one who says it. A language is known once labelled conversations in it were fitted; of others
+only the features beside words count.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Final
@@ -30,69 +32,96 @@ TYPES: Final[tuple[AnchorType, ...]] = (
 )
 """In the order of the columns of the weights."""
 _FILE: Final = files(__package__).joinpath("weights.json")
-_Weights = Mapping[str, Sequence[int]]
-"""By feature: how much it speaks for each type against none of them, in hundredths."""
+Weights = Mapping[str, int]
+"""By feature, packed as one number: how much it speaks for each type against none of them, in hundredths."""
+BySpeaker = Mapping[Speaker, Weights]
+_BITS: Final = 24  # of each weight in such a number, and of each sum of them
 
 
-def of_speakers(weights: _Weights) -> Mapping[Speaker, _Weights]:
+def packed(row: Sequence[int]) -> int:
+    """Weights of all types as one number: adding such numbers adds them all, in a third of the time."""
+    return sum(one << _BITS * place for place, one in enumerate(row))
+
+
+def unpacked(number: int) -> list[int]:
+    """The weights, or their sums, of each type."""
+    found = []
+    for _ in TYPES:
+        one = ((number + (1 << _BITS - 1)) & ((1 << _BITS) - 1)) - (1 << _BITS - 1)
+        found.append(one)
+        number = (number - one) >> _BITS
+    return found
+
+
+def of_speakers(weights: Mapping[str, Sequence[int]]) -> BySpeaker:
     """The weights by who says it: those of features that count for one speaker alone are added to those of both."""
-    return {"user": _of("user", weights), "assistant": _of("assistant", weights)}
+    numbers = {name: packed(row) for name, row in weights.items()}
+    return {"user": _of("user", numbers), "assistant": _of("assistant", numbers)}
 
 
-def _of(speaker: Speaker, weights: _Weights) -> _Weights:
-    own = {name.removeprefix(f"{speaker} "): row for name, row in weights.items() if name.startswith(f"{speaker} ")}
-    both = {name: row for name, row in weights.items() if not name.startswith(("user ", "assistant "))}
-    none = [0] * len(TYPES)
-    return {
-        name: [sum(pair) for pair in zip(both.get(name, none), own.get(name, none), strict=True)] for name in both | own
-    }
+def _of(speaker: Speaker, numbers: Weights) -> Weights:
+    own = {name.removeprefix(f"{speaker} "): one for name, one in numbers.items() if name.startswith(f"{speaker} ")}
+    both = {name: one for name, one in numbers.items() if not name.startswith(("user ", "assistant "))}
+    return {name: both.get(name, 0) + own.get(name, 0) for name in both | own}
 
 
-WEIGHTS: Final = of_speakers(json.loads(_FILE.read_text(encoding="utf-8")))
-LEAST: Final = 0.65
+WEIGHTS: Final[BySpeaker] = of_speakers(json.loads(_FILE.read_text(encoding="utf-8")))
+LEAST: Final = 0.5
 """How likely a statement has to be an anchor that no rule finds."""
-RULED: Final = 0.2
-"""How likely one has to be that a rule finds."""
-_BY_RULES: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
-"""Types that only rules find: whether a question stays open, later messages show."""
-_SHORT: Final = 2  # statements of a message in which what rules find stands: few labelled messages are so short
+LEAST_ALONE: Final = 0.75
+"""Likewise, of one that is all of its message."""
+RULED: Final = 0.3
+"""How likely one has to be that a rule finds, unless it is all of its message: then it stands."""
+RULED_CORRECTION: Final = 0.05
+"""How likely a correction has to be that a rule finds: of few words, it is hardly ever likely."""
+OF_BOTH: Final = ("b ", "c ", "x ", "y ")
+"""What features begin with that count for both speakers alike: of pairs and parts of words there are too many."""
+_DIGITS: Final = frozenset("0123456789")
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
-_BEGINNING: Final = 4  # letters
+_MARKS: Final = {"-": "dash", "–": "dash", "—": "dash", ":": "colon", "(": "bracket"}
+_BEGINNINGS: Final = 4, 5  # letters: of a stem, of a word
+_END: Final = 3  # letters
+_MOST: Final = 3
+"""Capitals, commas and places up to which it matters how many there are."""
 _MOST_VALUES: Final = 4
+_MANY: Final = 6  # statements of a message
+_EARLY: Final = (1, 3)  # messages of a conversation
+_REMEMBERED: Final = 32_768  # words: the same ones come again and again
 _LARGEST: Final = 30.0  # of a sum, for the sake of numbers
-_PLACES: Final = 3
-"""So many statements of a message are told apart by their place."""
 
 
-def features(said: Sequence[Statement], number: int, rule: AnchorType | None) -> list[str]:
-    """What is known of a statement, by name; each counts for both speakers, and for the one who says it.
+def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType | None) -> list[str]:
+    """What is known of a statement, by name.
 
     Args:
         said: All statements of its message.
         number: Its place among them.
+        seq: The position of its message.
         rule: What the rules take it for.
     """
     statement = said[number]
     words = [word if word.isalpha() else _bare(word) for word in tokens(statement.plain.lower())]
-    stems = {stem(word) for word in words}
-    beginnings = {base[:_BEGINNING] for base in stems if len(base) > _BEGINNING}
     found = ["", f"r {rule}", f"e {statement.text[-1]}", f"f {words[0]}" if words else "f", *_place(said, number)]
-    found += [f"s {base}" for base in stems]
-    found += [f"c {beginning}" for beginning in beginnings]
+    found += [f"seq {early}" for early in _EARLY if seq > early]
+    found += set[str]().union(*map(_of_word, words))
     found += [f"l {length}" for length in _LENGTHS if len(words) > length]
     found += [f"v {kind}" for kind in {one.kind for one in statement.identifiers}]
     found += {f"b {first} {second}" for first, second in pairwise(["<", *words, ">"])}
+    found += _shape(statement.text)
     return found
 
 
-def likeliest(said: Sequence[Statement], number: int, speaker: Speaker, rule: AnchorType | None) -> AnchorType | None:
-    """The type of anchor that a statement is taken for; arguments as of ``features``, and who says it."""
-    if _is_ruled(rule, len(said)):
-        return rule
-    return decided(likelihoods(features(said, number, rule), speaker), rule, len(said))
+@lru_cache(maxsize=_REMEMBERED)
+def _of_word(word: str) -> tuple[str, ...]:
+    """Its stem, and what it and its stem begin and end with."""
+    base = stem(word)
+    found = [f"s {base}"]
+    if len(base) > _BEGINNINGS[0]:
+        found.append(f"c {base[: _BEGINNINGS[0]]}")
+    return (*found, f"y {word[: _BEGINNINGS[1]]}", f"x {word[-_END:]}") if word.isalpha() else tuple(found)
 
 
-def decided(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
+def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
     """The type that a statement is taken for.
 
     Args:
@@ -100,33 +129,35 @@ def decided(found: Mapping[AnchorType, float], rule: AnchorType | None, statemen
         rule: What the rules take it for.
         statements: How many its message has.
     """
-    if _is_ruled(rule, statements) or (rule is not None and found[rule] >= RULED):
+    if rule is not None and (statements == 1 or found[rule] >= _least(rule)):
         return rule
     type_ = max(TYPES, key=lambda one: found[one])
-    return type_ if found[type_] >= LEAST and type_ not in _BY_RULES else None
+    return type_ if found[type_] >= (LEAST_ALONE if statements == 1 else LEAST) else None
 
 
-def _is_ruled(rule: AnchorType | None, statements: int) -> bool:
-    return statements == 1 or (rule is not None and statements <= _SHORT)
+def _least(rule: AnchorType) -> float:
+    return RULED_CORRECTION if rule == "correction" else RULED
 
 
-def likelihoods(named: Iterable[str], speaker: Speaker) -> Mapping[AnchorType, float]:
+def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, float]:
     """How likely a statement with these features is an anchor of each type, 0 to 1; together at most 1."""
-    weights = WEIGHTS[speaker]
-    rows = [row for name in named if (row := weights.get(name)) is not None] or [[0] * len(TYPES)]
-    odds = [math.exp(min(sum(column) / 100, _LARGEST)) for column in zip(*rows, strict=True)]
+    sums = unpacked(sum(filter(None, map(weights.get, named))))
+    odds = [math.exp(min(one / 100, _LARGEST)) for one in sums]
     whole = 1.0 + sum(odds)
     return {type_: one / whole for type_, one in zip(TYPES, odds, strict=True)}
 
 
 def _bare(word: str) -> str:
-    return "#" if any(sign.isdigit() for sign in word) else word
+    return word if _DIGITS.isdisjoint(word) else "#"
 
 
 def _place(said: Sequence[Statement], number: int) -> Iterator[str]:
     exact = sum(one.kind not in {"symbol", "quoted"} for one in said[number].identifiers)
     yield f"n {min(exact, _MOST_VALUES)}"
-    yield f"p {min(number, _PLACES)}"
+    yield f"p {min(number, _MOST)}"
+    yield f"of {min(len(said), _MANY)}"
+    if len(said) <= _MOST:
+        yield f"p {number} of {len(said)}"
     if said[number].is_question:
         yield "q"
     if number == len(said) - 1:
@@ -135,3 +166,14 @@ def _place(said: Sequence[Statement], number: int) -> Iterator[str]:
         yield "q next"
     if number and said[number - 1].is_question:
         yield "q before"
+
+
+def _shape(text: str) -> Iterator[str]:
+    capitals = [word[0].isupper() for word in text.split()]
+    yield f"capitals {min(sum(capitals[1:]), _MOST)}"
+    yield f"capital {capitals[:1] == [True]}"
+    yield f"commas {min(text.count(','), _MOST)}"
+    if not _MARKS.keys().isdisjoint(text):
+        yield from {name for mark, name in _MARKS.items() if mark in text}
+    if not _DIGITS.isdisjoint(text):
+        yield "digit"

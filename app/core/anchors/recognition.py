@@ -40,6 +40,7 @@ _SEVERAL: Final = 2
 
 EXACT: Final = frozenset({"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"})
 _NAMED: Final = frozenset({"name", "quoted", "symbol"})
+_QUOTES: Final = frozenset('"“«„`「')
 _QUOTED: Final = capped(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|`[^`\n]{1,300}`|「[^」\n]{1,300}」",
     LONGEST,
@@ -81,7 +82,8 @@ class Reading:
 
 def reads_of(statement: Statement, tables: Sequence[Table]) -> list[Reading]:
     """The statement as the tables see it whose letters it has."""
-    masked = _QUOTED.sub(_mask, statement.plain.replace("\xa0", " "))
+    plain = statement.plain.replace("\xa0", " ")
+    masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_mask, plain)
     folded = statement.folded if masked == statement.plain else Folded(masked)
     return [Reading(masked, folded.opened(table.cues), table) for table in tables if table.letters.search(masked)]
 

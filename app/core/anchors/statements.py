@@ -33,6 +33,10 @@ _SHOWN: Final = compiled(
 _OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
 _BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _FENCES: Final = ("```", "~~~")
+_OWN_LINES: Final = compiled(r"\S[^\n]*+(?:\n[ \t][^\n]*+)*+")
+_WRAPPED: Final = 3  # lines of a text that was wrapped by hand
+_RAGGED: Final = 12  # characters that such lines differ by
+_WIDEST: Final = 100
 _SIGN: Final = compiled(r"\S")
 _BLANK: Final = compiled(r"\s(?=\S)")
 
@@ -85,10 +89,29 @@ def statements(message: Message) -> list[Statement]:
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    for number, (start, end) in enumerate(sentence_spans(_said(text))):
+    shown = _said(text)
+    spans = sentence_spans(shown)
+    if "\n" in text and not _is_wrapped(text):
+        spans = tuple(line for start, end in spans for line in _lines(shown, start, end))
+    for number, (start, end) in enumerate(spans):
         if not text.startswith(_FENCES, start):
             opening = _OPENING.match(text, start, end)
             yield from _parts(text, opening.end() if opening else start, end, number=number)
+
+
+def _is_wrapped(text: str) -> bool:
+    """Whether lines end where there was no more room: several are about as long as the longest."""
+    lengths = [len(line.rstrip()) for line in text.splitlines()]
+    return sum(length >= max(lengths) - _RAGGED for length in lengths) >= _WRAPPED and max(lengths) <= _WIDEST
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The lines of a sentence, one that is indented with the one before; a fenced block as it is."""
+    if text.startswith(_FENCES, start):
+        yield start, end
+        return
+    for found in _OWN_LINES.finditer(text, start, end):
+        yield found.span()
 
 
 def _said(text: str) -> str:
