@@ -16,7 +16,7 @@ from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS
 
 MOST = 20.0
-"""Times as long as plain tokenising: it takes about fifteen; with every pattern tried on every sentence, over thirty."""
+"""Times as long as plain tokenising: it takes about fifteen; with every pattern tried on every sentence, over 30."""
 
 ROUNDS = 5
 ROLES: tuple[Role, ...] = ("user", "assistant")
