@@ -12,7 +12,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.anchors import Anchor, FoundAnchor, Transition
+from app.core.anchors.serving import Servable
+from app.core.model.anchors import Anchor, AnchorType, FoundAnchor, Proposer, Speaker, Transition
 from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Page
@@ -111,6 +112,59 @@ class TestAnchors:
             names = [one.name for one in fields(FoundAnchor)]
             newest = [item for item in active if item.seq <= 9][-5:]
             assert served == [FoundAnchor(**{name: getattr(item, name) for name in names}) for item in newest]
+
+    @pytest.mark.parametrize("seed", range(8))
+    async def test_what_can_be_shown_is_shown_as_of_all(
+        self, begin: UnitOfWorkFactory, tenant: UUID, seed: int
+    ) -> None:
+        """Whatever a draft cuts off, holds and has room for."""
+        chance = random.Random(seed)
+        row = await stored(begin, tenant)
+        kinds: list[AnchorType] = ["commitment", "correction", "decision"]
+        proposers: list[Proposer] = ["rule"] * 12 + ["model", "user"]
+        speakers: list[Speaker] = ["user", "assistant"]
+        made = [
+            anchor(
+                row.id,
+                seq,
+                offset=offset,
+                type=chance.choice(kinds),
+                content=f"said {chance.randint(1, 10 + 40 * seed)}",
+                importance=chance.choice([0.25, 0.5, 0.5, 0.75]),
+                token_count=chance.randint(4, 30),
+                proposed_by=chance.choice(proposers),
+                speaker=chance.choice(speakers),
+                pasted=chance.random() < 0.2,
+                passed_over=chance.random() < 0.3,
+                status="resolved" if chance.random() < 0.1 else "active",
+            )
+            for seq in range(1, 121)
+            for offset in (0, 20)
+        ]
+        await added(begin, tenant, made)
+        covered, held, most, limit = 100, chance.sample(range(1, 101), 4), chance.choice([0, 40, 200, 10_000]), 220
+        async with begin(tenant) as unit:
+            every = await unit.anchors.servable(row.id, limit=limit)
+            found, unread = await unit.anchors.showable(row.id, covered_seq=covered, held=held, room=most, limit=limit)
+        assert {(one.seq, one.offset, one.type) for one in found} <= {(one.seq, one.offset, one.type) for one in every}
+        assert unread == 0 if most > sum(one.token_count for one in every) else unread > 0
+        for through, kept in ((100, held), (100, []), (110, [*held, 104]), (120, held[:2]), (120, [])):
+            given: dict[str, Any] = {"through_seq": through, "held": kept, "estimator": "script"}
+            ranked, of_found = Servable(every, **given), Servable(found, **given, unread=unread)
+            for room in {0, 1, most // 3, most // 2, most - 1, most} - {-1}:
+                assert of_found.within(room) == ranked.within(room)
+
+    async def test_days_are_those_of_the_messages(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        messages = [message(row.id, seq, created_at=moment(-1_000 * seq)) for seq in (1, 2)]
+        await talk(begin, tenant, messages)
+        made = [anchor(row.id, one.seq, message_id=one.id) for one in messages]
+        await added(begin, tenant, [*made, anchor(row.id, 3)])
+        expected = {1: moment(-1_000), 2: moment(-2_000), 3: None}
+        async with begin(tenant) as unit:
+            found, _ = await unit.anchors.showable(row.id, covered_seq=3, held=[], room=100, limit=9)
+            for read in (found, await unit.anchors.servable(row.id), await unit.anchors.active(row.id)):
+                assert {one.seq: one.said_at for one in read} == expected
 
     async def test_pages_by_place_and_filter(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)

@@ -186,6 +186,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.active_texts": (lambda unit: unit.anchors.active_texts(CONVERSATION, limit=9), []),
     "anchors.superseded_texts": (lambda unit: unit.anchors.superseded_texts(CONVERSATION, limit=9), []),
     "anchors.servable": (lambda unit: unit.anchors.servable(CONVERSATION), []),
+    "anchors.showable": (
+        lambda unit: unit.anchors.showable(CONVERSATION, covered_seq=9, held=[], room=99, limit=9),
+        ([], 0),
+    ),
     "anchors.page": (lambda unit: unit.anchors.page(CONVERSATION, ALL), ([], None)),
     "anchors.change": (
         lambda unit: unit.anchors.change(CONVERSATION, [Transition(anchor_id=ANCHOR, status="resolved")]),
