@@ -121,7 +121,7 @@ class TestAnchors:
         chance = random.Random(seed)
         row = await stored(begin, tenant)
         kinds: list[AnchorType] = ["commitment", "correction", "decision"]
-        proposers: list[Proposer] = ["rule"] * 12 + ["model", "user"]
+        proposers: list[Proposer] = ["rule"] * 60 + ["model", "user"]
         speakers: list[Speaker] = ["user", "assistant"]
         made = [
             anchor(
@@ -129,7 +129,7 @@ class TestAnchors:
                 seq,
                 offset=offset,
                 type=chance.choice(kinds),
-                content=f"said {chance.randint(1, 10 + 40 * seed)}",
+                content=f"said {chance.randint(1, 40 * (seed + 1))}",
                 importance=chance.choice([0.25, 0.5, 0.5, 0.75]),
                 token_count=chance.randint(4, 30),
                 proposed_by=chance.choice(proposers),
@@ -142,17 +142,18 @@ class TestAnchors:
             for offset in (0, 20)
         ]
         await added(begin, tenant, made)
-        covered, held, most, limit = 100, chance.sample(range(1, 101), 4), chance.choice([0, 40, 200, 10_000]), 220
+        held, limit = chance.sample(range(1, 101), 4), 220
+        drafts = ((100, held), (100, []), (110, [*held, 104]), (120, held[:2]), (120, []))
         async with begin(tenant) as unit:
             every = await unit.anchors.servable(row.id, limit=limit)
-            found, unread = await unit.anchors.showable(row.id, covered_seq=covered, held=held, room=most, limit=limit)
-        assert {(one.seq, one.offset, one.type) for one in found} <= {(one.seq, one.offset, one.type) for one in every}
-        assert unread == 0 if most > sum(one.token_count for one in every) else unread > 0
-        for through, kept in ((100, held), (100, []), (110, [*held, 104]), (120, held[:2]), (120, [])):
-            given: dict[str, Any] = {"through_seq": through, "held": kept, "estimator": "script"}
-            ranked, of_found = Servable(every, **given), Servable(found, **given, unread=unread)
-            for room in {0, 1, most // 3, most // 2, most - 1, most} - {-1}:
-                assert of_found.within(room) == ranked.within(room)
+            ranked = [Servable(every, through_seq=last, held=kept, estimator="script") for last, kept in drafts]
+            for most in (0, 60, 150, 400, 900, 10_000):
+                found, unread = await unit.anchors.showable(row.id, covered_seq=100, held=held, room=most, limit=limit)
+                assert unread > 0 if most < 200 else most < 10_000 or not unread
+                for of_all, (last, kept) in zip(ranked, drafts, strict=True):
+                    of_found = Servable(found, through_seq=last, held=kept, estimator="script", unread=unread)
+                    for room in {*range(0, most, most // 40 + 1), *range(max(most - 20, 0), most + 1)}:
+                        assert of_found.within(room) == of_all.within(room)
 
     async def test_days_are_those_of_the_messages(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)
