@@ -121,7 +121,7 @@ class TestAnchors:
         chance = random.Random(seed)
         row = await stored(begin, tenant)
         kinds: list[AnchorType] = ["commitment", "correction", "decision"]
-        proposers: list[Proposer] = ["rule"] * 60 + ["model", "user"]
+        proposers: list[Proposer] = ["rule"] * 60 + ["model", "user" if seed % 2 else "rule"]
         speakers: list[Speaker] = ["user", "assistant"]
         made = [
             anchor(
@@ -131,7 +131,7 @@ class TestAnchors:
                 type=chance.choice(kinds),
                 content=f"said {chance.randint(1, 40 * (seed + 1))}",
                 importance=chance.choice([0.25, 0.5, 0.5, 0.75]),
-                token_count=chance.randint(4, 30),
+                token_count=chance.randint(4, 60),
                 proposed_by=chance.choice(proposers),
                 speaker=chance.choice(speakers),
                 pasted=chance.random() < 0.2,
