@@ -121,7 +121,8 @@ class TestAnchors:
         chance = random.Random(seed)
         row = await stored(begin, tenant)
         kinds: list[AnchorType] = ["commitment", "correction", "decision"]
-        proposers: list[Proposer] = ["rule"] * 60 + ["model", "user" if seed % 2 else "rule"]
+        rule: list[Proposer] = ["rule"] * 60
+        proposers: list[Proposer] = [*rule, "model", "user" if seed % 2 else "rule"]
         speakers: list[Speaker] = ["user", "assistant"]
         made = [
             anchor(
@@ -143,7 +144,13 @@ class TestAnchors:
         ]
         await added(begin, tenant, made)
         held, limit = chance.sample(range(1, 101), 4), 220
-        drafts = ((100, held), (100, []), (110, [*held, 104]), (120, held[:2]), (120, []))
+        drafts: tuple[tuple[int, list[int]], ...] = (
+            (100, held),
+            (100, []),
+            (110, [*held, 104]),
+            (120, held[:2]),
+            (120, []),
+        )
         async with begin(tenant) as unit:
             every = await unit.anchors.servable(row.id, limit=limit)
             ranked = [Servable(every, through_seq=last, held=kept, estimator="script") for last, kept in drafts]

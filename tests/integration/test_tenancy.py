@@ -209,6 +209,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.ids_like": (lambda unit: unit.segments.ids_like(CONVERSATION, ["auth"]), frozenset()),
     "segments.page": (lambda unit: unit.segments.page(CONVERSATION, ALL), ([], None)),
     "segments.newest": (lambda unit: unit.segments.newest(CONVERSATION, limit=9), []),
+    "segments.among_newest": (lambda unit: unit.segments.among_newest(CONVERSATION, ["auth"], limit=9), []),
     "segments.count": (lambda unit: unit.segments.count(CONVERSATION), 0),
     "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), []),
     "segments.touching": (lambda unit: unit.segments.touching(CONVERSATION, [1]), []),
