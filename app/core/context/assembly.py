@@ -156,7 +156,7 @@ def room_of(material: Material, budget: int | None) -> int:
 
 
 def room_for_anchors(material: Material, budget: int | None) -> int | None:
-    """The most tokens that anchors take in any draft; ``None``: no bound is known, or all of them count.
+    """The most tokens that anchors take in any draft, beside those that users set; ``None``: all of them are needed.
 
     Theirs, and what they weigh as they were laid out, with the block around them: one step of fitting leaves them as
     much of that as the rest has no use for.
