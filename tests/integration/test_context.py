@@ -34,15 +34,15 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """Every reading of the anchors that could be served."""
+    """Every reading of the anchors that could be shown."""
     seen: list[UUID] = []
-    read = AnchorRepository.servable
+    read = AnchorRepository.showable
 
-    async def counted(self: AnchorRepository, conversation_id: UUID, **given: Any) -> list[FoundAnchor]:
+    async def counted(self: AnchorRepository, conversation_id: UUID, **given: Any) -> tuple[list[FoundAnchor], int]:
         seen.append(conversation_id)
         return await read(self, conversation_id, **given)
 
-    monkeypatch.setattr(AnchorRepository, "servable", counted)
+    monkeypatch.setattr(AnchorRepository, "showable", counted)
     return seen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -202,16 +203,18 @@ async def test_a_small_budget_shows_fewer_and_reads_segments_only_then(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[int] = []
-    read = SegmentRepository.newest
+    read = SegmentRepository.among_newest
 
-    async def counted(self: SegmentRepository, conversation_id: UUID, *, limit: int) -> list[Segment]:
+    async def counted(
+        self: SegmentRepository, conversation_id: UUID, ids: Sequence[str], *, limit: int
+    ) -> list[Segment]:
         reads.append(limit)
-        return await read(self, conversation_id, limit=limit)
+        return await read(self, conversation_id, ids, limit=limit)
 
     conversation_id = await service.conversation()
     await service.say(conversation_id, 66)
     await in_background(service)
-    monkeypatch.setattr(SegmentRepository, "newest", counted)
+    monkeypatch.setattr(SegmentRepository, "among_newest", counted)
     whole = await assembled(service, conversation_id)
     assert reads == []
     spent = whole.gauge.tokens - whole.gauge.breakdown.system

@@ -12,7 +12,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.anchors import Anchor, FoundAnchor, Transition
+from app.core.anchors.serving import Servable
+from app.core.model.anchors import Anchor, AnchorType, FoundAnchor, Proposer, Speaker, Transition
 from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Page
@@ -112,6 +113,67 @@ class TestAnchors:
             names = [one.name for one in fields(FoundAnchor)]
             newest = [item for item in active if item.seq <= 9][-5:]
             assert served == [FoundAnchor(**{name: getattr(item, name) for name in names}) for item in newest]
+
+    @pytest.mark.parametrize("seed", range(8))
+    async def test_what_can_be_shown_is_shown_as_of_all(
+        self, begin: UnitOfWorkFactory, tenant: UUID, seed: int
+    ) -> None:
+        """Whatever a draft cuts off, holds and has room for."""
+        chance = random.Random(seed)
+        row = await stored(begin, tenant)
+        kinds: list[AnchorType] = ["commitment", "correction", "decision"]
+        rule: list[Proposer] = ["rule"] * 60
+        proposers: list[Proposer] = [*rule, "model", "user" if seed % 2 else "rule"]
+        speakers: list[Speaker] = ["user", "assistant"]
+        made = [
+            anchor(
+                row.id,
+                seq,
+                offset=offset,
+                type=chance.choice(kinds),
+                content=f"said {chance.randint(1, 40 * (seed + 1))}",
+                importance=chance.choice([0.25, 0.5, 0.5, 0.75]),
+                token_count=chance.randint(4, 60),
+                proposed_by=chance.choice(proposers),
+                speaker=chance.choice(speakers),
+                pasted=chance.random() < 0.2,
+                passed_over=chance.random() < 0.3,
+                status="resolved" if chance.random() < 0.1 else "active",
+            )
+            for seq in range(1, 121)
+            for offset in (0, 20)
+        ]
+        await added(begin, tenant, made)
+        held, limit = chance.sample(range(1, 101), 4), 220
+        drafts: tuple[tuple[int, list[int]], ...] = (
+            (100, held),
+            (100, []),
+            (110, [*held, 104]),
+            (120, held[:2]),
+            (120, []),
+        )
+        async with begin(tenant) as unit:
+            every = await unit.anchors.servable(row.id, limit=limit)
+            ranked = [Servable(every, through_seq=last, held=kept, estimator="script") for last, kept in drafts]
+            for most in (0, 60, 150, 400, 900, 10_000):
+                found, unread = await unit.anchors.showable(row.id, covered_seq=100, held=held, room=most, limit=limit)
+                assert unread > 0 if most < 200 else most < 10_000 or not unread
+                for of_all, (last, kept) in zip(ranked, drafts, strict=True):
+                    of_found = Servable(found, through_seq=last, held=kept, estimator="script", unread=unread)
+                    for room in {*range(0, most, most // 40 + 1), *range(max(most - 20, 0), most + 1)}:
+                        assert of_found.within(room) == of_all.within(room)
+
+    async def test_days_are_those_of_the_messages(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        messages = [message(row.id, seq, created_at=moment(-1_000 * seq)) for seq in (1, 2)]
+        await talk(begin, tenant, messages)
+        made = [anchor(row.id, one.seq, message_id=one.id) for one in messages]
+        await added(begin, tenant, [*made, anchor(row.id, 3)])
+        expected = {1: moment(-1_000), 2: moment(-2_000), 3: None}
+        async with begin(tenant) as unit:
+            found, _ = await unit.anchors.showable(row.id, covered_seq=3, held=[], room=100, limit=9)
+            for read in (found, await unit.anchors.servable(row.id), await unit.anchors.active(row.id)):
+                assert {one.seq: one.said_at for one in read} == expected
 
     async def test_pages_by_place_and_filter(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)

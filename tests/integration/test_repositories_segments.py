@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.model.conversation import Conversation
 from app.core.model.errors import ConflictError, NotFoundError
 from app.core.model.records import Page
-from app.core.model.segments import Segment
+from app.core.model.segments import Level, Segment, SegmentLevel
 from app.storage.tables import TenantScoped
 from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import START, append, expansion, level, message, moment, segment, stored
@@ -100,7 +100,7 @@ async def test_ids_in_use_are_found_with_their_numbers(begin: UnitOfWorkFactory,
 
 async def test_pages_newest_and_count_know_only_current_ones(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     row = await stored(begin, tenant)
-    told = {"L1": level("L1"), "L2": level("L2"), "L3": level("L3")}
+    told: dict[Level, SegmentLevel] = {"L1": level("L1"), "L2": level("L2"), "L3": level("L3")}
     current = [segment(row.id, 10 * place + 1, 10 * place + 10, levels=told) for place in range(7)]
     old = segment(row.id, 5, 25, id="old", is_current=False, levels=told)
     await added(begin, tenant, *current, old)
@@ -112,6 +112,13 @@ async def test_pages_newest_and_count_know_only_current_ones(begin: UnitOfWorkFa
         newest = await unit.segments.newest(row.id, limit=2)
         assert ids(newest) == ids(current[-2:])
         assert {tuple(one.levels) for one in newest} == {("L2", "L3")}
+        served: dict[Level, SegmentLevel] = {"L2": told["L2"], "L3": told["L3"]}
+        these = [current[one].id for one in (5, 0, 3)]
+        assert await unit.segments.among_newest(row.id, [*these, "old"], limit=4) == [
+            replace(current[3], levels=served),
+            newest[0],
+        ]
+        assert await unit.segments.among_newest(row.id, these, limit=1) == []
         assert await unit.segments.count(row.id) == 7
 
 

@@ -186,6 +186,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.active_texts": (lambda unit: unit.anchors.active_texts(CONVERSATION, limit=9), []),
     "anchors.superseded_texts": (lambda unit: unit.anchors.superseded_texts(CONVERSATION, limit=9), []),
     "anchors.servable": (lambda unit: unit.anchors.servable(CONVERSATION), []),
+    "anchors.showable": (
+        lambda unit: unit.anchors.showable(CONVERSATION, covered_seq=9, held=[], room=99, limit=9),
+        ([], 0),
+    ),
     "anchors.page": (lambda unit: unit.anchors.page(CONVERSATION, ALL), ([], None)),
     "anchors.change": (
         lambda unit: unit.anchors.change(CONVERSATION, [Transition(anchor_id=ANCHOR, status="resolved")]),
@@ -205,6 +209,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.ids_like": (lambda unit: unit.segments.ids_like(CONVERSATION, ["auth"]), frozenset()),
     "segments.page": (lambda unit: unit.segments.page(CONVERSATION, ALL), ([], None)),
     "segments.newest": (lambda unit: unit.segments.newest(CONVERSATION, limit=9), []),
+    "segments.among_newest": (lambda unit: unit.segments.among_newest(CONVERSATION, ["auth"], limit=9), []),
     "segments.count": (lambda unit: unit.segments.count(CONVERSATION), 0),
     "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), []),
     "segments.touching": (lambda unit: unit.segments.touching(CONVERSATION, [1]), []),

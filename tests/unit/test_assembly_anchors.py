@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -12,9 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
-from app.core.anchors.serving import serve
+from app.core.anchors.serving import LEAST_ROOM, serve
 from app.core.context import fitting
-from app.core.context.assembly import AssembledContext, Material, assemble, exceeds
+from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors
+from app.core.context.drafts import Draft, with_anchors
 from app.core.model.anchors import Anchor, Proposer
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError
@@ -500,3 +502,43 @@ def test_a_digest_keeps_no_secret() -> None:
     assert found.truncated is not None
     assert found.truncated[1] > 4
     assert "hunter2hunter2" not in block(found)
+
+
+@pytest.mark.parametrize(("share", "share_before"), [(0, 0), (0, 0.3), (0.02, 0.02), (0.02, 0.3), (0.15, 0.15)])
+@pytest.mark.parametrize("by", ["rule", "user"])
+@pytest.mark.parametrize("boundary", [120, 199])
+def test_no_step_gives_anchors_more_room_than_is_read_for(
+    monkeypatch: pytest.MonkeyPatch, share: float, share_before: float, by: Proposer, boundary: int
+) -> None:
+    """Also where they were laid out under a policy that gave them more."""
+    policy, before = (policy_of(context_window=4_000, anchor_share=one) for one in (share, share_before))
+    talk = talk_of(200, policy=policy)
+    source, laid_out = (made_of(talk, policy=one, boundary=boundary) for one in (policy, before))
+    source = replace(source, conversation=laid_out.conversation)
+    source = replace(
+        source, anchors=tuple(replace(one, proposed_by=by if one.seq % 20 == 5 else "rule") for one in source.anchors)
+    )
+    given: list[int] = []
+
+    def seen(material: Material, draft: Draft, *, room: int | None) -> Draft:
+        assert room is not None
+        staying = sum(one.token_count for one in material.servable(draft).within(LEAST_ROOM).shown)
+        given.append(room - staying)
+        return with_anchors(material, draft, room=room)
+
+    monkeypatch.setattr(fitting, "with_anchors", seen)
+    for budget in (None, *range(40, 2_600, 40)):
+        given.clear()
+        with contextlib.suppress(BudgetTooSmallError):
+            put_together(source, budget)
+        most = room_for_anchors(source, budget)
+        assert most is not None
+        assert not [(room, most, budget) for room in given if room > most]
+
+
+def test_all_anchors_are_read_where_none_has_to_go_or_their_weight_is_not_known() -> None:
+    for policy in (
+        policy_of(context_window=4_000, anchor_share=None),
+        policy_of(context_window=4_000, estimator="bytes"),
+    ):
+        assert room_for_anchors(made_of(talk_of(20, policy=policy), policy=policy), 500) is None

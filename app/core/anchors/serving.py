@@ -62,8 +62,24 @@ class Servable:
     """The active anchors whose messages are not served, ranked once for one room after the other."""
 
     def __init__(
-        self, active: Sequence[FoundAnchor], *, through_seq: int, held: Collection[int], estimator: Estimator
+        self,
+        active: Sequence[FoundAnchor],
+        *,
+        through_seq: int,
+        held: Collection[int],
+        estimator: Estimator,
+        unread: int = 0,
     ) -> None:
+        """Rank them.
+
+        Args:
+            active: The conversation's active ones.
+            through_seq: The last message that is not in the served tail.
+            held: Messages up to there that are served verbatim all the same.
+            estimator: How lines are weighed.
+            unread: How many more there are with other words, for which there is no room, whatever that will be.
+        """
+        self._unread = unread
         eligible = [anchor for anchor in active if anchor.seq <= through_seq and _is_active(anchor)]
         self._anchors = _distinct(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
         sizes = [_size(anchor, estimator) for anchor in self._anchors]
@@ -87,7 +103,7 @@ class Servable:
             return Served(shown=tuple(self._anchors))
         hidden = frozenset(self._leaving[: bisect_left(self._freed, self._total - room)])
         shown = tuple(anchor for index, anchor in enumerate(self._anchors) if index not in hidden)
-        return Served(shown=shown, behind_marker=len(hidden))
+        return Served(shown=shown, behind_marker=len(hidden) + self._unread)
 
 
 def _distinct(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from app.core.anchors.rendering import seqs_in
+from app.core.anchors.rendering import ANCHORS_MARKER, seqs_in
 from app.core.context.drafts import (
     Draft,
     Material,
@@ -39,7 +39,7 @@ from app.core.model.policies.policy import exact
 from app.core.model.segments import Marker, ShownSegment
 from app.core.retrieval.choose import Recalled
 from app.core.segments.markers import find
-from app.core.state.digesting import shares_of
+from app.core.state.digesting import NO_DIGESTS, shares_of
 
 __all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "room_of", "system_text"]
 
@@ -153,6 +153,22 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
 def room_of(material: Material, budget: int | None) -> int:
     """Tokens for all that stands after the system prompt."""
     return _room(material, budget).tokens
+
+
+def room_for_anchors(material: Material, budget: int | None) -> int | None:
+    """The most tokens that anchors take in any draft, beside those that users set; ``None``: all of them are needed.
+
+    Theirs, and what they weigh as they were laid out, with the block around them: one step of fitting leaves them as
+    much of that as the rest has no use for.
+    """
+    room = _room(material, budget).anchors
+    if room is None or material.policy.estimator != "script" or material.detail.segments:
+        return None
+    laid_out = first_draft(material)
+    if not (room or laid_out.anchors):
+        return 0
+    alone = replace(laid_out, state=None, digests=NO_DIGESTS, held_days="", anchors=laid_out.anchors or ANCHORS_MARKER)
+    return room + weigh_all(material, block_of(material, alone))
 
 
 def _below_triggers(material: Material) -> int:

@@ -62,7 +62,9 @@ class Material:
     unloaded_tokens: int = 0
     """What the messages between the boundary and ``tail[0]`` weigh: they cannot be served, only cut."""
     anchors: tuple[FoundAnchor, ...] = ()
-    """Active anchors; needed only where something has to be left out (``assembly.exceeds``)."""
+    """Active anchors that can be shown; needed only where something has to be left out (``assembly.exceeds``)."""
+    anchors_unread: int = 0
+    """How many more there are, for which no draft has room."""
     segments: tuple[Segment, ...] = ()
     """The newest segments with their levels; needed where anchors are, so that digests give way little by little."""
     segments_total: int = 0
@@ -111,7 +113,11 @@ class Material:
         held = frozenset(message.seq for message in draft.held)
         if (through, held) not in self._ranked:
             self._ranked[through, held] = Servable(
-                self.anchors, through_seq=through, held=held, estimator=self.policy.estimator
+                self.anchors,
+                through_seq=through,
+                held=held,
+                estimator=self.policy.estimator,
+                unread=self.anchors_unread,
             )
         return self._ranked[through, held]
 

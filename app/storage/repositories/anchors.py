@@ -7,7 +7,24 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, JSON, BigInteger, Uuid, any_, bindparam, delete, func, literal, select, text, update
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    BigInteger,
+    Uuid,
+    all_,
+    and_,
+    any_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -25,8 +42,18 @@ _SAID_AT = "said_at"
 """The moment of the anchor's message, which has a row of its own."""
 
 
+_MOMENT = (
+    select(col(MessageRow.created_at))
+    .where(col(MessageRow.id) == col(AnchorRow.message_id))
+    .correlate(AnchorRow)
+    .scalar_subquery()
+    .label(_SAID_AT)
+)
+"""Looked up for each anchor that is read: a join reads every message of the tenant where they are few."""
+
+
 def _column(name: str) -> Any:
-    return col(MessageRow.created_at) if name == _SAID_AT else col(getattr(AnchorRow, name))
+    return _MOMENT if name == _SAID_AT else col(getattr(AnchorRow, name))
 
 
 _FIELDS = tuple(item.name for item in fields(Anchor))
@@ -44,7 +71,6 @@ _NO_END = 2**62
 def _newest_active(wanted: Sequence[Any]) -> Any:
     return (
         select(*wanted)
-        .join(MessageRow, col(MessageRow.id) == col(AnchorRow.message_id), isouter=True)
         .where(col(AnchorRow.conversation_id) == bindparam("conversation_id"))
         .where(col(AnchorRow.seq) <= bindparam("through_seq"), text(f"{AnchorRow.__tablename__}.{ACTIVE}"))
         .order_by(*(column.desc() for column in _PLACE))
@@ -52,8 +78,48 @@ def _newest_active(wanted: Sequence[Any]) -> Any:
     )
 
 
+def _of_all_the_best() -> Any:
+    """What ``Servable`` can show of the newest active ones in so many tokens, and how many it surely hides.
+
+    ``is_free`` are those that every draft chooses among; of them, one for the same words (``serving`` says which: the
+    first in the window). Those whose words no other anchor has either rank the same in every draft: so behind more than
+    ``room`` tokens of them nothing of the kind is ever shown. Words are compared by their hash of 64 bits.
+    """
+    row, big = AnchorRow, BigInteger
+    free = and_(
+        col(row.seq) <= bindparam("covered_seq", type_=big),
+        col(row.seq) != all_(bindparam("held", type_=ARRAY(big))),
+        col(row.proposed_by) != "user",
+    )
+    names = ("id", "seq", "offset", "type", "importance", "token_count", "passed_over")
+    newest = _newest_active(
+        (
+            *(col(getattr(row, name)) for name in names),
+            and_(col(row.speaker) == "user", not_(col(row.pasted))).label("is_own"),
+            func.hashtextextended(col(row.type).concat(col(row.content)), 0).label("words"),
+            free.label("is_free"),
+        )
+    ).subquery()
+    of = newest.c
+    order = (of.is_free, of.is_own.desc(), of.seq.desc(), of.offset.desc())
+    before = func.lag(of.is_free).over(partition_by=of.words, order_by=order).label("before")
+    told = select(*of, before).subquery()
+    alone = and_(told.c.is_free, told.c.before.is_(None))
+    ranks = (told.c.passed_over, told.c.importance.desc(), told.c.seq, told.c.offset, told.c.type)
+    better = func.sum(told.c.token_count).filter(alone).over(order_by=ranks, rows=(None, -1))
+    ranked = (
+        select(told.c.id, and_(alone, func.coalesce(better, 0) > bindparam("room", type_=big)).label("is_hidden"))
+        .where(or_(not_(told.c.is_free), told.c.before.is_distinct_from(True)))  # noqa: FBT003 - a value of SQL
+        .cte("ranked")
+    )
+    shown = func.array(select(ranked.c.id).where(not_(ranked.c.is_hidden)).scalar_subquery())
+    hidden = select(func.count()).select_from(ranked).where(ranked.c.is_hidden).scalar_subquery()
+    return select(*_SERVED, hidden).where(col(row.id) == any_(shown))
+
+
 _ACTIVE = _newest_active(_COLUMNS)
 _SERVABLE = _newest_active(_SERVED)
+_SHOWABLE = _of_all_the_best()
 _CLAIMED = _ACTIVE.where(col(AnchorRow.claimed_status).is_not(None))
 _CHOSEN = _ACTIVE.where(col(AnchorRow.proposed_by) == "user")
 _SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
@@ -72,7 +138,7 @@ _CHANGE = (
     .where(col(AnchorRow.conversation_id) == bindparam("of"), col(AnchorRow.id) == bindparam("anchor_id"))
     .values(new(also=("status", "superseded_by")) | {"claimed_status": None, "claimed_seq": None})
 )
-built_once(_ACTIVE, _SERVABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _SUPERSEDED, _INSERT, _CHANGE)
+built_once(_ACTIVE, _SERVABLE, _SHOWABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _SUPERSEDED, _INSERT, _CHANGE)
 
 
 class AnchorRepository(Repository):
@@ -128,6 +194,22 @@ class AnchorRepository(Repository):
     ) -> list[FoundAnchor]:
         """The same, without what only changing them needs, in half the time: thousands are read for one context."""
         return await in_slices(_served, await self._newest(_SERVABLE, conversation_id, through_seq, limit))
+
+    async def showable(
+        self, conversation_id: UUID, *, covered_seq: int, held: Sequence[int], room: int, limit: int
+    ) -> tuple[list[FoundAnchor], int]:
+        """Those of the same (in no order) that can be shown in so many tokens, and how many others there are.
+
+        Args:
+            conversation_id: Whose.
+            covered_seq: Through here no message is served but those that are held.
+            held: Messages up to there that may be served all the same, with others or without.
+            room: The most tokens that anchors take, by the estimate that stands with them.
+            limit: How many are looked at, the newest.
+        """
+        given = {"conversation_id": conversation_id, "covered_seq": covered_seq, "held": list(held), "room": room}
+        rows = await self._session.rows(_SHOWABLE, through_seq=_NO_END, limit=limit, **given)
+        return [_served(row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
     async def page(
         self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None

@@ -78,7 +78,9 @@ _RANGES = select(*(func.unnest(bindparam(name, type_=_BIGINTS)) for name in ("fi
 _OF_RANGES = _with_levels(_HERE.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
 _NEWEST = _HERE.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
 _SERVED_NEWEST = _with_levels(_NEWEST, _SERVED)
-built_once(_ONE, _OF_RANGES, _SERVED_NEWEST)
+_AMONG_NEWEST = _HERE.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(_id.in_(_NEWEST.with_only_columns(_id)))
+_SERVED_AMONG_NEWEST = _with_levels(_AMONG_NEWEST, _SERVED)
+built_once(_ONE, _OF_RANGES, _SERVED_NEWEST, _SERVED_AMONG_NEWEST)
 
 
 class SegmentRepository(Repository):
@@ -129,6 +131,11 @@ class SegmentRepository(Repository):
         """The newest current ones with these levels, by ``from_seq``; one query, bounded by ``limit``."""
         found = _SERVED_NEWEST if levels == _SERVED else _with_levels(_NEWEST, levels)
         return await self._read(found, conversation_id=conversation_id, limit=limit)
+
+    async def among_newest(self, conversation_id: UUID, ids: Sequence[str], *, limit: int) -> list[Segment]:
+        """Those of these that are among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
+        given = {"conversation_id": conversation_id, "ids": list(ids), "limit": limit}
+        return await self._read(_SERVED_AMONG_NEWEST, **given)
 
     async def count(self, conversation_id: UUID) -> int:
         """How many are current."""

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_of
+from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors, room_of
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.eliding import LARGE
 from app.core.context.fitting import DIGEST_SHARE
@@ -272,12 +272,27 @@ async def load(
         return material
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
-    return replace(
-        material,
-        anchors=tuple(await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS)),
-        segments=tuple(source.segments),
-        segments_total=source.total,
+    material = replace(material, segments=tuple(source.segments), segments_total=source.total)
+    return await _with_anchors(uow, material, budget)
+
+
+async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None) -> Material:
+    """With those anchors that could be shown."""
+    conversation = material.conversation
+    size = _block_size(conversation.layout)
+    room = await off_loop(partial(room_for_anchors, material, budget), size=size)
+    if room == 0:
+        return material
+    if room is None:
+        return replace(material, anchors=tuple(await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS)))
+    found, unread = await uow.anchors.showable(
+        conversation.id,
+        covered_seq=conversation.boundary_seq,
+        held=[message.seq for message in material.held],
+        room=room,
+        limit=MOST_ANCHORS,
     )
+    return replace(material, anchors=tuple(found), anchors_unread=unread)
 
 
 def _most(budgets: Budgets, asked: int | None) -> int:

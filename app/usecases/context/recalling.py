@@ -173,13 +173,14 @@ def chosen(material: Material, wanted: Wanted) -> Material:
         levels = tuple(level for level in material.policy.levels if level in wanted.levels)
         detail = replace(material.detail, opens=False)
         material = replace(material, policy=material.policy.model_copy(update={"levels": levels}), detail=detail)
-    anchors = material.anchors if wanted.anchors else ()
+    if not wanted.anchors:
+        material = replace(material, anchors=(), anchors_unread=0)
     conversation = material.conversation
     if conversation.layout is not None:
         layout = _layout(material, conversation.layout, wanted)
         state = conversation.compressed_state if wanted.state else None
         conversation = replace(conversation, layout=layout, compressed_state=state)
-    material = replace(material, conversation=conversation, anchors=anchors)
+    material = replace(material, conversation=conversation)
     return material if wanted.held else _without_held(material)
 
 

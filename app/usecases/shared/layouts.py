@@ -211,21 +211,26 @@ def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | Non
 
 
 async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:
-    """The newest segments up to that ``seq``: as many as could have a line in so many tokens."""
-    newest = await _newest(uow, resolved, room=room)
+    """The newest segments up to that ``seq``: as many as could have a line in so many tokens.
+
+    Where the layout shows some, these alone of them: no others are served until the next one.
+    """
+    layout = resolved.conversation.layout
+    newest = await _newest(uow, resolved, room=room, shown=[one.id for one in layout.segments] if layout else ())
     work = partial(_digestible, through_seq=through_seq, room=room)
     return await off_loop(
         work, resolved.policy, resolved.conversation.locale, newest, size=AN_ITEM * len(newest.segments)
     )
 
 
-async def _newest(uow: UnitOfWork, resolved: Resolved, *, room: int) -> Newest:
-    """As many as could have a line in so many tokens."""
-    id_ = resolved.conversation.id
+async def _newest(uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequence[str] = ()) -> Newest:
+    """As many as could have a line in so many tokens; where some are named, only these of them."""
+    id_, limit = resolved.conversation.id, _most_segments(room)
     if room <= 0 or not resolved.policy.levels:
         return NO_SEGMENTS
-    segments = await uow.segments.newest(id_, limit=_most_segments(room))
-    if not segments:
+    read = uow.segments.among_newest(id_, shown, limit=limit) if shown else uow.segments.newest(id_, limit=limit)
+    segments = await read
+    if not (segments or shown):
         return NO_SEGMENTS
     return Newest(segments=segments, total=await uow.segments.count(id_), outdated=await _outdated(uow, resolved))
 
@@ -237,9 +242,11 @@ def _most_segments(room: int) -> int:
 def _digestible(policy: CompactionPolicy, locale: str, stored: Newest, *, through_seq: int, room: int) -> Digestible:
     """The newest of these up to that ``seq``, without what corrections took back."""
     source = Digestible(levels=policy.levels, estimator=policy.estimator, locale=locale)
-    newest = stored.segments[-_most_segments(room) :] if room > 0 else ()
+    if room <= 0:
+        return source
+    newest = stored.segments[-_most_segments(room) :]
     covered = [segment for segment in newest if segment.to_seq <= through_seq]
-    if not covered:
+    if newest and not covered:
         return source
     total = stored.total - (len(newest) - len(covered))
     return replace(source, segments=without_outdated(covered, stored.outdated), total=total)
