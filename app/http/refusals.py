@@ -60,6 +60,11 @@ def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> Inv
     return InvalidInputError(f"{detail}{more}", errors=errors)
 
 
+def invalid_field(field: str, message: str) -> InvalidInputError:
+    """The error of one field."""
+    return invalid_input([FieldError(field=field, message=message)])
+
+
 def unexpected() -> DomainError:
     """What is said of an error that nobody expected."""
     return DomainError("Something went wrong on our side; the request id finds it in the logs.")
