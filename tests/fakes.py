@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from app.core.context.tools import tools_tokens
@@ -37,7 +37,7 @@ from app.core.model.model_io import (
 from app.core.model.records import Event
 from app.core.state.layout import messages_tokens
 from app.core.text.token_counts import estimate_text
-from app.usecases.ports import ChatModel, Embedder, Later, Summarizer
+from app.usecases.ports import ChatModel, Embedder, Later, Summarizer, SummarizerRequest
 
 Model = TypeVar("Model")
 Entry = TypeVar("Entry")
@@ -279,41 +279,28 @@ class ScriptedSummarizer:
     def profile(self) -> ModelProfile:
         return self._profile
 
-    async def propose(self, request: SummaryRequest) -> Proposal:
-        self.requests.append(request)
-        entry = self._script.next()
+    async def ask(self, request: SummarizerRequest) -> Proposal:
+        script: Any  # of entries for such a request
+        match request:
+            case SummaryRequest():
+                self.requests.append(request)
+                script = self._script
+            case DetailRequest():
+                self.detail_requests.append(request)
+                script = self._details
+            case VerificationRequest():
+                self.verification_requests.append(request)
+                script = self._verifications
+            case ProbeRequest():
+                self.probe_requests.append(request)
+                script = self._probes
+        entry = script.next()
         if isinstance(entry, Exception):
             raise entry
         if isinstance(entry, str):
             return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
-        return entry if isinstance(entry, Proposal) else await entry(request)
-
-    async def detail(self, request: DetailRequest) -> Proposal:
-        self.detail_requests.append(request)
-        entry = self._details.next()
-        if isinstance(entry, Exception):
-            raise entry
-        if isinstance(entry, str):
-            return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
-        return entry if isinstance(entry, Proposal) else await entry(request)
-
-    async def verify(self, request: VerificationRequest) -> Proposal:
-        self.verification_requests.append(request)
-        entry = self._verifications.next()
-        if isinstance(entry, Exception):
-            raise entry
-        if isinstance(entry, str):
-            return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
-        return entry if isinstance(entry, Proposal) else await entry(request)
-
-    async def choose_probes(self, request: ProbeRequest) -> Proposal:
-        self.probe_requests.append(request)
-        entry = self._probes.next()
-        if isinstance(entry, Exception):
-            raise entry
-        if isinstance(entry, Proposal):
-            return entry
-        return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
+        told: Proposal = entry if isinstance(entry, Proposal) else await entry(request)
+        return told
 
 
 class FakeModels:

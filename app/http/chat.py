@@ -29,7 +29,7 @@ from app.http.routing import TenantRoute
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps, frame
 from app.http.telling import Teller
-from app.usecases.chat.turn_handle import ChatEvent, FollowedTurn
+from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 
 STOPPING_GRACE: Final = 3.0
 """Seconds that a reply may still go on when the process ends: less than a server waits for its connections."""
@@ -87,7 +87,7 @@ def wants_stream(request: Request) -> bool:
 
 
 async def told(
-    turn: FollowedTurn, teller: Teller, services: Container, stopping: Stopping, request: Request
+    turn: TurnHandle, teller: Teller, services: Container, stopping: Stopping, request: Request
 ) -> schemas.ChatResult | Response:
     """A turn as its client wants it: everything that happens, or the reply when it is there."""
     if wants_stream(request):
@@ -95,7 +95,7 @@ async def told(
     return await whole(turn, request)
 
 
-async def whole(turn: FollowedTurn, request: Request) -> schemas.ChatResult:
+async def whole(turn: TurnHandle, request: Request) -> schemas.ChatResult:
     """The reply when it is there; a client that leaves before decides nothing but what the policy says."""
     try:
         return present_chat(await while_present(turn.result(), request.receive))
@@ -105,7 +105,7 @@ async def whole(turn: FollowedTurn, request: Request) -> schemas.ChatResult:
 
 
 def streamed(
-    turn: FollowedTurn, teller: Teller, services: Container, stopping: Stopping, request: Request
+    turn: TurnHandle, teller: Teller, services: Container, stopping: Stopping, request: Request
 ) -> EventStream[Told]:
     """Everything that happens in a turn, from its beginning on."""
     return EventStream(
@@ -125,7 +125,7 @@ class Told:
     notification: Notification | None = None
 
 
-async def _events(turn: FollowedTurn, teller: Teller) -> AsyncIterator[Told]:
+async def _events(turn: TurnHandle, teller: Teller) -> AsyncIterator[Told]:
     """The turn's events with their words; whatever happens, the last one is terminal."""
     try:
         async with aclosing(turn.events()) as events:

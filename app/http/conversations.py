@@ -7,7 +7,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from app.core.model.errors import FieldError
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, IfMatch, Paging, Services, Tenant, bearer_key
 from app.http.present import (
@@ -18,7 +17,7 @@ from app.http.present import (
     present_list,
     present_state,
 )
-from app.http.refusals import invalid_input
+from app.http.refusals import invalid_field
 from app.http.requests import ConversationCreate, ConversationPatch, RestoreRequest
 from app.http.routing import TenantRoute
 from app.usecases.history.conversations import ConversationView
@@ -96,7 +95,7 @@ async def list_states(
     if a is not None and b is not None:
         return present_difference(await services.states.difference(tenant, conversation_id, a, b))
     if a is not None or b is not None:
-        raise invalid_input([FieldError(field="b" if b is None else "a", message="a and b are given together")])
+        raise invalid_field("b" if b is None else "a", "a and b are given together")
     return await present_list(await services.states.page(tenant, conversation_id, page), present_state)
 
 

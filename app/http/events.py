@@ -10,13 +10,12 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 
-from app.core.model.errors import FieldError
 from app.core.model.notifications import Notification
 from app.core.model.records import Event
 from app.http.dependencies import Services, Shutdown, Tenant, bearer_key
 from app.http.event_schemas import stream_of
 from app.http.present import present_event
-from app.http.refusals import invalid_input
+from app.http.refusals import invalid_field
 from app.http.routing import TenantRoute
 from app.http.sse import EventStream, Steps, frame, retry_preamble
 from app.http.telling import Teller
@@ -69,7 +68,7 @@ def event_number(field: str, given: str | None) -> int:
     if given is None:
         return 0
     if not (given.isascii() and given.isdigit() and len(given) <= MAX_EVENT_DIGITS):
-        raise invalid_input([FieldError(field=field, message="must be the id of an event: a decimal number")])
+        raise invalid_field(field, "must be the id of an event: a decimal number")
     return int(given)
 
 

@@ -8,14 +8,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app.core.model.errors import FieldError
 from app.core.text.file_types import TAKEN, media_type_of
 from app.http import schemas
 from app.http.dependencies import IdempotencyHeader, PagingFromStart, Services, Tenant, bearer_key
 from app.http.fields import FileName
 from app.http.idempotency import fingerprint, kept_key
 from app.http.present import present_file, present_list
-from app.http.refusals import UnsupportedMediaTypeError, invalid_input
+from app.http.refusals import UnsupportedMediaTypeError, invalid_field
 from app.http.routing import TenantRoute
 from app.off_loop import off_loop
 from app.usecases.files.attaching import NewFile
@@ -70,7 +69,7 @@ async def attach_file(
         raise UnsupportedMediaTypeError(f"Send the file under a Content-Type that can be attached: {TAKEN}.")
     if media_type == SIMPLE and key is None:
         message = "is needed with text/plain: choose any value, and send it again where you repeat the request"
-        raise invalid_input([FieldError(field="Idempotency-Key", message=message)])
+        raise invalid_field("Idempotency-Key", message)
     body = await request.body()
     target = f"{request.url.path}?{request.url.query} {media_type}"
     idem = None

@@ -18,21 +18,18 @@ class UnsupportedMediaTypeError(DomainError):
     """The body is not plain JSON (415)."""
 
     code = "unsupported_media_type"
-    title = "Unsupported media type"
 
 
 class BodyTooLargeError(DomainError):
     """The body exceeds the server's cap (413); ``extra["limit"]`` in bytes."""
 
     code = "body_too_large"
-    title = "Body too large"
 
 
 class HostNotAllowedError(DomainError):
     """A request without need of a key was sent to a host that is not known (421)."""
 
     code = "host_not_allowed"
-    title = "Host not allowed"
 
 
 class RequestTimeoutError(DomainError):
@@ -47,7 +44,6 @@ class MethodNotAllowedError(DomainError):
     """The path exists, the method does not (405)."""
 
     code = "method_not_allowed"
-    title = "Method not allowed"
 
 
 def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> InvalidInputError:
@@ -62,6 +58,11 @@ def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> Inv
     others = (count or len(errors)) - 1
     more = f" ({others} more)" if others else ""
     return InvalidInputError(f"{detail}{more}", errors=errors)
+
+
+def invalid_field(field: str, message: str) -> InvalidInputError:
+    """The error of one field."""
+    return invalid_input([FieldError(field=field, message=message)])
 
 
 def unexpected() -> DomainError:

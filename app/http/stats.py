@@ -9,11 +9,10 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query, Response
 from pydantic import BeforeValidator
 
-from app.core.model.errors import FieldError
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.http.dependencies import Services, Tenant, bearer_key
 from app.http.fields import dated
-from app.http.refusals import invalid_input
+from app.http.refusals import invalid_field
 from app.http.routing import TenantRoute
 from app.http.stats_present import present_conversation_stats, present_service_stats
 from app.http.stats_schemas import ConversationStats, ServiceStats
@@ -64,7 +63,7 @@ def _in_utc(moment: datetime | None) -> datetime | None:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise invalid_input([FieldError(field="since", message="must be a moment of the years 1 to 9999")]) from None
+        raise invalid_field("since", "must be a moment of the years 1 to 9999") from None
 
 
 def _spoken(response: Response, catalogue: Catalogue) -> Catalogue:

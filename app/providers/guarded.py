@@ -10,16 +10,12 @@ from typing import Final
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
     ChatRequest,
-    DetailRequest,
     ModelProfile,
-    ProbeRequest,
     Proposal,
     StepEvent,
-    SummaryRequest,
-    VerificationRequest,
 )
 from app.providers.circuit import Circuit
-from app.usecases.ports import ChatModel, Summarizer
+from app.usecases.ports import ChatModel, Summarizer, SummarizerRequest
 
 OPEN: Final = "circuit_open"
 _OUTAGES: Final = frozenset({"timeout", "connection", "server_error", "unreadable", "bad_vectors"})
@@ -38,25 +34,10 @@ class GuardedSummarizer:
         """Limits of the model."""
         return self.inner.profile
 
-    async def propose(self, request: SummaryRequest) -> Proposal:
+    async def ask(self, request: SummarizerRequest) -> Proposal:
         """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
         with guarded(self.circuit):
-            return await self.inner.propose(request)
-
-    async def detail(self, request: DetailRequest) -> Proposal:
-        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
-        with guarded(self.circuit):
-            return await self.inner.detail(request)
-
-    async def verify(self, request: VerificationRequest) -> Proposal:
-        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
-        with guarded(self.circuit):
-            return await self.inner.verify(request)
-
-    async def choose_probes(self, request: ProbeRequest) -> Proposal:
-        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
-        with guarded(self.circuit):
-            return await self.inner.choose_probes(request)
+            return await self.inner.ask(request)
 
 
 @dataclass(frozen=True, slots=True)

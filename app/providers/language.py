@@ -31,7 +31,7 @@ from app.core.model.model_io import (
     TextDelta,
     VerificationRequest,
 )
-from app.core.summarizer.details import render_detail
+from app.core.summarizer.details import DetailPrompt, render_detail
 from app.core.summarizer.prompts import WORDS, PromptWords, SummaryPrompt, render_summary
 from app.core.text.escaping import clean
 from app.core.validation.verifier_prompts import render_verification
@@ -43,6 +43,7 @@ from app.providers.messages import TakesMedia, to_provider
 from app.providers.replies import answer_of, calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
 from app.providers.settings import answers_by_call, chosen, parameters_of
 from app.providers.thoughts import Thoughts, asking
+from app.usecases.ports import SummarizerRequest
 
 OUTPUT_NAME: Final = "candidate"
 
@@ -173,34 +174,18 @@ class LanguageSummarizer:
         """Limits of the model."""
         return self.language.profile
 
-    async def propose(self, request: SummaryRequest) -> Proposal:
-        """Ask for one candidate, constrained to its JSON schema where the model can. Raises ``ModelUnavailableError``.
+    async def ask(self, request: SummarizerRequest) -> Proposal:
+        """Ask for a text, where it is to be JSON constrained to its schema if the model can.
 
-        The text comes back as it is: reading and judging it is the gate's work.
+        It comes back as it is: reading and judging it is the gate's work. Raises ``ModelUnavailableError``.
         """
-        prompt = await off_loop(render_summary, request, self.words)
-        return await self._structured_answer(prompt, request.max_output_tokens)
-
-    async def detail(self, request: DetailRequest) -> Proposal:
-        """Ask for one segment's L1, as plain text. Raises ``ModelUnavailableError``."""
-        prompt = await off_loop(render_detail, request)
+        prompt = await off_loop(_rendered, request, self.words)
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
-        return await self._answered(asked, request.max_output_tokens, ModelRequestParameters())
-
-    async def verify(self, request: VerificationRequest) -> Proposal:
-        """Ask for verdicts on claims, constrained like a candidate. Raises ``ModelUnavailableError``."""
-        return await self._structured_answer(await off_loop(render_verification, request), request.max_output_tokens)
-
-    async def choose_probes(self, request: ProbeRequest) -> Proposal:
-        """Ask which sentences a summary has to keep, constrained like a candidate. Raises ``ModelUnavailableError``."""
-        return await self._structured_answer(await off_loop(render_probes, request), request.max_output_tokens)
-
-    async def _structured_answer(self, prompt: SummaryPrompt, room: int) -> Proposal:
-        asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
-        return await self._answered(asked, room, _structured(self.language.model, prompt.json_schema))
-
-    async def _answered(self, asked: ModelRequest, room: int, parameters: ModelRequestParameters) -> Proposal:
-        settings = _settings(self.timeout, ModelSettings(max_tokens=min(room, self.profile.output_limit)))
+        parameters = ModelRequestParameters()
+        if isinstance(prompt, SummaryPrompt):
+            parameters = _structured(self.language.model, prompt.json_schema)
+        room = min(request.max_output_tokens, self.profile.output_limit)
+        settings = _settings(self.timeout, ModelSettings(max_tokens=room))
         # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
         settings["thinking"] = "low"
         if self.profile.stateful:
@@ -222,6 +207,18 @@ class LanguageSummarizer:
             usage=usage_of(response),
             called_tool=calls_tool(response),
         )
+
+
+def _rendered(request: SummarizerRequest, words: PromptWords) -> SummaryPrompt | DetailPrompt:
+    match request:
+        case SummaryRequest():
+            return render_summary(request, words)
+        case DetailRequest():
+            return render_detail(request)
+        case VerificationRequest():
+            return render_verification(request)
+        case ProbeRequest():
+            return render_probes(request)
 
 
 def _settings(timeout: float, more: ModelSettings) -> ModelSettings:

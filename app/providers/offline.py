@@ -22,14 +22,12 @@ from app.core.model.model_io import (
     DetailRequest,
     FinishReason,
     ModelProfile,
-    ProbeRequest,
     Proposal,
     StepEvent,
     StepFinish,
     SummaryRequest,
     TextDelta,
     ToolCall,
-    VerificationRequest,
 )
 from app.core.retrieval.answers import respond
 from app.core.summarizer.offline.extractive import compress, digest
@@ -38,6 +36,7 @@ from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text, weigh
 from app.off_loop import off_loop
 from app.providers.profiles import offline_profile
+from app.usecases.ports import SummarizerRequest
 
 NAME: Final = "offline"
 
@@ -85,26 +84,23 @@ class OfflineSummarizer:
 
     profile: ModelProfile = field(default_factory=lambda: offline_profile(NAME))
 
-    async def propose(self, request: SummaryRequest) -> Proposal:
-        """One candidate, in the same JSON that a provider's model is asked for."""
-        text = await off_loop(compress, request)
+    async def ask(self, request: SummarizerRequest) -> Proposal:
+        """A state in the JSON that a provider's model is asked for, or an L1 of the stretch's sentences, in order.
+
+        It is never asked for verdicts, since what quotes needs none, nor for probes, since it reads no prompts: it
+        raises ``ModelUnavailableError``.
+        """
+        match request:
+            case SummaryRequest():
+                text = await off_loop(compress, request)
+            case DetailRequest():
+                text = await off_loop(digest, request.messages, request.target_tokens, request.locale)
+            case _:
+                raise ModelUnavailableError("cannot_answer", retryable=False)
         read = sum(message.token_count for message in request.messages)
-        read += sum(estimate_text(entry.text) for entry in request.previous)
+        if isinstance(request, SummaryRequest):
+            read += sum(estimate_text(entry.text) for entry in request.previous)
         return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
-
-    async def detail(self, request: DetailRequest) -> Proposal:
-        """The stretch's most telling sentences, in order."""
-        text = await off_loop(digest, request.messages, request.target_tokens, request.locale)
-        read = sum(message.token_count for message in request.messages)
-        return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
-
-    async def verify(self, request: VerificationRequest) -> Proposal:  # noqa: ARG002 - it reads nothing
-        """Never asked: what quotes needs no verifying. Raises ``ModelUnavailableError``."""
-        raise ModelUnavailableError("cannot_verify", retryable=False)
-
-    async def choose_probes(self, request: ProbeRequest) -> Proposal:  # noqa: ARG002 - it reads nothing
-        """Never asked: it reads no prompts. Raises ``ModelUnavailableError``."""
-        raise ModelUnavailableError("cannot_choose", retryable=False)
 
 
 def ended(reply: str, settings: CallSettings) -> tuple[str, FinishReason]:

@@ -18,18 +18,15 @@ from sqlalchemy.util import greenlet_spawn
 
 from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
-from app.storage.compiled import CompiledStatement, can_be_spelt, can_join, compiled_for, together
+from app.storage.compiled import CompiledStatement, can_be_spelt, compiled_for, together
 from app.storage.database_errors import DATABASE_ERRORS, has_lost_protocol, translated
+from app.storage.pending_writes import JOINED, PendingWrites
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, ScopedSession, end_user
 
 _PART: Final = 10
 """Rows that are made before it is looked at how long that took."""
-_JOINED: Final = 4
-"""Writes that go out in one statement, at most: each number of them is a text of its own for the server to keep."""
-_SPELT: Final = 2_000
-"""Characters of writes that go out with ``COMMIT``: their values are written into the text."""
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
 """The session that took the last share in this task: a second one within it must not wait for the first."""
 
@@ -104,8 +101,7 @@ class TenantSession:
         self._pooled: Any = None
         """SQLAlchemy's adapter of the driver's connection."""
         self._session: ScopedSession | None = None
-        self._waiting: list[tuple[CompiledStatement, list[Any]]] = []
-        """What is to be written, with the values."""
+        self._pending = PendingWrites()
 
     async def execute(
         self, statement: Executable, rows: Sequence[dict[str, Any]] | None = None, /, **given: Any
@@ -133,10 +129,10 @@ class TenantSession:
             return
         compiled = self._compiled(statement)
         with translated():
-            if len(self._waiting) + len(rows) > _JOINED or not can_join(compiled, self._statements_waiting):
+            if not self._pending.has_room(len(rows)) or not self._pending.can_join(compiled):
                 await self._write_waiting()
-            if len(rows) <= _JOINED:
-                self._waiting += ((compiled, self._values(compiled, row)) for row in rows)
+            if len(rows) <= JOINED:
+                self._pending.add(compiled, [self._values(compiled, row) for row in rows])
             else:
                 await self._write_slices(compiled, rows)
         if self._each_commits:
@@ -145,12 +141,10 @@ class TenantSession:
     async def change(self, statement: Executable, /, **given: Any) -> Any:
         """Run one of ``built_once`` that changes rows, together with what waits; the first column of the first row."""
         compiled = self._compiled(statement)
-        if not can_join(compiled, self._statements_waiting):
-            with translated():
-                await self._write_waiting()
-        waiting, self._waiting = self._waiting, []
         with translated():
-            records = await self._run([*waiting, (compiled, self._values(compiled, given))])
+            if not self._pending.can_join(compiled):
+                await self._write_waiting()
+            records = await self._run([*self._pending.take(), (compiled, self._values(compiled, given))])
         if self._each_commits:
             await self.commit()
         return compiled.scalar(records[0]) if records else None
@@ -159,7 +153,7 @@ class TenantSession:
         """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
         values = self._values(compiled, given)
-        if self._connection is not None or self._waiting or not can_be_spelt(values):
+        if self._connection is not None or self._pending or not can_be_spelt(values):
             return len((await self._fetched(statement, given))[1])
         with translated():
             await self._begun(compiled.spelled(values) + ";")
@@ -214,7 +208,7 @@ class TenantSession:
 
     async def commit(self) -> None:
         """Make it so."""
-        if self._connection is not None or self._waiting:
+        if self._connection is not None or self._pending:
             with translated():
                 await self._write_last()
                 await self._end("commit")
@@ -223,7 +217,7 @@ class TenantSession:
 
     async def close(self) -> None:
         """Roll back, give the connection back; also when the caller is cancelled, and whatever the server says."""
-        self._waiting = []
+        self._pending.take()
         if self._connection is None:
             self._give_share_back()
         elif self._transaction is None:
@@ -254,28 +248,20 @@ class TenantSession:
 
     # --- what waits
 
-    @property
-    def _statements_waiting(self) -> list[CompiledStatement]:
-        return [compiled for compiled, _ in self._waiting]
-
     async def _write_waiting(self) -> None:
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            await self._run(waiting)
+        if self._pending:
+            await self._run(self._pending.take())
 
     async def _write_last(self) -> None:
         """What still waits goes out with ``COMMIT``, if it is short."""
-        if not self._waiting:
+        text = self._pending.spelled()
+        if text is None:
+            await self._write_waiting()
             return
-        if all(can_be_spelt(values) for _, values in self._waiting):
-            text = "".join(f"{compiled.spelled(values)};" for compiled, values in self._waiting)
-            if len(text) <= _SPELT:
-                self._waiting = []
-                await self._begun()
-                self._tell(text)
-                self._pooled.driver_connection.last = text
-                return
-        await self._write_waiting()
+        self._pending.take()
+        await self._begun()
+        self._tell(text)
+        self._pooled.driver_connection.last = text
 
     async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
         await self._begun()

@@ -117,24 +117,19 @@ class ChatModel(Protocol):
         """Yield deltas, calls, then one ``StepFinish``. Raises ``ModelUnavailableError``; no retries of its own."""
 
 
+SummarizerRequest = SummaryRequest | DetailRequest | VerificationRequest | ProbeRequest
+"""What is wanted: a new state, a segment's L1 as plain text, verdicts on claims, sentences that a summary must keep."""
+
+
 class Summarizer(Protocol):
-    """A model that proposes a new state."""
+    """A model that writes about a conversation beside its turns; all but an L1 as JSON."""
 
     @property
     def profile(self) -> ModelProfile:
         """Limits of the model."""
 
-    async def propose(self, request: SummaryRequest) -> Proposal:
+    async def ask(self, request: SummarizerRequest) -> Proposal:
         """One call, no retries of its own. Raises ``ModelUnavailableError``."""
-
-    async def detail(self, request: DetailRequest) -> Proposal:
-        """A segment's L1 as plain text: one call, no retries of its own. Raises ``ModelUnavailableError``."""
-
-    async def verify(self, request: VerificationRequest) -> Proposal:
-        """Verdicts on claims, as JSON: one call, no retries of its own. Raises ``ModelUnavailableError``."""
-
-    async def choose_probes(self, request: ProbeRequest) -> Proposal:
-        """Sentences that a summary has to keep, as JSON: one call, as above. Raises ``ModelUnavailableError``."""
 
 
 class Embedder(Protocol):

@@ -89,7 +89,7 @@ async def answers(summarizer: Summarizer, corpus: Sequence[Case]) -> list[Propos
     async def answer(case: Case) -> Proposal | str:
         async with room:
             try:
-                return await summarizer.propose(case.request)
+                return await summarizer.ask(case.request)
             except ModelUnavailableError as error:
                 return error.reason
 

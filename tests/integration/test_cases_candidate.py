@@ -21,12 +21,9 @@ from app.core.model.candidate import Candidate
 from app.core.model.conversation import Quiet
 from app.core.model.errors import DomainError, ModelUnavailableError
 from app.core.model.model_io import (
-    DetailRequest,
     FinishReason,
-    ProbeRequest,
     Proposal,
     SummaryRequest,
-    VerificationRequest,
 )
 from app.core.model.records import Compaction
 from app.core.model.schemas import SESSION
@@ -190,27 +187,17 @@ def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
             self.summarizer = summarizer
             self.profile = summarizer.profile
 
-        async def propose(self, request: SummaryRequest) -> Proposal:
+        async def ask(self, request: Any) -> Proposal:
             try:
-                found: Proposal = await self.summarizer.propose(request)
+                found: Proposal = await self.summarizer.ask(request)
             except ModelUnavailableError as error:
+                if not isinstance(request, SummaryRequest):
+                    raise
                 return Proposal(text=answer(f"Error: {error.reason}"), finish="stop", model="fake")
             return found
 
-        async def detail(self, request: DetailRequest) -> Proposal:
-            found: Proposal = await self.summarizer.detail(request)
-            return found
-
-        async def verify(self, request: VerificationRequest) -> Proposal:
-            found: Proposal = await self.summarizer.verify(request)
-            return found
-
-        async def choose_probes(self, request: ProbeRequest) -> Proposal:
-            found: Proposal = await self.summarizer.choose_probes(request)
-            return found
-
-    async def asked(summarizer: Any, request: SummaryRequest, apply: Any) -> Any:
-        return await whole(Unguarded(summarizer), request, apply)
+    async def asked(summarizer: Any, *more: Any) -> Any:
+        return await whole(Unguarded(summarizer), *more)
 
     monkeypatch.setattr(ladder, "_asked", asked)
     with_anything(monkeypatch)

@@ -41,7 +41,7 @@ DOWN = ModelUnavailableError("server_error")
 
 async def offline(request: SummaryRequest) -> Proposal:
     """The compressor that is there without any model."""
-    return await OfflineSummarizer().propose(request)
+    return await OfflineSummarizer().ask(request)
 
 
 async def said(service: Service, conversation_id: UUID, *texts: str) -> list[Message]:

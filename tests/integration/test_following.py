@@ -25,7 +25,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.relaying import Seal
 from app.usecases.chat.starting import ChatInput
-from app.usecases.chat.turn_handle import ChatEvent, FollowedTurn, TurnHandle
+from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
 from tests.integration.rows import make_tenant
@@ -69,7 +69,7 @@ class Dictated(ScriptedChatModel):
 class Listener:
     """Somebody who follows a turn, and what they heard."""
 
-    def __init__(self, turn: FollowedTurn) -> None:
+    def __init__(self, turn: TurnHandle) -> None:
         self.heard: list[ChatEvent] = []
         self._task = asyncio.create_task(self._listen(turn))
 
@@ -96,7 +96,7 @@ class Listener:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _listen(self, turn: FollowedTurn) -> None:
+    async def _listen(self, turn: TurnHandle) -> None:
         async with aclosing(turn.events()) as events:
             async for event in events:
                 self.heard.append(event)

@@ -126,7 +126,7 @@ async def heard(chat: ChatModel, request: ChatRequest = CHAT) -> tuple[str, Step
 class TestTheWire:
     async def test_a_compaction_asks_for_json_of_the_candidates_shape(self, gemini: Gemini) -> None:
         async with models(gemini) as registry:
-            proposal = await registry.summarizer().propose(REQUEST)
+            proposal = await registry.summarizer().ask(REQUEST)
 
         (call,) = gemini.requests("compaction")
         config = call["body"]["generationConfig"]
@@ -143,7 +143,7 @@ class TestTheWire:
 
     async def test_an_honest_candidate_says_what_was_said_in_fewer_words(self, gemini: Gemini) -> None:
         async with models(gemini) as registry:
-            proposal = await registry.summarizer().propose(REQUEST)
+            proposal = await registry.summarizer().ask(REQUEST)
 
         candidate = json.loads(proposal.text)
         texts = [item["text"] for item in candidate["logos"]]
@@ -158,14 +158,14 @@ class TestTheWire:
     async def test_an_honest_candidate_passes_the_gate(self, gemini: Gemini, language: str) -> None:
         request = SummaryRequest(schema=SESSION, messages=talk(*TALKS[language]))
         async with models(gemini) as registry:
-            report = judge(await registry.summarizer().propose(request), request)
+            report = judge(await registry.summarizer().ask(request), request)
         assert report.reason is None
         assert report.candidate is not None
         assert report.candidate.items
 
     async def test_probes_are_asked_for_as_json_and_stand_in_the_stretch(self, gemini: Gemini) -> None:
         async with models(gemini) as registry:
-            proposal = await registry.summarizer().choose_probes(probe_request(REQUEST.messages))
+            proposal = await registry.summarizer().ask(probe_request(REQUEST.messages))
         (call,) = gemini.requests("probes")
         assert call["body"]["generationConfig"]["responseJsonSchema"]["required"] == ["probes"]
         choices = choices_of(proposal.text)
@@ -179,7 +179,7 @@ class TestTheWire:
         )
         messages = talk(("user", "Actually, our budget for the trip is 1,700 euros now, since Ana got a bonus of 250."))
         async with models(gemini) as registry:
-            proposal = await registry.summarizer().propose(
+            proposal = await registry.summarizer().ask(
                 SummaryRequest(schema=SESSION, messages=(*messages, *talk(*LINES)[1:]), previous=(entry,))
             )
 
@@ -254,7 +254,7 @@ class TestTheWire:
         context = (ContextMessage(role="user", content="word " * 3_000),)
         async with models(gemini) as registry:
             _, finish, _ = await heard(registry.chat(), ChatRequest(messages=context))
-            proposal = await registry.summarizer().propose(REQUEST)
+            proposal = await registry.summarizer().ask(REQUEST)
 
         usage = finish.usage
         assert usage.input_tokens > 1_500
@@ -407,7 +407,7 @@ class TestTheRoad:
         gemini.script("compaction", behaviour)
         async with models(gemini) as registry:
             with pytest.raises(ModelUnavailableError) as caught:
-                await registry.summarizer().propose(REQUEST)
+                await registry.summarizer().ask(REQUEST)
 
         error = caught.value
         assert (error.reason, error.retryable, error.status) == (reason, retryable, status)
@@ -444,7 +444,7 @@ async def test_the_wait_that_google_asks_for_is_passed_on(gemini: Gemini) -> Non
     async with models(gemini) as registry:
         for wait in (14.0, None):
             with pytest.raises(ModelUnavailableError) as caught:
-                await registry.summarizer().propose(REQUEST)
+                await registry.summarizer().ask(REQUEST)
             assert caught.value.retry_after == wait
 
 
@@ -462,7 +462,7 @@ class TestEndings:
     ) -> None:
         gemini.script("compaction", behaviour)
         async with models(gemini) as registry:
-            proposal = await registry.summarizer().propose(REQUEST)
+            proposal = await registry.summarizer().ask(REQUEST)
 
         assert proposal.finish == finish
         assert proposal.called_tool == (finish == "tool_call")
@@ -482,7 +482,7 @@ class TestCandidates:
     async def proposed(self, gemini: Gemini, behaviour: Behaviour) -> str:
         gemini.script("compaction", behaviour)
         async with models(gemini) as registry:
-            return (await registry.summarizer().propose(REQUEST)).text
+            return (await registry.summarizer().ask(REQUEST)).text
 
     @pytest.mark.parametrize(
         ("name", "text"),
@@ -621,7 +621,7 @@ class TestTime:
         async with models(gemini, timeout=0.4) as registry:
             started = time.monotonic()
             with pytest.raises(ModelUnavailableError) as caught:
-                await registry.summarizer().propose(REQUEST)
+                await registry.summarizer().ask(REQUEST)
         assert (caught.value.reason, caught.value.retryable) == ("timeout", True)
         assert 0.3 < time.monotonic() - started < 2.0
         assert await outcome_of_first(gemini) == "client_left"
@@ -635,12 +635,12 @@ class TestTime:
     async def test_late_is_fine(self, gemini: Gemini) -> None:
         gemini.script("compaction", {"name": "honest", "delay": 0.3})
         async with models(gemini) as registry:
-            assert (await registry.summarizer().propose(REQUEST)).finish == "stop"
+            assert (await registry.summarizer().ask(REQUEST)).finish == "stop"
 
     async def test_a_cancelled_call_lets_go_at_once(self, gemini: Gemini) -> None:
         gemini.script("compaction", "hang")
         async with models(gemini) as registry:
-            call = asyncio.create_task(registry.summarizer().propose(REQUEST))
+            call = asyncio.create_task(registry.summarizer().ask(REQUEST))
             await asyncio.to_thread(gemini.wait_for, "compaction")
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -650,12 +650,12 @@ class TestTime:
     async def test_nobody_listens(self, gemini: Gemini) -> None:
         async with models(gemini, url="http://127.0.0.1:9") as registry:
             with pytest.raises(ModelUnavailableError, match="connection"):
-                await registry.summarizer().propose(REQUEST)
+                await registry.summarizer().ask(REQUEST)
 
     async def test_calls_hold_until_they_are_released(self, gemini: Gemini) -> None:
         gemini.script("compaction", {"name": "honest", "hold": True})
         async with models(gemini) as registry:
-            call = asyncio.create_task(registry.summarizer().propose(REQUEST))
+            call = asyncio.create_task(registry.summarizer().ask(REQUEST))
             await asyncio.to_thread(gemini.wait_for, "compaction")
             assert not call.done()
             gemini.release()
@@ -668,8 +668,8 @@ class TestTheScript:
         async with models(gemini) as registry:
             for _ in range(2):
                 with pytest.raises(ModelUnavailableError):
-                    await registry.summarizer().propose(REQUEST)
-            proposal = await registry.summarizer().propose(REQUEST)
+                    await registry.summarizer().ask(REQUEST)
+            proposal = await registry.summarizer().ask(REQUEST)
             text, _, _ = await heard(registry.chat())
         assert not any(json.loads(proposal.text).values())
         assert text.startswith("You said"), "chat has a queue of its own"
@@ -684,8 +684,8 @@ class TestTheScript:
             gemini.script("compaction", "error_503")
             async with models(gemini) as registry:
                 with pytest.raises(ModelUnavailableError, match="server_error"):
-                    await registry.summarizer().propose(REQUEST)
-                assert (await registry.summarizer().propose(REQUEST)).finish == "stop"
+                    await registry.summarizer().ask(REQUEST)
+                assert (await registry.summarizer().ask(REQUEST)).finish == "stop"
             assert [item["outcome"] for item in gemini.requests()] == ["answered", "answered"]
 
     def test_every_behaviour_is_tried_here(self) -> None:

@@ -272,7 +272,7 @@ class TestOpenAICompatible:
     async def test_a_summary_asks_for_the_json_schema(self, openai: OpenAIServer) -> None:
         registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
-        proposal = await registry.summarizer().propose(request)
+        proposal = await registry.summarizer().ask(request)
         await registry.close()
 
         assert (proposal.text, proposal.finish) == ('{"logos": []}', "stop")
@@ -293,7 +293,7 @@ class TestOpenAICompatible:
             loop=ProviderLoop(),
         )
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
-        proposal = await LanguageSummarizer(language=language, timeout=10).propose(request)
+        proposal = await LanguageSummarizer(language=language, timeout=10).ask(request)
         await language.loop.close()
 
         assert proposal.text == '{"logos": []}'
@@ -308,7 +308,7 @@ class TestOpenAICompatible:
         registry = ModelRegistry(chat="openai:own-llama", compaction="openai:own-llama", openai_base_url=openai.url)
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
         with pytest.raises(ModelUnavailableError, match="server_error"):
-            await registry.summarizer().propose(request)
+            await registry.summarizer().ask(request)
         with pytest.raises(ModelUnavailableError, match="server_error"):
             _ = [
                 e
@@ -361,7 +361,7 @@ class TestWhatProvidersRefuse:
         openai.error = {"code": "content_filter", "message": "The response was filtered", "type": None}
         registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
-        proposal = await registry.summarizer().propose(request)
+        proposal = await registry.summarizer().ask(request)
         await registry.close()
         assert (proposal.text, proposal.finish) == ("", "blocked")
 
@@ -388,7 +388,7 @@ class TestTheCircuit:
 
         async def word(name: str | None = None) -> str | None:
             try:
-                await registry.summarizer(name).propose(request)
+                await registry.summarizer(name).ask(request)
             except ModelUnavailableError as error:
                 return error.reason
             return None
@@ -410,7 +410,7 @@ class TestTheCircuit:
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
         for _ in range(8):
             with pytest.raises(ModelUnavailableError, match="server_error"):
-                await registry.summarizer().propose(request)
+                await registry.summarizer().ask(request)
         await registry.close()
         assert len(openai.requests) == 8
 
@@ -419,7 +419,7 @@ async def refusal(openai: OpenAIServer) -> ModelUnavailableError:
     """What a summarizer makes of the server's error."""
     registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
     with pytest.raises(ModelUnavailableError) as caught:
-        await registry.summarizer().propose(SummaryRequest(schema=SESSION, messages=talk(("user", "Hello"))))
+        await registry.summarizer().ask(SummaryRequest(schema=SESSION, messages=talk(("user", "Hello"))))
     await registry.close()
     return caught.value
 

@@ -33,7 +33,7 @@ DERIVED: Final = ("state_versions", "anchors", "segments", "segment_levels", "co
 
 
 async def offline(request: SummaryRequest) -> Proposal:
-    return await OfflineSummarizer().propose(request)
+    return await OfflineSummarizer().ask(request)
 
 
 async def folded(begin: UnitOfWorkFactory, tenant: UUID) -> Compaction:

@@ -236,7 +236,7 @@ async def test_an_answer_that_broke_off_says_so(registry: ModelRegistry, openai:
 
 async def test_nothing_is_kept_of_a_summary(registry: ModelRegistry, openai: OpenAI) -> None:
     request = SummaryRequest(schema=SESSION, messages=talk(("user", "Our goal is a choir of 40 by 3 May.")))
-    proposal = await registry.summarizer().propose(request)
+    proposal = await registry.summarizer().ask(request)
     assert "choir" in proposal.text
     assert openai.asked[-1].body["store"] is False
     assert not openai.kept

@@ -280,7 +280,7 @@ class TestWhatDidNotSurvive:
 
     async def lost(self, begin: UnitOfWorkFactory, tenant: UUID, **policy: Any) -> tuple[list[str], list[str]]:
         """(values that the block does not show, those of them that no marker of the block leads to)."""
-        service = Service(begin, tenant, OfflineSummarizer().propose)
+        service = Service(begin, tenant, OfflineSummarizer().ask)
         conversation_id = await service.conversation(
             segment_by={"by": "messages", "size": 5}, state_tokens=100, anchor_share=0.01, **policy
         )

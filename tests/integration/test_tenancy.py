@@ -276,7 +276,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.forget": (lambda unit: unit.states.forget(CONVERSATION, through=9), 0),
     "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1, KnownVersions()), []),
     "states.repairs_of": (lambda unit: unit.states.repairs_of([COMPACTION]), {}),
-    "states.mark": (lambda unit: unit.states.mark(CONVERSATION, 1, "model"), None),
+    "states.mark": (lambda unit: unit.states.mark(CONVERSATION, 1), None),
     "states.unmark": (lambda unit: unit.states.unmark(CONVERSATION, before=9), None),
     "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),

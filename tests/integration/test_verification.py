@@ -267,7 +267,7 @@ class TestCalls:
     ) -> None:
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         async with begin(tenant) as uow:
-            await uow.states.mark(conversation_id, 1, "model")
+            await uow.states.mark(conversation_id, 1)
             await uow.commit()
         await work(service, conversation_id)
         (asked,) = service.summarizer.verification_requests
@@ -534,12 +534,12 @@ class TestMeanwhile:
     ) -> None:
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         async with begin(tenant) as uow:
-            await uow.states.mark(conversation_id, 1, "exact")
+            await uow.states.mark(conversation_id, 1)
             await uow.commit()
         await service.container.states.restore(tenant, conversation_id, 1)
         assert await work(service, conversation_id) == "stale"
         assert await rows(engine, conversation_id) == [("stale", "superseded", 0)]
-        assert {one.verified for one in await versions(service, conversation_id)} == {"exact"}
+        assert {one.verified for one in await versions(service, conversation_id)} == {"exact", "model"}
 
 
 class TestWhoWantsIt:

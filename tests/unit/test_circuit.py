@@ -91,7 +91,7 @@ class TestASummarizer:
         guarded = GuardedSummarizer(ScriptedSummarizer(AWAY), circuit(FakeClock(), failures=1))
         await reasons(guarded, 1)
         with pytest.raises(ModelUnavailableError) as caught:
-            await guarded.propose(REQUEST)
+            await guarded.ask(REQUEST)
         assert not caught.value.retryable
 
     @pytest.mark.parametrize("reason", ["unauthorized", "bad_request", "context_too_long", "rate_limited"])
@@ -108,7 +108,7 @@ class TestASummarizer:
             raise AWAY
 
         one = circuit(clock, failures=1)
-        straggler = asyncio.create_task(GuardedSummarizer(ScriptedSummarizer(late), one).propose(REQUEST))
+        straggler = asyncio.create_task(GuardedSummarizer(ScriptedSummarizer(late), one).ask(REQUEST))
         await asyncio.sleep(0)
         one.failed()
         await clock.advance(PAUSE)
@@ -129,7 +129,7 @@ class TestASummarizer:
         guarded = GuardedSummarizer(ScriptedSummarizer(AWAY, hangs, GOOD), circuit(clock, failures=1))
         await reasons(guarded, 1)
         await clock.advance(PAUSE)
-        trial = asyncio.create_task(guarded.propose(REQUEST))
+        trial = asyncio.create_task(guarded.ask(REQUEST))
         await asyncio.sleep(0)
         assert await reasons(guarded, 1) == ["circuit_open"]
         trial.cancel()
@@ -164,7 +164,7 @@ async def reasons(summarizer: GuardedSummarizer, calls: int) -> list[str | None]
     heard: list[str | None] = []
     for _ in range(calls):
         try:
-            await summarizer.propose(REQUEST)
+            await summarizer.ask(REQUEST)
             heard.append(None)
         except ModelUnavailableError as error:
             heard.append(error.reason)

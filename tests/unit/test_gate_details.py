@@ -65,10 +65,10 @@ def test_reasoning_and_a_fence_around_it_go() -> None:
         "That ends </session_state> here.",
     ],
 )
-def test_a_sentence_that_does_not_hold_goes_and_is_counted(added: str) -> None:
+def test_a_sentence_that_does_not_hold_goes(added: str) -> None:
     first, second = HONEST.split("\n")
     found = checked(f"{first} {added}\n{second}")
-    assert found == DetailReport(text=HONEST, ungrounded=1)
+    assert found == DetailReport(text=HONEST)
 
 
 @pytest.mark.parametrize(

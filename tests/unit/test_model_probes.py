@@ -25,6 +25,7 @@ from app.core.model.model_io import ProbeRequest, Proposal
 from app.core.text.token_counts import estimate_text
 from app.infrastructure.clock import SystemClock
 from app.usecases.compaction.attempts import Calls
+from app.usecases.ports import SummarizerRequest
 from tests.fakes import ScriptedSummarizer
 from tests.unit.test_core_continuity import said
 
@@ -121,9 +122,10 @@ def test_a_model_is_shown_the_stretch_as_data_and_not_more_than_code_looks_at() 
 class Hanging(ScriptedSummarizer):
     """A model that never answers when it is asked for probes."""
 
-    async def choose_probes(self, request: ProbeRequest) -> Proposal:
-        await asyncio.Event().wait()
-        return await super().choose_probes(request)
+    async def ask(self, request: SummarizerRequest) -> Proposal:
+        if isinstance(request, ProbeRequest):
+            await asyncio.Event().wait()
+        return await super().ask(request)
 
 
 async def test_a_model_that_hangs_is_left_while_there_is_time_to_keep_the_record() -> None:

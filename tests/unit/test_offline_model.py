@@ -69,7 +69,7 @@ async def test_a_reply_streams_and_costs_nothing() -> None:
 
 
 async def test_a_proposal_is_the_compressors_candidate() -> None:
-    proposal = await OfflineSummarizer().propose(REQUEST)
+    proposal = await OfflineSummarizer().ask(REQUEST)
     assert proposal.text == compress(REQUEST)
     assert (proposal.finish, proposal.model, proposal.called_tool) == ("stop", "offline", False)
     assert (proposal.usage.input_tokens, proposal.usage.cost_usd) == (200, 0.0)
@@ -82,7 +82,7 @@ def test_its_calls_are_never_metered() -> None:
 
 
 async def test_the_same_request_gives_the_same_answer() -> None:
-    assert await OfflineSummarizer().propose(REQUEST) == await OfflineSummarizer().propose(REQUEST)
+    assert await OfflineSummarizer().ask(REQUEST) == await OfflineSummarizer().ask(REQUEST)
 
 
 async def test_the_loop_goes_on_while_the_compressor_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ async def test_the_loop_goes_on_while_the_compressor_works(monkeypatch: pytest.M
         return "{}"
 
     monkeypatch.setattr(offline, "compress", slow)
-    working = asyncio.create_task(OfflineSummarizer().propose(REQUEST))
+    working = asyncio.create_task(OfflineSummarizer().ask(REQUEST))
     ticks = 0
     while not working.done():
         await asyncio.sleep(0.01)

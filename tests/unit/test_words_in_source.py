@@ -117,7 +117,6 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
     "text/vocabulary.py": (1, "Chinese numbers, days and hours: how they are built is code"),
     "text/words.py": (4, "Russian stems: which words are folded so, and the endings before all others"),
     "validation/digests.py": (1, "a letter in its other widths"),
-    "validation/fidelity.py": (1, "where Chinese ends"),
     "validation/health.py": (6, "errors as servers write them, whatever the language"),
 }
 """By module: how many words it holds, and why."""

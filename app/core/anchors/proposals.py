@@ -130,7 +130,7 @@ def _anchor(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnch
 
 
 def _quotable(message: Message) -> bool:
-    return message.role in {"user", "assistant"} and not message.is_command and message.status != "erased"
+    return message.role in {"user", "assistant"} and message.is_told
 
 
 def _at_edge(text: str, index: int) -> bool:

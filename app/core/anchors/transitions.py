@@ -95,7 +95,7 @@ def _heard(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> 
 
 
 def _counts(message: Message) -> bool:
-    return message.role in {"user", "assistant"} and not message.is_command and message.status != "erased"
+    return message.role in {"user", "assistant"} and message.is_told
 
 
 def _read(

@@ -17,7 +17,7 @@ from app.core.reading.ledger import Line, heads_of, is_call, lines_from_data, pa
 from app.core.reading.logs import is_log, log_lines
 from app.core.reading.sentence import sentence_of
 from app.core.text.identifiers import Identifier
-from app.core.text.parts import own_parts
+from app.core.text.parts import as_text, own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
@@ -260,7 +260,7 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | Non
         text = clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
         yield text, text, parse_line(text)
     elif kind == "tool_result":
-        content = _dump(part.get("content", ""))
+        content = as_text(part.get("content", ""))
         if is_data(content):
             yield from _data(content)
         elif is_log(content):
@@ -298,7 +298,7 @@ def _arguments(arguments: Any) -> str:
         except ValueError:
             return _one_line(str(arguments))
     if not isinstance(arguments, Mapping):
-        return _one_line(_dump(arguments)) if arguments else ""
+        return _one_line(as_text(arguments)) if arguments else ""
     return ", ".join(f"{name}={_one_line(_argument(value))}" for name, value in arguments.items())
 
 
@@ -306,11 +306,7 @@ def _argument(value: Any) -> str:
     """Ids in a list as they are, one after the other; all else as JSON."""
     if isinstance(value, list) and all(isinstance(one, str) and " " not in one for one in value):
         return " ".join(value)
-    return _dump(value)
-
-
-def _dump(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return as_text(value)
 
 
 def _one_line(text: str) -> str:
@@ -325,7 +321,7 @@ def is_data(text: str) -> bool:
 
 def _holds_data(message: Message) -> bool:
     """Whether a tool's result is such a dump."""
-    return any(is_data(_dump(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
+    return any(is_data(as_text(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
 
 
 def _tidy(raw: str) -> str:

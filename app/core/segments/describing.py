@@ -38,7 +38,7 @@ def describe(messages: Sequence[Message]) -> CutSegment:
     """
     if not messages:
         raise ValueError("a segment has at least one message")
-    counted = [message for message in messages if not message.is_command and message.status != "erased"]
+    counted = [message for message in messages if message.is_told]
     times = [message.created_at for message in messages]
     return CutSegment(
         from_seq=messages[0].seq,

@@ -44,14 +44,10 @@ class ServedDigests:
 
     element: str = ""
     """Empty when nothing fits, when there is no segment, and when no level may be served."""
-    markers: tuple[Marker, ...] = ()
-    """All that stand in the element, in its order."""
     shown: tuple[str, ...] = ()
     """Ids of the segments that have a line, by ``from_seq``."""
     levels: tuple[Level | None, ...] = ()
     """What is shown of each of these; ``None``: its marker alone."""
-    behind_marker: int = 0
-    """Segments that only ``[earlier →L3:earlier]`` leads to; 0 where there is no element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,22 +96,15 @@ def serve_digests(
     total = max(total, len(ordered))
     if not levels or not total or room <= 0:
         return ServedDigests()
-    best = _best(levels)
-    newest = ordered[::-1]
-    how = _How(best=best, levels=levels, estimator=estimator, say=say)
-    taken = _within(_steps(newest, how, room), total, how, room)
+    how = _How(best=_best(levels), levels=levels, estimator=estimator, say=say)
+    taken = _within(_steps(ordered[::-1], how, room), total, how, room)
     if taken is None:
         return ServedDigests()
     taken = taken[::-1]
-    shown = newest[: len(taken)][::-1]
-    behind = total - len(shown)
-    markers = tuple(_marker(segment, best) for segment in shown)
     return ServedDigests(
-        element=_element([step.line for step in taken], behind, say),
-        markers=(EARLIER_MARKER, *markers) if behind else markers,
-        shown=tuple(segment.id for segment in shown),
+        element=_element([step.line for step in taken], total - len(taken), say),
+        shown=tuple(segment.id for segment in ordered[len(ordered) - len(taken) :]),
         levels=tuple(step.level for step in taken),
-        behind_marker=behind,
     )
 
 

@@ -58,7 +58,7 @@ _HARD: Final = compiled(r"[\d@/\\_:]")
 
 def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
     """One level of a segment, by code; the messages are redacted already. Empty only where nothing was said."""
-    said = [message for message in messages if not message.is_command and message.status != "erased"]
+    said = [message for message in messages if message.is_told]
     stretch = stretch_of(said, language_or_locale(said, locale))
     if level == "L3":
         text = _tags(stretch, cut)

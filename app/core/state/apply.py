@@ -36,7 +36,7 @@ from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import dated
 from app.core.validation.gate import GateReport, saves_too_little
-from app.core.validation.survival import LostSentence, lost_sentences
+from app.core.validation.survival import LostSentence, Stale, lost_sentences
 
 QUOTES_SHARE: Final = 4
 """One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
@@ -139,7 +139,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     counts = replace(merged.counts, ungrounded=report.ungrounded)
     merged = replace(merged, counts=counts)
     quotes = report.candidate.anchors
-    proposed = accept(quotes, [one for one in context.span if not _is_held(one)], context.anchors) if quotes else ()
+    proposed = accept(quotes, [one for one in context.span if not one.is_protected], context.anchors) if quotes else ()
     applied = _smallest_loss(merged, context, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
         return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
@@ -195,14 +195,7 @@ def _lost_of_model(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], candidate: Candidate
 ) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
     """(message, text) of the sentences that code brings back, as many as have room, and of all that would be lost."""
-    shown = _served(context, found).shown
-    span = {message.seq for message in context.span}
-    served_texts = [
-        *(marked(entry) for entry in merged.entries if not entry.pruned),
-        *(f"{one.topic}. {one.brief}" for one in candidate.digests),
-    ]
-    hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
-    lost = lost_sentences(context.span, served_texts, shown=shown, hidden=hidden)
+    lost = _lost(merged, context, found, digests=candidate.digests)
     room = context.budgets.state_cap // QUOTES_SHARE
     older = _told_before(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
@@ -238,17 +231,26 @@ def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor
 def _lost_of_span(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
+    lost = _lost(merged, context, found, stale=Outdated(context.outdated, context.anchors).values)
+    return _as_many_as_fit(lost, room, context.policy.estimator)
+
+
+def _lost(
+    merged: MergeResult,
+    context: ApplyContext,
+    found: tuple[FoundAnchor, ...],
+    *,
+    digests: Sequence[SegmentDigest] = (),
+    stale: Stale | None = None,
+) -> list[LostSentence]:
     shown = _served(context, found).shown
     span = {message.seq for message in context.span}
+    told = [
+        *(marked(entry) for entry in merged.entries if not entry.pruned),
+        *(f"{one.topic}. {one.brief}" for one in digests),
+    ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
-    lost = lost_sentences(
-        context.span,
-        [marked(entry) for entry in merged.entries if not entry.pruned],
-        shown=shown,
-        hidden=hidden,
-        stale=Outdated(context.outdated, context.anchors).values,
-    )
-    return _as_many_as_fit(lost, room, context.policy.estimator)
+    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale)
 
 
 def _as_many_as_fit(lost: Sequence[LostSentence], room: int, estimator: Estimator) -> list[tuple[int, str]]:
@@ -331,10 +333,6 @@ def _anchors_exceed(applied: Applied, context: ApplyContext) -> bool:
         return False
     budget = context.budgets.budget * context.target // max(context.budgets.target, 1)
     return applied.tokens_after > budget >= applied.tokens_after - applied.layout.anchor_tokens
-
-
-def _is_held(message: Message) -> bool:
-    return message.is_protected
 
 
 def version_of(

@@ -50,7 +50,6 @@ _RECENT: Final = 0.25  # what the newest entry's worth is raised by; the oldest 
 _SIGNS: Final = 4  # of a token: a text is as long as it is dear
 _MOST_CLAUSES: Final = 100_000  # for numbering them
 _NEWS: Final = 0.6  # of its worth: what tells less beside the others comes last
-_FIXED: Final = 0.0  # tokens that each costs beside its own: marks, the name before it
 _NEXT_CALL: Final = 2.2  # for what a tool's data holds, early or late: no text tells it anew
 _ABOUT: Final = 0.5  # more for an id that stands beside a name that was talked of, less the farther it stands
 _NEAR: Final = 2  # tokens: the search for how much fits ends so near
@@ -165,7 +164,7 @@ def _kept(
 
 
 def _dearness(clause: _Clause) -> tuple[float, int]:
-    return -clause.option.worth.total / (_FIXED + clause.option.cost()), clause.option.key
+    return -clause.option.worth.total / clause.option.cost(), clause.option.key
 
 
 def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:

@@ -6,7 +6,6 @@ place, inside ``<kept_verbatim id="P12-1">``.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
 from app.core.text.elision import elide, shares
 from app.core.text.escaping import clean, escape, place_in_escaped
-from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.parts import Part, compact, own_content, own_parts
 from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -215,13 +214,7 @@ def _address(part: Part) -> str:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_jsonable)
-
-
-def _jsonable(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    return value if isinstance(value, str) else compact(value)
 
 
 def _elided(content: str, parts: Sequence[_Element], room: int) -> tuple[str, list[_Element]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from dataclasses import dataclass
 from html import unescape
 from typing import Final
 
 from app.core.text.patterns import compiled
+from app.core.text.plain_view import PlainView
 
 _MARKUP: Final = compiled(
     r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});"
@@ -32,19 +32,11 @@ _SIGNS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(PlainView):
     """A text without markup, in small letters, its dashes, blanks and wide signs unified."""
 
-    text: str
-    cased: str
+    cased: str = ""
     """The same with its capitals, sign by sign."""
-    breaks: tuple[int, ...]
-    """Places in it after which the distance to the original changes."""
-    distances: tuple[int, ...]
-
-    def original(self, place: int) -> int:
-        """Where a sign of it stands in the original."""
-        return place + self.distances[bisect_right(self.breaks, place) - 1]
 
 
 def folded(text: str) -> Folded:
@@ -54,7 +46,7 @@ def folded(text: str) -> Folded:
     small = cased.lower()
     if len(small) != len(cased):  # a letter whose small form is two
         small = "".join(sign.lower()[:1] for sign in cased)
-    return Folded(small, cased, breaks, distances)
+    return Folded(small, breaks, distances, cased)
 
 
 def _without_markup(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:

@@ -14,6 +14,16 @@ Part = Mapping[str, Any]
 """A part of a message: a text, a call of a tool, its result, media."""
 
 
+def as_text(value: Any) -> str:
+    """A value as text: itself, or its JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def compact(value: Any) -> str:
+    """A value's JSON without blanks."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
 def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
     """What the content of a message says beside its parts: nothing where it repeats the result of a tool.
 

@@ -9,7 +9,6 @@ for what a run costs that the seam cuts in two.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from bisect import bisect_left, bisect_right
@@ -20,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from app.core.text.memo import FIGURE, memoized
-from app.core.text.parts import Part, own_content
+from app.core.text.parts import Part, compact, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
 
@@ -284,7 +283,7 @@ def weigh(role: str, content: str, parts: Sequence[Part] = ()) -> Weight:
         media = _media_tokens(part) if part.get("type") == "media" else None
         more = _beside(part)
         tokens += estimate_text(_sent(part)) if media is None else media
-        size += byte_length(_compact(part)) if media is None else media * BYTES_PER_TOKEN + more
+        size += byte_length(compact(part)) if media is None else media * BYTES_PER_TOKEN + more
         beside += more
     return Weight(tokens=tokens + max(beside - BESIDE, 0) // BYTES_PER_TOKEN, bytes=size)
 
@@ -300,7 +299,7 @@ def _beside(part: Part) -> int:
     """Bytes of what a part has beside the keys of its kind."""
     known = _KNOWN.get(str(part.get("type")))
     more = {key: value for key, value in part.items() if key not in known} if known else None
-    return byte_length(_compact(more)) if more else 0
+    return byte_length(compact(more)) if more else 0
 
 
 def _sent(part: Part) -> str:
@@ -313,12 +312,4 @@ def _sent(part: Part) -> str:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else _compact(value)
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    return value if isinstance(value, str) else compact(value)

@@ -134,7 +134,7 @@ class Given:
             around = [day, *_elsewhere(day, at.hour)]
             for form in (*moments.of_dates(around), f"t:{at:%H:%M}"):
                 self._forms[form].add(source)
-        self._texts.append(_Searched(source, searched, _is_word))
+        self._texts.append(_Searched(source, searched, is_of_word))
 
     def sources(self, value: Value) -> frozenset[int]:
         """The sources that hold a value in any form; empty: it was not shown."""
@@ -247,5 +247,6 @@ def _elsewhere(day: date, hour: int) -> list[date]:
     return [day + timedelta(days=1)] if hour >= _MORNING_EAST else []
 
 
-def _is_word(sign: str) -> bool:
+def is_of_word(sign: str) -> bool:
+    """Whether it belongs to one word with others of its kind beside it; signs of Han stand by themselves."""
     return sign.isalnum() and not "\u3040" <= sign <= "\u9fff"

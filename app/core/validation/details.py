@@ -38,8 +38,6 @@ class DetailReport:
 
     text: str = ""
     reason: str | None = None
-    ungrounded: int = 0
-    """Sentences that went."""
 
 
 def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
@@ -52,13 +50,12 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
     told = _plain(proposal.text)
     if reason := refused or _unfit(told, request):
         return DetailReport(reason=reason)
-    kept, gone = _sound(told, request)
-    text = redact(kept)
+    text = redact(_sound(told, request))
     if len(text) < _WHOLE * len(told):
-        return DetailReport(reason="ungrounded", ungrounded=gone)
+        return DetailReport(reason="ungrounded")
     if estimate_text(text) > SHORTER * sum(estimate_text(message_text(message)) for message in request.messages):
-        return DetailReport(reason="not_smaller", ungrounded=gone)
-    return DetailReport(text=text, ungrounded=gone)
+        return DetailReport(reason="not_smaller")
+    return DetailReport(text=text)
 
 
 def _plain(text: str) -> str:
@@ -78,17 +75,16 @@ def _unfit(told: str, request: DetailRequest) -> str | None:
     return "wrong_language" if differs(told, sample_of(request.messages)) else None
 
 
-def _sound(told: str, request: DetailRequest) -> tuple[str, int]:
-    """The paragraphs without the sentences that state what nobody said, or give orders; and how many those are."""
-    shown, paragraphs, gone = Shown(request.messages), list[str](), 0
+def _sound(told: str, request: DetailRequest) -> str:
+    """The paragraphs without the sentences that state what nobody said, or give orders."""
+    shown, paragraphs = Shown(request.messages), list[str]()
     for paragraph in told.split("\n"):
         parts = sentences(paragraph)
         sound = [part for part in parts if _is_sound(part, shown)]
-        gone += len(parts) - len(sound)
         kept = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
         if kept:
             paragraphs.append(kept)
-    return "\n".join(paragraphs), gone
+    return "\n".join(paragraphs)
 
 
 def _is_sound(sentence: str, shown: Shown) -> bool:

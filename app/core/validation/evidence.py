@@ -36,7 +36,7 @@ def evidence(claims: Iterable[Claim], chunk: Sequence[Message]) -> tuple[Message
     for claim in claims:
         within = _stretch(claim, chunk) if claim.kind == "digest" else range(len(chunk))
         for text in _texts(claim):
-            best = alike.best(content(text), MOST_ALIKE, within)
+            best = alike.best(content(text), within)
             chosen.update(best)
             chosen.update(place + 1 for place in best[:1] if claim.kind == "sentence")
     return tuple(message for place, message in enumerate(chunk) if place in chosen)
@@ -108,12 +108,12 @@ class _Alike:
                 self._holding[word].append(place)
         self._count: Final = len(texts)
 
-    def best(self, wanted: Iterable[str], most: int, within: range) -> list[int]:
-        """The places of those that share most, the best first."""
+    def best(self, wanted: Iterable[str], within: range) -> list[int]:
+        """The places of the ``MOST_ALIKE`` that share most, the best first."""
         shared: defaultdict[int, float] = defaultdict(float)
         for word in wanted:
             holding = self._holding.get(word, ())
             for place in holding:
                 if place in within:
                     shared[place] += math.log(1 + self._count / len(holding))
-        return sorted(shared, key=lambda place: (-shared[place], place))[:most]
+        return sorted(shared, key=lambda place: (-shared[place], place))[:MOST_ALIKE]

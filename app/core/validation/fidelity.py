@@ -12,6 +12,7 @@ from app.core.model.conversation import Layout, Message
 from app.core.model.overlap import message_text
 from app.core.text.identifiers import identifiers
 from app.core.text.patterns import compiled
+from app.core.text.values import is_of_word
 
 MOST_VALUES: Final = 2_000
 """Of more distinct values every n-th is looked for: bounds the work of a probe."""
@@ -67,14 +68,8 @@ def stands_in(value: str, text: str) -> bool:
 
 
 def _joins(text: str, place: int, edge: str) -> bool:
-    """Whether the sign at that place belongs to the same word as the value's own edge; signs of Han never do."""
-    if not 0 <= place < len(text):
-        return False
-    return _is_alphabetic(text[place]) and _is_alphabetic(edge)
-
-
-def _is_alphabetic(sign: str) -> bool:
-    return sign.isalnum() and not "\u3040" <= sign <= "\u9fff"
+    """Whether the sign at that place belongs to the same word as the value's own edge."""
+    return 0 <= place < len(text) and is_of_word(text[place]) and is_of_word(edge)
 
 
 def _texts(value: Any) -> Iterator[str]:

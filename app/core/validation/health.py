@@ -68,24 +68,24 @@ def findings(
         return [Finding(sickness="empty")] if covered_messages > FEW else []
     found = [
         Finding(sickness=sickness, field=field, text=text)
-        for field, text, _ in texts
+        for field, text in texts
         if (sickness := _sickness(text)) is not None
     ]
     return [*found, *_missing(schema, state, before or {})]
 
 
-def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for field in schema.fields:
         value = state.get(field.name)
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and text.strip():
-                yield field.name, text, not field.is_list
+                yield field.name, text
 
 
 def _missing(schema: StateSchema, state: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Finding]:
     """Where an earlier state told something that only grows, and this one ends before it."""
-    counts = Counter(name for name, _, _ in _texts(schema, state))
-    earlier = Counter(name for name, _, _ in _texts(schema, before))
+    counts = Counter(name for name, _ in _texts(schema, state))
+    earlier = Counter(name for name, _ in _texts(schema, before))
     for field in schema.fields:
         least = {"narrative": 1, "fact": _MANY}.get(field.role)
         if least is not None and earlier[field.name] >= least and not counts[field.name]:

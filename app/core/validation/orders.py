@@ -10,7 +10,7 @@ from typing import Final
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
-from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
+from app.core.validation.evidence import content
 
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
 _SHARED: Final = 0.7  # of an order's words, for who asks for it: an invented one shares names and topics too
@@ -58,20 +58,20 @@ class Wishes:
 
     def __init__(self, spoken: Iterable[Said]) -> None:
         self._said: Final = [
-            (_content(one.text), len(one.text.split()) <= _SHORT, [_content(text) for text in one.around])
+            (content(one.text), len(one.text.split()) <= _SHORT, [content(text) for text in one.around])
             for one in spoken
         ]
 
     def include(self, order: str) -> bool:
         """Whether somebody said most of what it orders; how it begins ("the assistant must always") does not count."""
-        content = _content(_ordered(order)) or _content(order)
-        least = _LEAST * len(content) if len(content) >= _FEW else len(content)
-        return bool(content) and any(
-            len(content & (said | other)) >= _SHARED * len(content)
+        ordered = content(_ordered(order)) or content(order)
+        least = _LEAST * len(ordered) if len(ordered) >= _FEW else len(ordered)
+        return bool(ordered) and any(
+            len(ordered & (said | other)) >= _SHARED * len(ordered)
             for said, is_short, around in self._said
             for other in (
                 frozenset[str](),
-                *(around if (is_short and len(content) >= _FEW) or len(content & said) >= least else ()),
+                *(around if (is_short and len(ordered) >= _FEW) or len(ordered & said) >= least else ()),
             )
         )
 
@@ -80,7 +80,3 @@ def _ordered(order: str) -> str:
     """An order without the words by which it is known as one."""
     known = next((match for pattern in _PATTERNS if (match := pattern.match(order))), None)
     return order[known.end() :] if known else order
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(stems(text)) - FRAME_STEMS - GENERIC_STEMS

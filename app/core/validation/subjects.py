@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
+from app.core.validation.evidence import content
 
 _KEPT: Final = 0.6
 """Of the earlier statement's content words. In the open half of the corpus of ``bench.trust`` 37 % of the honest
@@ -14,9 +14,5 @@ aside in vain is served in doubt until a verifier reads it, and what is taken aw
 
 def tells_again(statement: str, earlier: str) -> bool:
     """Whether a statement says much of what an earlier one says, as one that changes, completes or joins it does."""
-    before = _content(earlier)
-    return bool(before) and len(before & _content(statement)) >= _KEPT * len(before)
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(stems(text)) - FRAME_STEMS - GENERIC_STEMS
+    before = content(earlier)
+    return bool(before) and len(before & content(statement)) >= _KEPT * len(before)

@@ -135,7 +135,7 @@ def _is_critical(value: Value) -> bool:
 
 
 def _told(message: Message, anchored: dict[int, str]) -> tuple[str, ...]:
-    if message.is_protected or message.is_command or message.status == "erased":
+    if message.is_protected or not message.is_told:
         return ()
     if message.role == "user":
         return sentences(message.content)

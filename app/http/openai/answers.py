@@ -12,8 +12,8 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from app.bootstrap import Container
-from app.core.context.formats.words import as_text
 from app.core.model.errors import DomainError
+from app.core.text.parts import as_text
 from app.http.errors import status_of
 from app.http.middleware import log_failure
 from app.http.openai.chat_chunks import ChatChunks

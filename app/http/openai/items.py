@@ -7,9 +7,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from app.core.context.formats.words import as_text
 from app.core.model.conversation import Message
-from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.parts import Part, as_text, own_content, own_parts
 from app.http.fields import MAX_CONTENT
 from app.http.openai.content import (
     CallId,

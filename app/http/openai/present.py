@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.core.context.formats.words import as_text
 from app.core.model.model_io import FinishReason
+from app.core.text.parts import as_text
 from app.http.openai.answers import REASONS
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.items import call_item, content_of, message_item, reasoning_item

@@ -12,14 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import to_json
 
 from app.core.context.brought import MOST_TOOLS
-from app.core.model.errors import FieldError
 from app.core.model.model_io import CallSettings, ToolName
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.http.chat_requests import MAX_RESULTS, NamedTool, ToolInput
 from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt
 from app.http.idempotency import kept_key
-from app.http.refusals import invalid_input
+from app.http.refusals import invalid_field
 from app.http.requests import Passages
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.shared.idempotency import Idem
@@ -103,14 +102,16 @@ class UiRequest(_Given):
         """(the message's own name, what it says). Raises ``InvalidInputError``."""
         message = self.message
         if message is None:
-            raise _wrong("message", "send the last message, or all of them in messages")
+            raise invalid_field("message", "send the last message, or all of them in messages")
         if message.role == "user":
             if self.messageId is not None:
-                raise _wrong("messageId", "what was said stays as it is: send the corrected text as a new message")
+                raise invalid_field(
+                    "messageId", "what was said stays as it is: send the corrected text as a new message"
+                )
             return message.id, self._said(message)
         results = _results(message) if message.role == "assistant" else []
         if not results:
-            raise _wrong("message", "the last message is neither a user's nor has results of tools")
+            raise invalid_field("message", "the last message is neither a user's nor has results of tools")
         return message.id, self._input(results=tuple(results))
 
     def again(self) -> tuple[Again, ChatInput]:
@@ -138,10 +139,10 @@ class UiRequest(_Given):
             _media(part, f"message.parts.{number}") for number, part in enumerate(message.parts) if part.type == "file"
         ]
         if len(media) > MAX_PARTS:
-            raise _wrong("message.parts", f"at most {MAX_PARTS} files are taken")
+            raise invalid_field("message.parts", f"at most {MAX_PARTS} files are taken")
         words = message.words
         if not words.strip() and not media:
-            raise _wrong("message.parts", "content cannot be empty")
+            raise invalid_field("message.parts", "content cannot be empty")
         return self._input(content=words, parts=tuple(media))
 
     def _input(self, **said: Any) -> ChatInput:
@@ -170,7 +171,7 @@ def _results(message: UiMessage) -> list[ToolResultInput]:
         elif part.state == "output-error":
             results.append(ToolResultInput(tool_call_id=part.toolCallId, content={"error": part.errorText or ""}))
     if len(results) > MAX_RESULTS:
-        raise _wrong("message.parts", f"at most {MAX_RESULTS} results are taken")
+        raise invalid_field("message.parts", f"at most {MAX_RESULTS} results are taken")
     return results
 
 
@@ -181,16 +182,12 @@ def _media(part: UiPart, field: str) -> Part:
     if inline is not None:
         data = source[inline.end() :]
         if not data:
-            raise _wrong(f"{field}.url", "the file is empty")
+            raise invalid_field(f"{field}.url", "the file is empty")
         return {"type": "media", "media_type": part.mediaType or inline[1], "data": data, **name}
     if not ADDRESS.match(source) or len(source) > MAX_URL:
-        raise _wrong(f"{field}.url", "a file is taken as a data URL in Base64, or by an http address")
+        raise invalid_field(f"{field}.url", "a file is taken as a data URL in Base64, or by an http address")
     return {"type": "media", "media_type": part.mediaType or "application/octet-stream", "url": source, **name}
 
 
 def _idem(conversation_id: UUID, name: str, told: Any) -> Idem:
     return Idem(key=kept_key(f"ui:{conversation_id}:{name}"), fingerprint=hashlib.sha256(to_json(told)).hexdigest())
-
-
-def _wrong(field: str, message: str) -> Exception:
-    return invalid_input([FieldError(field=field, message=message)])

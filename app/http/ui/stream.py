@@ -26,7 +26,7 @@ from app.http.telling import Teller
 from app.http.ui.chunks import DONE, HEADERS, Json, sse
 from app.http.ui.parts import answer_parts, compaction_part
 from app.http.ui.writing import Writing
-from app.usecases.chat.turn_handle import ChatEvent, ChatResult, FollowedTurn
+from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.usecases.compaction.claiming import numbers_of
 from app.usecases.compaction.ending import EVENTS
 from app.usecases.ui.entries import MADE_FOR_AN_ANSWER
@@ -48,7 +48,7 @@ class Storyteller:
     conversation: UUID
     request: Request
 
-    def response(self, turn: FollowedTurn, stopping: Stopping, *, tells_before: bool) -> EventStream[bytes]:
+    def response(self, turn: TurnHandle, stopping: Stopping, *, tells_before: bool) -> EventStream[bytes]:
         """The stream.
 
         Args:
@@ -70,13 +70,13 @@ class Storyteller:
             stream.headers[name] = value
         return stream
 
-    async def _frames(self, turn: FollowedTurn, *, tells_before: bool) -> AsyncIterator[bytes]:
+    async def _frames(self, turn: TurnHandle, *, tells_before: bool) -> AsyncIterator[bytes]:
         async with aclosing(self._chunks(turn, tells_before=tells_before)) as chunks:
             async for chunk in chunks:
                 yield sse(chunk)
         yield DONE
 
-    async def _chunks(self, turn: FollowedTurn, *, tells_before: bool) -> AsyncGenerator[Json, None]:
+    async def _chunks(self, turn: TurnHandle, *, tells_before: bool) -> AsyncGenerator[Json, None]:
         """Whatever happens, the last one says how the turn ended."""
         writing: Writing | None = None
         try:

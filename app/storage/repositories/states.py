@@ -32,7 +32,7 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.core.model.repairs import Repair
-from app.core.model.state import StateEntry, StateVersion, VerificationCounts, Verified
+from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, paged
@@ -167,14 +167,12 @@ class StateRepository(Repository):
             )
         )
 
-    async def mark(
-        self, conversation_id: UUID, version: int, verified: Verified, counts: VerificationCounts | None = None
-    ) -> None:
-        """Set what looked at a version, and what it found."""
+    async def mark(self, conversation_id: UUID, version: int, counts: VerificationCounts | None = None) -> None:
+        """Say of a version that a model looked at it, and what that found."""
         await self._session.execute(
             update(StateVersionRow)
             .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
-            .values(verified=verified, verification=_COUNTS.dump_python(counts, mode="json"))
+            .values(verified="model", verification=_COUNTS.dump_python(counts, mode="json"))
         )
 
     async def unmark(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:

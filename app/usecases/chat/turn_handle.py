@@ -9,7 +9,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from app.core.model.conversation import Message
 from app.core.model.errors import DomainError
@@ -92,19 +92,6 @@ class _Thought(str):
 
 
 _KEPT_AS: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _Thought}
-
-
-class FollowedTurn(Protocol):
-    """What a door needs of a turn, wherever it runs."""
-
-    def events(self) -> AsyncGenerator[ChatEvent, None]:
-        """Everything that happens, from the turn's beginning on, the terminal event last; close it to leave."""
-
-    async def result(self) -> ChatResult:
-        """Wait for the end. Raises the ``DomainError`` that it failed with."""
-
-    async def abandoned(self) -> None:
-        """The client went away before the end."""
 
 
 class TurnHandle:

@@ -150,13 +150,18 @@ class Calls:
             asks_again: False keeps the remaining calls for something else.
         """
         started = self.clock.monotonic()
-        answer = await self._called(summarizer, lambda: _asked(summarizer, request, apply))
+        answer = await self._called(
+            summarizer, lambda: _asked(summarizer, request, lambda told: judge(told, request), apply)
+        )
         second_request = _second_request(answer, request) if asks_again else None
         if second_request is None or not self.left or self._is_late(started) or answer.report is None:
             return answer
         first, report = answer, answer.report
         self.attempts[-1] = replace(first.attempt, reason=first.reason or ASKED_AGAIN)
-        second = await self._called(summarizer, lambda: _asked_again(summarizer, second_request, report, apply))
+        second = await self._called(
+            summarizer,
+            lambda: _asked(summarizer, second_request, lambda told: judge_again(report, told, second_request), apply),
+        )
         return second if second.applied is not None else replace(first, retryable=second.retryable)
 
     async def choose_probes(self, summarizer: Summarizer, request: ProbeRequest) -> tuple[Choice, ...]:
@@ -170,7 +175,7 @@ class Calls:
         async def called() -> _Answer:
             try:
                 async with asyncio.timeout(patience):
-                    proposal = await summarizer.choose_probes(request)
+                    proposal = await summarizer.ask(request)
             except ModelUnavailableError as error:
                 return _Answer(attempt=_attempt(summarizer, "error", error.reason, version=PROBE_VERSION))
             except TimeoutError:
@@ -270,22 +275,26 @@ async def _withholding_messages(asking: Asking, calls: Calls) -> AttemptsResult:
     return replace(best, attempts=tuple(calls.attempts))
 
 
-async def _asked(summarizer: Summarizer, request: SummaryRequest, apply: Apply) -> _Answer:
+async def _asked(
+    summarizer: Summarizer, request: SummaryRequest, judging: Callable[[Proposal], GateReport], apply: Apply
+) -> _Answer:
     try:
-        proposal = await summarizer.propose(request)
+        proposal = await summarizer.ask(request)
     except ModelUnavailableError as error:
         attempt = _attempt(summarizer, "error", error.reason)
         return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
     # The gate, then the merge: pure work over a whole chunk, off the event loop.
-    report, applied = await off_loop(_judged, lambda: judge(proposal, request), apply)
+    report, applied = await off_loop(_judged, judging, proposal, apply)
     if isinstance(applied, str):
         attempt = _attempt(summarizer, "refused", applied, proposal)
         return _Answer(attempt=attempt, is_silent=not proposal.text.strip(), report=report)
     return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=report)
 
 
-def _judged(judging: Callable[[], GateReport], apply: Apply) -> tuple[GateReport, Applied | str]:
-    report = judging()
+def _judged(
+    judging: Callable[[Proposal], GateReport], proposal: Proposal, apply: Apply
+) -> tuple[GateReport, Applied | str]:
+    report = judging(proposal)
     return report, report.reason or apply(report)
 
 
@@ -302,18 +311,6 @@ def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest 
     if not doubts:
         return None
     return replace(request, doubts=doubts, lost=lost, feedback=None)
-
-
-async def _asked_again(summarizer: Summarizer, request: SummaryRequest, report: GateReport, apply: Apply) -> _Answer:
-    try:
-        proposal = await summarizer.propose(request)
-    except ModelUnavailableError as error:
-        attempt = _attempt(summarizer, "error", error.reason)
-        return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
-    again, applied = await off_loop(_judged, lambda: judge_again(report, proposal, request), apply)
-    if isinstance(applied, str):
-        return _Answer(attempt=_attempt(summarizer, "refused", applied, proposal), report=again)
-    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=again)
 
 
 def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:

@@ -13,7 +13,7 @@ import structlog
 from app.core.anchors.rendering import seqs_in
 from app.core.continuity.statements import MOST_CHARACTERS
 from app.core.model.anchors import Anchor
-from app.core.model.conversation import Message, Outline
+from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.errors import FieldError, InvalidInputError, ModelNotAllowedError, PolicyInvalidError
 from app.core.model.model_io import ModelProfile, SummaryRequest
 from app.core.model.policies.policy import MODEL_FIELDS
@@ -123,6 +123,10 @@ class Chunk:
         """The most tokens of a chunk of half this size; ``None`` when halving makes no sense any more."""
         weight = min(self.most_tokens, sum(message.token_count for message in self.span))
         return weight // 2 if weight // 2 >= SMALLEST else None
+
+    def is_stale(self, present: Conversation) -> bool:
+        """Whether another compaction, a restore or an erasure took effect meanwhile; new messages and pins do not."""
+        return _fence(self.resolved.conversation) != _fence(present)
 
     def applying(self) -> ApplyContext:
         """What an accepted candidate is applied to."""
@@ -349,3 +353,7 @@ async def check_models(models: Models, overrides: Mapping[str, Any]) -> None:
 def chunk_tokens(profile: ModelProfile) -> int:
     """The most that a summarizer digests in one call: half its window, or what it says of itself."""
     return min(profile.input_limit // 2, profile.chunk_tokens or profile.input_limit)
+
+
+def _fence(conversation: Conversation) -> tuple[int, int, int]:
+    return conversation.state_version, conversation.boundary_seq, conversation.content_epoch

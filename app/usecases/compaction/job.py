@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.core.model.model_io import (
-    DetailRequest,
     ModelProfile,
-    ProbeRequest,
     Proposal,
-    SummaryRequest,
-    VerificationRequest,
 )
 from app.core.state.apply import apply_candidate
 from app.usecases.compaction.attempts import TOO_LONG, Asking, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
 from app.usecases.compaction.continuity import above_floor, with_model_probes
-from app.usecases.ports import Summarizer
+from app.usecases.ports import Summarizer, SummarizerRequest
 from app.usecases.shared.lease import Lease
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.working import OnRecord
@@ -131,18 +127,6 @@ class _WaitedFor:
     def profile(self) -> ModelProfile:
         return self.summarizer.profile
 
-    async def propose(self, request: SummaryRequest) -> Proposal:
+    async def ask(self, request: SummarizerRequest) -> Proposal:
         async with self.record.waiting():
-            return await self.summarizer.propose(request)
-
-    async def detail(self, request: DetailRequest) -> Proposal:
-        async with self.record.waiting():
-            return await self.summarizer.detail(request)
-
-    async def verify(self, request: VerificationRequest) -> Proposal:
-        async with self.record.waiting():
-            return await self.summarizer.verify(request)
-
-    async def choose_probes(self, request: ProbeRequest) -> Proposal:
-        async with self.record.waiting():
-            return await self.summarizer.choose_probes(request)
+            return await self.summarizer.ask(request)

@@ -10,7 +10,6 @@ from uuid import UUID
 from app.core.model.errors import (
     CompactionInProgressError,
     ConflictError,
-    FieldError,
     InvalidInputError,
     NotFoundError,
     NotRetriedError,
@@ -304,8 +303,7 @@ async def _seq_of(uow: UnitOfWork, conversation_id: UUID, message_id: UUID | Non
     try:
         return (await uow.messages.get(conversation_id, message_id)).seq
     except NotFoundError:
-        message = "no such message in this conversation"
-        raise InvalidInputError(message, errors=[FieldError(field="up_to_message_id", message=message)]) from None
+        raise InvalidInputError.of("up_to_message_id", "no such message in this conversation") from None
 
 
 def _in_progress() -> CompactionInProgressError:

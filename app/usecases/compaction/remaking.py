@@ -176,7 +176,7 @@ async def _installed(
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-        if attempted.applied is None or _moved(chunk.resolved.conversation, present):
+        if attempted.applied is None or chunk.is_stale(present):
             ended = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
             stored = await _write(shell, uow, present, chunk, attempted, attempted.applied, row, results)
@@ -268,10 +268,3 @@ async def _end(
         await uow.commit()
     await shell.outbox.deliver(uow.committed_events)
     return ended
-
-
-def _moved(read: Conversation, present: Conversation) -> bool:
-    def place(row: Conversation) -> tuple[int, int, int]:
-        return row.state_version, row.boundary_seq, row.content_epoch
-
-    return place(read) != place(present)

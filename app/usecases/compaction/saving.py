@@ -93,7 +93,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-        if _moved(chunk.resolved.conversation, present):
+        if chunk.is_stale(present):
             saved = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
             resolved = shell.resolver(present)
@@ -288,12 +288,3 @@ def _numbers(
         "state_version_after": stored.state_version,
         "claims": 0,
     }
-
-
-def _moved(read: Conversation, present: Conversation) -> bool:
-    """Whether another compaction, a restore or an erasure took effect meanwhile; new messages and pins never matter."""
-    return _fence(read) != _fence(present)
-
-
-def _fence(conversation: Conversation) -> tuple[int, int, int]:
-    return conversation.state_version, conversation.boundary_seq, conversation.content_epoch

@@ -228,4 +228,4 @@ def _within(span: Sequence[Message], one: CutSegment) -> list[Message]:
 
 
 def _spoken(messages: Sequence[Message]) -> list[Message]:
-    return [message for message in messages if not message.is_command and message.status != "erased"]
+    return [message for message in messages if message.is_told]

@@ -244,7 +244,7 @@ class DetailService:
         report = DetailReport(reason="internal_error")
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                proposal = await claim.summarizer.detail(request)
+                proposal = await claim.summarizer.ask(request)
             report = await off_loop(check_detail, proposal, request)
         except ModelUnavailableError as error:
             report = DetailReport(reason=error.reason)

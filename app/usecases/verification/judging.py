@@ -249,7 +249,7 @@ async def _asked(
     reason: str | None = None
     try:
         async with asyncio.timeout(CALL_SECONDS):
-            proposal = await summarizer.verify(request)
+            proposal = await summarizer.ask(request)
         verdicts = await off_loop(verdicts_of, proposal.text, request.claims)
         reason = _wrong(proposal, verdicts)
     except ModelUnavailableError as error:

@@ -409,7 +409,7 @@ class VerificationService:
         verified = await _verdicts(current, judged, work)
         counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
-        await uow.states.mark(present.id, version.version, "model", counts)
+        await uow.states.mark(present.id, version.version, counts)
         await uow.states.unmark(present.id, before=version.version)  # what still stands of them was judged with it
         if current.state_schema != version.state_schema:
             if moves_anchors:

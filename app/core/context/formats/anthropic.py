@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from app.core.context.formats.thread import two_sided
 from app.core.context.formats.values import Asked, Media, Piece, Said, Text
-from app.core.context.formats.words import as_text
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import Catalogue
+from app.core.text.parts import as_text
 
 _KINDS: Final = {
     "image/png": "image",

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.core.context.formats.values import Call, Result
-from app.core.context.formats.words import Ids, as_text, is_base64, served_arguments, tool_name
+from app.core.context.formats.words import Ids, is_base64, served_arguments, tool_name
 from app.core.model.model_io import ContextMessage
-from app.core.text.parts import Part, own_content
+from app.core.text.parts import Part, as_text, own_content
 
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from app.core.context.formats.values import Media, Piece, Text
 from app.core.text.localization.catalogue import Catalogue
-from app.core.text.parts import Part
+from app.core.text.parts import Part, as_text
 from app.core.text.patterns import compiled
 from app.core.text.served_text import value_as_data
 
@@ -46,11 +46,6 @@ def in_words(part: Part, say: Catalogue) -> str:
 
 def _text_of(part: Part) -> str:
     return str(part["text"]) if "text" in part else as_text(dict(part))
-
-
-def as_text(value: Any) -> str:
-    """A value as text: itself, or its JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:

@@ -56,7 +56,6 @@ _STYLE_LEAST: Final = 48  # the tone and one wish
 _KNOWN_SHARE: Final = 0.12
 _FILES_SHARE: Final = 0.3  # of what is new, where a field asks for files
 _DATA_SHARE: Final = 0.5  # of the target: tools' data that takes more is told in fewer words
-_MOST_OPEN: Final = 6
 _AIMS: Final = 1
 
 
@@ -171,7 +170,7 @@ class _Collected:
         known = [] if _is_brief(request) else _known_items(passages, previous, language)
         known += understood_items(passages, ratings.likely, previous)
         self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
-        self.open = self._within(open_items(passages, previous, language, most=_MOST_OPEN), int(room * 0.2), "open")
+        self.open = self._within(open_items(passages, previous, language), int(room * 0.2), "open")
         self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
         phrasing = Phrasing(passages, ratings, corrections, language, is_brief=_is_brief(request))
         self.files = self._files(passages, phrasing, corrections, int(_FILES_SHARE * room))

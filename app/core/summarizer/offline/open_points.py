@@ -16,10 +16,11 @@ from app.core.summarizer.offline.items import Item, bare
 from app.core.text.supposing import is_supposed
 from app.core.text.words import GENERIC_STEMS, stems
 
+_MOST: Final = 6  # messages
 _LATER: Final = 400  # sentences; what settles a question comes soon, and the search stays bounded
 
 
-def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str, *, most: int) -> list[Item]:
+def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
     """Questions that nobody answered and matters that were left open, newest kept when there are too many."""
     words_ = phrases(language)
     label = words_.open_question if words_ else ""
@@ -29,7 +30,7 @@ def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], lang
             by_message[passage.seq].append(passage)
     items: list[Item] = []
     known = Told(frozenset(stems(bare(entry.text))) for entry in previous)
-    for seq, found in sorted(by_message.items())[-most:]:
+    for seq, found in sorted(by_message.items())[-_MOST:]:
         if known.repeats(frozenset().union(*(passage.stems for passage in found))):
             continue
         speaker = "" if label and not found[0].is_named else f"{found[0].speaker}: "

@@ -15,6 +15,7 @@ from app.core.text.word_lists import GENERIC, TECHNOLOGY, respelled
 from app.core.text.words import GENERIC_STEMS, stem, tokens, words
 
 _FEWEST: Final = 2
+_MOST: Final = 8  # terms
 _MASTERED: Final = 3  # messages in which a term is used before its user is at home with it
 _SYMBOL: Final = compiled(r"(?=[A-Za-z_]*[a-z])[A-Za-z_]{4,40}(?:\(\))?")
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
@@ -58,7 +59,7 @@ def _spelling(base: str, spelled: defaultdict[str, Counter[str]]) -> str:
     return min(spelled[base].items(), key=lambda item: (-item[1], item[0]))[0]
 
 
-def familiar_terms(passages: Sequence[Passage], *, most: int = 8) -> list[tuple[str, int]]:
+def familiar_terms(passages: Sequence[Passage]) -> list[tuple[str, int]]:
     """Technical terms that the user uses again and again or explains, each with the ``seq`` of the latest use.
 
     Nothing that they ask the meaning of, and nothing that only others use.
@@ -80,7 +81,7 @@ def familiar_terms(passages: Sequence[Passage], *, most: int = 8) -> list[tuple[
             seqs[term].add(passage.seq)
     familiar = [term for term in seqs if term not in asked and (len(seqs[term]) >= _MASTERED or term in explained)]
     ranked = sorted(familiar, key=lambda term: (-len(seqs[term]), term))
-    return [(term, max(seqs[term])) for term in ranked[:most]]
+    return [(term, max(seqs[term])) for term in ranked[:_MOST]]
 
 
 def _technical(passage: Passage) -> set[str]:

@@ -1,8 +1,8 @@
 """Catalogues of messages. A language is added by adding ``<language>.toml`` beside this module; nothing names one.
 
-The keys of a file: ``language`` (ISO 639-1); ``name``, what its speakers call it; ``[numbers]`` with ``group`` and
-``decimal``, the signs within a number; and messages in any tables, known by their path (``stats.tokens.saved``). A
-message is a text, or a table of plural forms chosen by its ``{count}`` as the CLDR chooses them for the language.
+The keys of a file: ``language`` (ISO 639-1); ``[numbers]`` with ``group`` and ``decimal``, the signs within a number;
+and messages in any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural
+forms chosen by its ``{count}`` as the CLDR chooses them for the language.
 ``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English file lacks,
 since its English stands in the code: ``use.<schema>``, ``title.<error code>``, ``warning.<code>``.
 """
@@ -35,7 +35,7 @@ _RANGE: Final = compiled(
     r"\s{0,8}([A-Za-z]{1,8})(?:[-_][A-Za-z0-9_-]{1,40})?\s{0,8}(?:;\s{0,8}q=([01](?:\.\d{0,3})?)\s{0,8})?"
 )
 _LONGEST_HEADER: Final = 1_000
-_HEAD: Final = frozenset({"language", "name", "numbers", "own"})
+_HEAD: Final = frozenset({"language", "numbers", "own"})
 
 Number = int | float
 
@@ -45,7 +45,6 @@ class Catalogue:
     """One language."""
 
     language: str
-    name: str
     plurals: PluralRule
     group: str
     decimal: str
@@ -115,7 +114,6 @@ def _catalogue(given: Mapping[str, Any]) -> Catalogue:
     said = {name: item for name, item in given.items() if name not in _HEAD}
     return Catalogue(
         language=given["language"],
-        name=given.get("name", given["language"]),
         plurals=Locale(given["language"]).plural_form,
         group=given["numbers"]["group"],
         decimal=given["numbers"]["decimal"],
