@@ -18,7 +18,7 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.policy import quiet_after
 from app.core.model.records import Page
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.compaction import saving
+from app.usecases.compaction import chunk
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import anchoring, appending
 from app.usecases.history.anchoring import add_proposed, proposed_anchors
@@ -354,7 +354,7 @@ class TestSaving:
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
     ) -> None:
         if not guarded:
-            monkeypatch.setattr(saving, "_fence", lambda row: (row.state_version, row.boundary_seq, 0))
+            monkeypatch.setattr(chunk, "_fence", lambda row: (row.state_version, row.boundary_seq, 0))
         gate = Gate()
         service = Service(begin, tenant, gate)
         conversation_id = await service.conversation()

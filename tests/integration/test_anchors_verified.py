@@ -23,6 +23,8 @@ PROMISE = "I'll migrate the billing tables tonight."
 QUESTION = "When do we ship the parser?"
 BUDGET = "My budget for the kitchen is 12,400 euros."
 TALK = (POSTGRES, PROMISE, f"Good. {QUESTION}", "Let us see what the others think of it.", BUDGET, "Noted, and thanks.")
+SMALL_TALK = ("It rained, and the trees looked lovely. " * 8, "That sounds lovely indeed. " * 8)
+"""Enough to be replaced, so that there is room for all anchors."""
 DROPPED = (
     {"entry": "P2-1", "reason": "resolved", "by_seq": 4},
     {"entry": "P3-1", "reason": "no_longer_relevant", "by_seq": 4},
@@ -39,7 +41,7 @@ async def made(begin: UnitOfWorkFactory, tenant: UUID, *script: VerificationEntr
     models = service.container.parts.models
     models._summarizers[None] = service.summarizer  # type: ignore[attr-defined]
     conversation_id = await service.conversation(protect=[], recall="off")
-    await append(service, conversation_id, TALK + TRIP)
+    await append(service, conversation_id, TALK + SMALL_TALK + TRIP)
     assert (await compact(service, conversation_id)).status == "applied"
     return service, conversation_id
 

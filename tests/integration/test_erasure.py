@@ -23,7 +23,7 @@ from app.core.text.memo import memoized
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
-from app.usecases.compaction import saving
+from app.usecases.compaction.chunk import Chunk
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure
 from app.usecases.history.drafts import MessageDraft
@@ -479,7 +479,7 @@ async def test_control_the_late_save_is_refused_by_the_epoch_alone_and_by_nothin
 
     monkeypatch.setattr(erasure.ErasureService, "_requeue", nothing)
     if not guards:
-        monkeypatch.setattr(saving, "_moved", lambda *_: False)
+        monkeypatch.setattr(Chunk, "is_stale", lambda *_: False)
     gate, think = Gate(), faithful()
 
     async def slow(request: SummaryRequest) -> Proposal:
