@@ -49,10 +49,6 @@ _DAY: Final = 86_400
 _WEEK: Final = 7
 _STOPS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
-_BESIDE: Final = 8
-"""Characters between a weekday and its date: ", dem "."""
-_LEAST_NAME, _LONGEST_SHORT = 3, 5
-"""Signs of a weekday's name, and of one that a stop may shorten."""
 _NOT_FAR: Final = 10
 """Characters between the end and its month: "Ende des Monats"."""
 
@@ -79,41 +75,16 @@ def date_at(c: Cursor, place: int) -> int:
     return _month_alone(c, place, month)
 
 
-def stated(c: Cursor, first: int, after: int, days: list[Day], *, is_alone: bool = True) -> None:
-    """Keep a date of which each of these days is a reading.
-
-    A claim that has its weekday beside it holds for such days alone; of several days a weekday may mean any.
-    """
+def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
+    """Keep a date of which each of these days is a reading."""
     possible = [day for day in days if moments.is_day(day)]
-    weekday = _weekday_beside(c, first, after) if is_alone and not c.generous else None
-    if weekday is None:
-        forms = {
-            form for day in possible for form in (moments.given(day, c.at) if c.generous else moments.claimed(day))
-        }
-    else:
-        forms = {form for day in possible for form in moments.claimed_on(day, weekday)}
+    forms = {form for day in possible for form in (moments.given(day, c.at) if c.generous else moments.claimed(day))}
     parts = c.tokens[first].text.split("/")
     if len(parts) == 3 and len(parts[2]) == 2:  # noqa: PLR2004 - or three numbers: "12/14/16 mm"
         numbers = [f"n:{int(part)}" for part in parts]
         forms |= set(numbers) if c.generous else {"&".join(numbers)}
-    if forms or possible:
+    if forms:
         c.add("date", first, after, forms, is_claim=any(day[0] or day[2] for day in possible))
-        c.found[-1].weekday = weekday
-
-
-def _weekday_beside(c: Cursor, first: int, after: int) -> int | None:
-    """The weekday that is told with a date: "Sunday, 17 May", "am Sonntag, dem 1. Februar", "5月15日（周五）"."""
-    is_behind = "(" in c.gap(after) or c.kind(after) == "weekday"
-    for place, gap in ((first - 1, c.gap(first)), (after, c.gap(after) if is_behind else "\n")):
-        word = c.word(place)
-        is_end = ". " in gap and len(word) > _LONGEST_SHORT
-        if len(gap) > _BESIDE or "\n" in gap or is_end or WEEKDAYS.keys() & {c.word(place - 1), c.word(place - 2)}:
-            continue
-        if c.kind(place) == "weekday":
-            return int(c.tokens[place].data[1])
-        if len(word) >= _LEAST_NAME and word in WEEKDAYS and (word not in WORDS_AND_VERBS or c.is_capital(place)):
-            return WEEKDAYS[word]
-    return None
 
 
 def relative(c: Cursor, place: int) -> int:
@@ -151,6 +122,8 @@ def give_beside_dates(c: Cursor) -> None:
         for day in sorted(days):
             after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
             c.give(place, moments.of_dates([day + after, day + after - timedelta(days=_WEEK)]))
+        numbers = {int(form[2:]) for one in told for form in one.forms if form.startswith("o:")}
+        c.give(place, moments.of_dates(moments.such_days(c.at, numbers, weekday) if c.at else []))
 
 
 def _is_dated(c: Cursor, place: int) -> bool:
@@ -231,7 +204,7 @@ def _days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tup
     year, last = _year(c, after)
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
-        stated(c, start if number else first, last if is_last else end, [(year, month, day)], is_alone=len(days) == 1)
+        stated(c, start if number else first, last if is_last else end, [(year, month, day)])
     return last
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date, timedelta
 from typing import Final
 
@@ -15,7 +15,6 @@ Day = tuple[int | None, int | None, int | None]
 """Year, month and day of the month, as far as they are told."""
 _WEEK: Final = 7
 _NOON: Final = 12
-_FIRST_YEAR, _LAST_YEAR = 1900, 2100
 LEAP_YEAR: Final = 2024
 """A year that has every day."""
 _DAY_FORM, _SHORT_DAY_FORM, _TIME_FORM = len("d:2026-09-12"), len("d:--09-12"), len("t:17:00")
@@ -53,17 +52,6 @@ def claimed(day: Day) -> frozenset[str]:
             f"d:{year}-{month:02}&o:{number}",
         }
     )
-
-
-def claimed_on(day: Day, weekday: int) -> frozenset[str]:
-    """The same where its weekday is told: none of a day that is no such weekday; without a year, of years that fit."""
-    year, month, number = day
-    if month is None or number is None:
-        return claimed(day)
-    years = [year] if year else range(_FIRST_YEAR, _LAST_YEAR)
-    days = [one for each in years if (one := made(each, month, number)) and one.weekday() == weekday]
-    forms = (claimed((one.year, month, number)) for one in days)
-    return frozenset().union(*forms)
 
 
 def given(day: Day, at: date | None) -> Iterator[str]:
@@ -168,6 +156,13 @@ def days_of_month(at: date, number: int) -> list[date]:
     """The last and the next such day, and those of the months around."""
     firsts = [month_after(at.replace(day=1), step) for step in (-1, 0, 1)]
     return [day for first in firsts if (day := made(first.year, first.month, number))]
+
+
+def such_days(at: date, numbers: Collection[int], weekday: int) -> list[date]:
+    """The days of the next twelve months with one of these numbers and this weekday: "the 26th, a Friday"."""
+    firsts = [month_after(at.replace(day=1), step) for step in range(12)]
+    days = (made(first.year, first.month, number) for first in firsts for number in sorted(numbers))
+    return [day for day in days if day is not None and day.weekday() == weekday]
 
 
 def times(hour: int, minute: int, half: str) -> frozenset[str]:

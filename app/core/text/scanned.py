@@ -54,8 +54,6 @@ class Found:
     scale: float = 1.0
     amounts: list[tuple[float, str]] = field(default_factory=list)
     """Each with the base of its unit; empty: as written."""
-    weekday: int | None = None
-    """That is told with a date."""
 
 
 @dataclass(slots=True)

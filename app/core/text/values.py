@@ -27,8 +27,7 @@ _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
-_EVENING_WEST, _MORNING_EAST = 8, 21
-"""Hours of UTC: midnight in California, and when people rise in China."""
+_EVENING_WEST, _MORNING_EAST = 8, 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,6 @@ class Value:
     """The base of an amount's unit; empty without one, and for money."""
     factor: float = 1.0
     """From its own unit to that base."""
-    weekday: int | None = None
-    """That is told with a date."""
 
 
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
@@ -80,9 +77,7 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
         amount = one.readings[0] * one.scale if one.readings else None
         kind: Kind = one.kind  # type: ignore[assignment] # the reader's kinds are these
         base, factor = one.unit or ("", 1.0)
-        found.append(
-            Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate, base, factor, one.weekday)
-        )
+        found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate, base, factor))
     return tuple(found)
 
 
@@ -241,7 +236,7 @@ class _Searched:
 
 
 def _elsewhere(day: date, hour: int) -> list[date]:
-    """The day that it may be where a message was written at that hour of UTC, between California and China."""
+    """The day that it is elsewhere at that hour of UTC, between California and the east of Australia."""
     if hour < _EVENING_WEST:
         return [day - timedelta(days=1)]
     return [day + timedelta(days=1)] if hour >= _MORNING_EAST else []

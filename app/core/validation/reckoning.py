@@ -46,7 +46,7 @@ def follows(value: Value, basis: Basis) -> bool:
 def sought_of(value: Value) -> Sought | None:
     """The value among those that are like it; ``None`` for one that follows from nothing."""
     if value.kind == "date":
-        return sought_date(value.forms, value.weekday)
+        return sought_date(value.forms)
     if value.kind == "time":
         return sought_time(value.forms)
     if value.kind not in {"number", "money"} or not value.amount:

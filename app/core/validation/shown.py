@@ -118,7 +118,7 @@ class Shown:
         held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
         likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
         own = own or likely[:_MOST_SOURCES] or self._alike(words)
-        near = [seq for seq in dict.fromkeys([*likely, *self._alike(words), *sorted(self.near(own))]) if seq not in own]
+        near = [seq for seq in dict.fromkeys([*likely, *sorted(self.near(own))]) if seq not in own]
         return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
 
     def _alike(self, words: frozenset[str]) -> list[int]:

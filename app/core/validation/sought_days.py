@@ -27,17 +27,15 @@ def sought_year(year: int) -> Sought:
     return _Year(year, year - _NEAR_YEARS, year + _NEAR_YEARS)
 
 
-def sought_date(forms: Iterable[str], weekday: int | None = None) -> Sought | None:
-    """A day among those of some months, with its weekday where that is told; ``None`` where only a month is told."""
+def sought_date(forms: Iterable[str]) -> Sought | None:
+    """A day among those of some months; ``None`` where only a month is told."""
     in_order = sorted(forms)
     days = [day for form in in_order if (day := day_in(form))]
-    if weekday is not None and len(days) > 1:
-        days, in_order = [], [f"d:--{days[0]:%m-%d}"]
     of_year = [day for form in in_order if (day := day_of_year_in(form))]
     if not (days or of_year):
         return None
     at = (days or of_year)[0].toordinal()
-    return _Date(at, at - _NEAR_DAYS, at + _NEAR_DAYS, bool(days), weekday)
+    return _Date(at, at - _NEAR_DAYS, at + _NEAR_DAYS, bool(days))
 
 
 def sought_time(forms: Iterable[str]) -> Sought | None:
@@ -62,8 +60,11 @@ class _Year(Sought):
 
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
         every = together([basis.statement, basis.of_own])
-        for results in self._moved({at.year for at in every.moments}, every.amounts, ""):
-            yield ("year",), results
+        now, told = {at.year for at in every.moments}, {day.year for day in every.days}
+        for unit in ("mo", ""):
+            for name, years in (("now", now), ("told", told)):
+                for results in self._moved(years, every.amounts, unit):
+                    yield ("year", f"year {name} {unit}"), results
 
     @staticmethod
     def _moved(years: Iterable[int], amounts: Iterable[Quantity], unit: str) -> Iterator[Results]:
@@ -76,11 +77,8 @@ class _Year(Sought):
 @dataclass(frozen=True, slots=True)
 class _Date(Sought):
     has_year: bool
-    weekday: int | None
 
     def place(self, result: float) -> int | None:
-        if self.weekday is not None and date.fromordinal(round(result)).weekday() != self.weekday:
-            return None
         return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
 
     def shown(self, basis: Basis) -> Results:
@@ -94,9 +92,18 @@ class _Date(Sought):
         now = [at.date() for at in own.moments]
         yield ("date", "now + told"), self._moved(now, _lengths(told), ways=(1,))
         yield ("date", "own ± told"), self._moved(own.days, _lengths(told))
+        yield ("date", "now + own"), self._moved(now, _lengths(own), ways=(1,))
+        yield ("date", "told ± own"), self._moved(told.days, _lengths(own))
         yield ("date", "own ± own"), self._moved(own.days, _lengths(own))
         yield ("date", "relative ± any"), self._moved(own.relative, _lengths(told + own))
+        yield ("date", "weekday after own"), self._after(told.days + own.days, own.weekdays + told.weekdays)
+        yield ("date", "weekday before own"), self._before(told.days + own.days, own.weekdays + told.weekdays)
+        yield ("date", "weekday near relative"), self._after(near.relative, own.weekdays)
+        yield ("date", "own month"), self._in_month(own.days, own.numbers)
+        yield ("date", "own ± near"), self._moved(own.days, _lengths(near))
+        yield ("date", "near ± any"), self._moved(near.days, _lengths(told + own))
         yield ("date", "weekday after near"), self._after(near.days, own.weekdays)
+        yield ("date", "weekday before near"), self._before(near.days, own.weekdays)
         yield ("date", "near month"), self._in_month(near.days, own.numbers)
 
     @staticmethod
@@ -109,6 +116,12 @@ class _Date(Sought):
         """Such as "the Saturday after"."""
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
+
+    @staticmethod
+    def _before(days: Iterable[date], weekdays: Sequence[int]) -> Results:
+        """Such as "the Friday before"."""
+        for day, weekday in product(days, weekdays):
+            yield float(day.toordinal() - (day.weekday() - weekday - 1) % _WEEK - 1)
 
     @staticmethod
     def _in_month(days: Iterable[date], numbers: Sequence[int]) -> Results:
@@ -136,9 +149,18 @@ class _Time(Sought):
         yield from self._moved(basis.statement.times, basis.statement)
 
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
-        for name, lengths in (("told", basis.statement), ("own", basis.of_own)):
-            for results in self._moved(basis.of_own.times, lengths):
-                yield (f"time own ± {name}",), results
+        told, own, near = basis.statement, basis.of_own, basis.of_near
+        now = [at.hour * 60 + at.minute for at in own.moments]
+        for name, times, pool in (
+            ("own ± told", told.times, own),
+            ("told ± own", own.times, told),
+            ("own ± own", own.times, own),
+            ("now ± any", now, told + own),
+            ("own ± near", own.times, near),
+            ("near ± own", near.times, own),
+        ):
+            for results in self._moved(times, pool):
+                yield ("time", f"time {name}"), results
 
     @staticmethod
     def _moved(times: Iterable[int], pool: Operands) -> Iterator[Results]:
