@@ -77,7 +77,7 @@ class Trace:
 
     Args:
         app: The folder of the modules that count.
-        begins_at: Nothing is noted before a function of this name is called; ``None`` = from the start.
+        begins_at: Nothing is noted before a function of this qualified name is called; ``None`` = from the start.
     """
 
     def __init__(self, app: Path = APP, begins_at: str | None = None) -> None:
@@ -103,7 +103,7 @@ class Trace:
         if code.co_flags & _RESUMES and self._has_begun(frame):
             return
         module = self._module_of(code)
-        if module is None or (self._begins_at is not None and not self.path and code.co_name != self._begins_at):
+        if module is None or (self._begins_at is not None and not self.path and code.co_qualname != self._begins_at):
             return
         caller = self._module_of(frame.f_back.f_code) if frame.f_back is not None else None
         self.crossings += caller not in {None, module}
@@ -191,7 +191,9 @@ class Walk:
 
 
 def walk_of(trace: Trace, characters: int) -> Walk:
-    """The figures of a trace of an operation on a text of so many characters."""
+    """The figures of a trace on a text of so many characters. Raises ``ValueError`` for an empty one."""
+    if not trace.path:
+        raise ValueError("the traced operation never began: is its function still called so?")
     stays = [module for module, _ in itertools.groupby(trace.path)]
     visits = Counter(stays)
     return Walk(
@@ -314,7 +316,7 @@ async def measured(servers: Endpoints, profiler: Profiler, gemini_url: str) -> d
             "question": await offline.asked(before=True),
         }
     async with walker(servers, profiler, google_api_key="test", google_base_url=gemini_url) as gemini:
-        return {**found, "candidate": await gemini.folded(begins_at="propose")}
+        return {**found, "candidate": await gemini.folded(begins_at="_WaitedFor.ask")}
 
 
 def main() -> int:
