@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text.memo import Memo, memoized
+from app.core.text.memo import LONGEST_WORD, Memo, forget, memoized, word_memo
 
 
 def counted(memo: Memo, growth: int = 1) -> tuple[list[str], Callable[[str], int]]:
@@ -100,3 +100,18 @@ def test_threads_may_read_at_the_same_time() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_words_are_remembered_but_giants_are_not_and_none_once_all_is_forgotten() -> None:
+    made: list[str] = []
+
+    @word_memo
+    def measured(word: str) -> int:
+        made.append(word)
+        return len(word)
+
+    usual, giant = "harbour", "a" * (LONGEST_WORD + 1)
+    assert [measured(word) for word in (usual, usual, giant, giant)] == [7, 7, 65, 65]
+    assert made == [usual, giant, giant]
+    forget()
+    assert (measured(usual), made[3:]) == (7, [usual])

@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Final
 
 from app.core.anchors.statements import Statement
 from app.core.model.anchors import AnchorType, Speaker
+from app.core.text.memo import word_memo
 from app.core.text.words import stem, tokens
 
 TYPES: Final[tuple[AnchorType, ...]] = (
@@ -86,7 +86,6 @@ _MOST: Final = 3
 _MOST_VALUES: Final = 4
 _MANY: Final = 6  # statements of a message
 _EARLY: Final = (1, 3)  # messages of a conversation
-_REMEMBERED: Final = 32_768  # words: the same ones come again and again
 _LARGEST: Final = 30.0  # of a sum, for the sake of numbers
 
 
@@ -111,7 +110,7 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
     return found
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@word_memo
 def _of_word(word: str) -> tuple[str, ...]:
     """Its stem, and what it and its stem begin and end with."""
     base = stem(word)

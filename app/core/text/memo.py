@@ -12,7 +12,7 @@ none of another tenant or of an erased message; ``forget`` drops all readings of
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sized
-from functools import wraps
+from functools import lru_cache, wraps
 from threading import Lock
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -29,6 +29,9 @@ _ENTRY: Final = 400
 """Bytes of any reading beside that."""
 _LARGEST: Final = MOST // 16
 """Bytes of the largest reading that is kept: one document must not push out all else."""
+LONGEST_WORD: Final = 64
+"""Characters of a word that is remembered."""
+_WORDS: Final = 65_536
 _NOTHING: Final = object()
 
 
@@ -120,3 +123,24 @@ def _characters(argument: object) -> int:
 def forget() -> None:
     """Drop all readings of this process: for the erasure of texts, and for measurements that begin with nothing."""
     _MEMO.forget()
+    for clear in _of_words:
+        clear()
+
+
+_of_words: Final[list[Callable[[], None]]] = []
+"""What lets go of the words of each function."""
+
+
+def word_memo(function: Callable[P, R]) -> Callable[P, R]:
+    """Remember what a pure function makes of each of many words; of one longer than ``LONGEST_WORD`` never.
+
+    The function's first argument is the word: a vocabulary comes again and again, giant words only to fill the memory.
+    """
+    kept = lru_cache(maxsize=_WORDS)(function)
+    _of_words.append(kept.cache_clear)
+
+    @wraps(function)
+    def of_word(*given: P.args, **named: P.kwargs) -> R:
+        return kept(*given, **named) if len(given[0]) <= LONGEST_WORD else function(*given, **named)  # type: ignore[arg-type]
+
+    return of_word

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain, repeat
 from typing import Final
 
 from Stemmer import Stemmer
 
 from app.core.text.language import detect
-from app.core.text.memo import memoized
+from app.core.text.memo import LONGEST_WORD, memoized, word_memo
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import STOPWORDS
 from app.core.text.words import is_russian, stem, stems, words
@@ -42,8 +41,6 @@ ALGORITHMS: Final[Mapping[str, str]] = {
 }
 """Snowball's, by ISO 639-1 code; of the languages whose words ``words`` takes for words."""
 
-_REMEMBERED: Final = 65_536  # words of a large vocabulary; the same ones come again and again
-_LONGEST: Final = 64  # letters; what is longer is no word that anybody inflects
 _FIRST: Final = 400  # characters of a text are plenty to guess by
 _SAMPLED: Final = 24  # texts of a talk
 _SAMPLE: Final = 80  # characters of each
@@ -74,10 +71,10 @@ def stemmed(language: str | None) -> str | None:
     return language if language in ALGORITHMS else None
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@word_memo
 def stem_in(word: str, language: str | None) -> str:
     """The stem of a lower-case word in a language."""
-    if language is None or len(word) > _LONGEST or is_russian(word) or not word[:1].isalpha():
+    if language is None or len(word) > LONGEST_WORD or is_russian(word) or not word[:1].isalpha():
         return stem(word)
     folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # none is shared: a stemmer is of one thread
     return folded or word

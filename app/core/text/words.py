@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
 
 from app.core.text.languages.loading import languages
-from app.core.text.memo import memoized
+from app.core.text.memo import memoized, word_memo
 from app.core.text.patterns import compiled
 from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS, respelled
 
@@ -66,10 +65,9 @@ _MIN_RUSSIAN: Final = 3
 _MIN_ENGLISH: Final = 3
 _VOWELS: Final = frozenset("aeiouy")
 _SHORT_STEM: Final = compiled(r"[^aeiouy]+[aeiouy][^aeiouywx]")
-_REMEMBERED: Final = 65_536  # words of a large vocabulary; the same ones come again and again
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@word_memo
 def stem(word: str) -> str:
     """Fold the commonest endings of a lower-case English or Russian word; other words come back as they are."""
     if is_russian(word):
@@ -82,7 +80,7 @@ def is_russian(word: str) -> bool:
     return "а" <= word[:1] <= "я"
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@word_memo
 def _word_of_token(token: str) -> str:
     """The word that one token of ASCII is; empty for one without content."""
     return next(iter(_words(token)), "")
