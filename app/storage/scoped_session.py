@@ -313,7 +313,9 @@ class TenantSession:
         """Who listens to the ORM's statements hears of this one too."""
         connection = self._connection
         assert connection is not None  # noqa: S101 - for the type checker
-        connection.dispatch.before_cursor_execute(connection, None, text, values, None, is_many)
+        connection.dispatch.before_cursor_execute(
+            connection, None, text, values if is_many else tuple(values), None, is_many
+        )
 
     async def _told(self, answer: Awaitable[Any]) -> Any:
         """What the server says; a connection that is gone is told to the pool."""

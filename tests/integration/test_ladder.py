@@ -48,7 +48,7 @@ SECOND = "google:gemini-2.5-pro"
 CANARY = "forbiddenword"
 NOT_JSON = '{"logos": [{"text": "a", "from": [1]'
 PATIENCE = 60.0
-SMALL_WINDOW: Behaviour = {"name": "honest", "max_input_tokens": 3_600}
+SMALL_WINDOW: Behaviour = {"name": "honest", "max_input_tokens": 4_400}
 BLOCKS: Behaviour = {"name": "honest", "block_if": CANARY}
 
 

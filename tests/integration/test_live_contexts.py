@@ -394,7 +394,7 @@ class TestIsRebuilt:
     @pytest.mark.long
     async def test_where_all_that_it_keeps_is_more_than_its_window(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.compacted(service)
-        openai.window = 1_000
+        openai.window = 1_200
         await self.expect_rebuilt(service, openai, conversation_id)
 
     @pytest.mark.long
