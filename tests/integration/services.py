@@ -25,7 +25,7 @@ from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntr
 from tests.fakes import ScriptedSummarizer as Summarizer
 
 WORDS = "the shipment of {seq} crates reaches harbour number {seq} in the grey morning some wind from the west! "
-"""An exclamation, which is no anchor whatever numbers it holds."""
+"""An exclamation; when a user says it, its number is found as a critical fact."""
 
 
 def proposal(request: SummaryRequest) -> Proposal:
