@@ -234,10 +234,11 @@ def _field_error(item: Mapping[str, Any]) -> FieldError:
 
 
 def _path(location: Sequence[str | int]) -> str:
-    """Dotted, without where it was found and without the tag that pydantic adds behind an index of ``parts``."""
+    """Dotted, without where it was found and without tags: in angle brackets, or behind an index of ``parts``."""
     kept: list[str | int] = []
     for step in location[1:]:
         is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
+        is_tag = is_tag or (isinstance(step, str) and step.startswith("<"))
         if not is_tag:
             kept.append(step)
     told = [redact(step)[:MAX_TEXT] if isinstance(step, str) else str(step) for step in kept]

@@ -21,6 +21,7 @@ from app.http.idempotency import fingerprint, kept_key
 from app.usecases.chat.turn_handle import ChatEvent
 from app.usecases.context.recalling import Wanted
 from app.usecases.context.requests import ContextView
+from app.usecases.history.conversations import NewConversation
 from app.usecases.shared.compaction_views import CompactionView
 from tests.unit.api_fakes import (
     ANCHOR,
@@ -266,6 +267,15 @@ async def test_a_missing_body_is_unreadable(api: World, path: str) -> None:
         assert problem(await client.post(path, headers=AS_JSON)) == (400, "unreadable")
 
 
+@pytest.mark.parametrize("path", ["/conversations", "/v1/conversations"])
+async def test_a_post_without_a_body_asks_for_nothing_of_its_own(api: World, path: str) -> None:
+    async with api.client() as client:
+        response = await client.post(path, headers=AS_JSON)
+    assert response.is_success, response.text
+    (_, new), _ = api.calls.last("conversations.create")
+    assert new == NewConversation()
+
+
 @pytest.mark.parametrize("body", [b"{", b"nonsense", b'{"title": NaN}', b"\xff\xfe", b"[" * 70 + b"]" * 70])
 async def test_unreadable_json(api: World, body: bytes) -> None:
     async with api.client() as client:
@@ -307,6 +317,44 @@ async def test_faults_in_a_batch_are_named_by_place(api: World) -> None:
         "messages.2.parts.0.name",
         "messages.2.parts.0.arguments",
     ]
+
+
+async def test_faults_of_a_message_that_comes_alone_are_named_by_its_own_fields(api: World) -> None:
+    unknown = FieldError(field="messages.0.parts", message="no such call")
+    named = []
+    for path, body in ((f"{ONE}/messages", HELLO), (f"{ONE}/messages/batch", {"messages": [HELLO]})):
+        api.calls.answers["messages.append"] = errors.InvalidInputError("d", errors=[unknown])
+        async with api.client() as client:
+            named += fields(await client.post(path, json=body))
+    assert named == ["parts", "messages.0.parts"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (f"{ONE}/states?a=x&b=1", "a: Input should be"),
+        (f"{ONE}/search", "q: Field required"),
+        (f"{ONE}/messages?limit=x", "limit: Input should be"),
+    ],
+)
+async def test_the_detail_names_the_parameter(api: World, path: str, told: str) -> None:
+    async with api.client() as client:
+        assert (await client.get(path)).json()["detail"].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("choice", "field"), [("weather", "tool_choice"), ({"nmae": "weather"}, "tool_choice.name"), (7, "tool_choice")]
+)
+@pytest.mark.parametrize("path", ["chat", "ui"])
+async def test_a_choice_of_tools_is_refused_by_the_field_that_it_has(
+    api: World, path: str, choice: Any, field: str
+) -> None:
+    body = {**BODIES[f"{ONE}/ui"], "tool_choice": choice} if path == "ui" else {"tool_choice": choice}
+    async with api.client() as client:
+        named = fields(await client.post(f"{ONE}/{path}", json=body))
+    assert field in named
+    assert {name.partition(".")[0] for name in named} == {"tool_choice"}
+    assert all(name.replace("_", "").replace(".", "").isalpha() for name in named)
 
 
 @pytest.mark.parametrize("messages", [[], [HELLO] * 1_001])

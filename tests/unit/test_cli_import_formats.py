@@ -174,3 +174,16 @@ def test_whatever_a_file_holds_it_is_read_or_refused(value: Any) -> None:
         found = read(value)
     roles = {message["role"] for item in found for message in item.messages}
     assert roles <= {"user", "assistant", "system", "tool"}
+
+
+def test_numbers_that_an_export_writes_out_in_full_come_back_as_the_service_was_given_them() -> None:
+    export = {
+        "format": "throughline.conversation",
+        "version": 1,
+        "conversation": {"metadata": {"mass": 10**20, "id": 2**63 - 1, "key": 2**63 + 1}},
+        "messages": [{**USER, "metadata": {"mass": -(10**20)}}],
+    }
+    found = one(export)
+    assert found.about["metadata"] == {"mass": 1e20, "id": 2**63 - 1, "key": 2**63 + 1}
+    assert [type(value) for value in found.about["metadata"].values()] == [float, int, int]
+    assert isinstance(found.messages[0]["metadata"]["mass"], float)

@@ -78,6 +78,11 @@ def _missing(asked: Mapping[str, Any]) -> str:
     return f"There is no {' with '.join(reversed(told))}."
 
 
+def _after(text: str, start: str) -> str:
+    """What stands after that beginning; nothing of a text that begins otherwise."""
+    return text.removeprefix(start) if text.startswith(start) else ""
+
+
 def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The inner object of an error; no secret that came in is told back.
 
@@ -88,9 +93,11 @@ def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | Non
     """
     kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
     first = error.errors[0] if error.errors else None
+    param = _param(first.field) if first and first.field else None
+    detail = f"{param}: {told}" if first and (told := _after(error.detail, f"{first.field}: ")) else error.detail
     return {
-        "message": redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else error.detail),
+        "message": redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else detail),
         "type": kind,
-        "param": _param(first.field) if first and first.field else None,
+        "param": param,
         "code": _CODES.get(error.stable_code, error.stable_code),
     }
