@@ -12,6 +12,7 @@ from app.core.context.assembly import AssembledContext, Section
 from app.core.model import errors
 from app.core.model.conversation import Sums
 from app.core.model.errors import FieldError
+from app.core.model.json_merge import merge_patch
 from app.core.model.model_io import ContextMessage
 from app.core.model.records import Page
 from app.core.model.segments import Marker
@@ -274,6 +275,32 @@ async def test_a_post_without_a_body_asks_for_nothing_of_its_own(api: World, pat
     assert response.is_success, response.text
     (_, new), _ = api.calls.last("conversations.create")
     assert new == NewConversation()
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"topic": "tea"},
+        {"topic": {"name": "tea"}, "place": "Oslo"},
+        {"topic": {"name": "tea", "more": {}}, "place": {"x": 1}},
+    ],
+)
+async def test_metadata_takes_the_place_of_the_old(api: World, wanted: dict[str, Any]) -> None:
+    present = {"topic": {"kind": 1, "more": {"deep": True}}, "place": "Riga", "other": [1]}
+    api.calls.answers["conversations.get"] = conversation_view(metadata=present)
+    async with api.client() as client:
+        response = await client.post(f"/v1/conversations/conv_{CONVERSATION.hex}", json={"metadata": wanted})
+    (_, _, changes), _ = api.calls.last("conversations.patch")
+    assert response.is_success, response.text
+    assert merge_patch(present, changes["metadata"]) == wanted
+
+
+async def test_a_message_for_openai_s_clients_names_the_field_as_the_parameter_does(api: World) -> None:
+    async with api.client() as client:
+        told = (await client.post("/v1/responses", json={"model": "throughline", "input": 5})).json()["error"]
+    assert told["param"] == "input"
+    assert told["message"].startswith("input: Input should be")
 
 
 @pytest.mark.parametrize("body", [b"{", b"nonsense", b'{"title": NaN}', b"\xff\xfe", b"[" * 70 + b"]" * 70])
