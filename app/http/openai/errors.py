@@ -32,6 +32,8 @@ _NAMED: Final = 100
 """Characters of an id that are told back."""
 _FORMS: Final = frozenset({"text", "list"})
 """Which form of a field is meant, where it has two: no step of its own."""
+_INPUT: Final = frozenset({"content", "tool_results"})
+"""What the other routes call a part of the input."""
 _TYPES: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",
     HTTPStatus.FORBIDDEN: "permission_error",
@@ -67,6 +69,8 @@ def openai_status(error: DomainError, status: int) -> int:
 
 def _param(field: str) -> str:
     """The place of a field as that API's clients know it."""
+    if field.partition(".")[0] in _INPUT:
+        return "input"
     steps = takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))
     told = [step for number, step in enumerate(steps) if number == 0 or step not in _FORMS]
     return redact(".".join(told)) or redact(field)
