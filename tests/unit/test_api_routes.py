@@ -300,7 +300,7 @@ async def test_a_message_for_openai_s_clients_names_the_field_as_the_parameter_d
     async with api.client() as client:
         told = (await client.post("/v1/responses", json={"model": "throughline", "input": 5})).json()["error"]
     assert told["param"] == "input"
-    assert told["message"].startswith("input: Input should be")
+    assert told["message"].startswith("input: must be")
 
 
 @pytest.mark.parametrize("body", [b"{", b"nonsense", b'{"title": NaN}', b"\xff\xfe", b"[" * 70 + b"]" * 70])
@@ -314,8 +314,22 @@ async def test_unreadable_json(api: World, body: bytes) -> None:
 async def test_json_that_is_no_object(api: World, body: bytes) -> None:
     async with api.client() as client:
         response = await client.post(f"{ONE}/messages", content=body, headers={"Content-Type": "application/json"})
-    assert response.status_code in {400, 422}
-    assert response.headers["content-type"] == "application/problem+json"
+    assert problem(response) == (422, "invalid_input")
+    assert response.json()["detail"] == "body: must be a JSON object"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"metadata": 1}, "metadata: must be a JSON object"),
+        ({"parts": "hello"}, "parts: must be a JSON array"),
+        ({"parts": ["hello"]}, "parts.0: must be a JSON object"),
+        ({"parts": [{"text": "hello"}]}, "parts.0: must be a JSON object with a type"),
+    ],
+)
+async def test_what_is_wanted_is_told_in_words_of_json(api: World, given: dict[str, Any], told: str) -> None:
+    async with api.client() as client:
+        assert (await client.post(f"{ONE}/messages", json={**HELLO, **given})).json()["detail"] == told
 
 
 @pytest.mark.parametrize(
