@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from itertools import takewhile
 from typing import Any, Final
@@ -71,9 +71,17 @@ def _param(field: str) -> str:
     """The place of a field as that API's clients know it."""
     if field.partition(".")[0] in _INPUT:
         return "input"
-    steps = takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))
-    told = [step for number, step in enumerate(steps) if number == 0 or step not in _FORMS]
+    steps = [*takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))]
+    told = [step for number, step in enumerate(steps) if not _is_form(steps, number)]
     return redact(".".join(told)) or redact(field)
+
+
+def _is_form(steps: Sequence[str], number: int) -> bool:
+    """Whether a step names a form, and no field: the text of a text is one."""
+    if number == 0 or steps[number] not in _FORMS:
+        return False
+    before, is_last = steps[number - 1], number == len(steps) - 1
+    return not before.endswith("text") and not (before.isdigit() and is_last)
 
 
 def _missing(asked: Mapping[str, Any]) -> str:
