@@ -70,6 +70,12 @@ def test_a_message_without_a_name_is_said_by_whom_the_role_has() -> None:
     assert [one.speaker for one in said] == ["Anna"] * 4
 
 
+def test_a_message_without_a_name_is_nobodys_where_several_people_share_the_role() -> None:
+    talk = ["Anna: it rains", "Boris: it snows", "Anna: it thaws", "Boris: it blows", "Anna: it stops", "I like hail."]
+    said = passages_of([message(n, text, role="user") for n, text in enumerate(talk, start=1)], "en")
+    assert [one.speaker for one in said] == ["Anna", "Boris", "Anna", "Boris", "Anna", "User"]
+
+
 def test_clauses_begin_behind_a_mark_and_before_a_conjunction() -> None:
     text = "We moved, and Anna left: it was late; nobody minded because it rained – twice"
     starts = [0, *clause_starts(text), len(text)]
