@@ -59,7 +59,7 @@ VALUES: Final[dict[str, tuple[Any, st.SearchStrategy[Any]]]] = {
     "ids": (ARRAY(Uuid), st.lists(st.uuids())),
     "texts": (ARRAY(Text), st.lists(st.none() | st.just("null") | texts)),
 }
-EXTREMES: Final = (
+EXTREMES: Final[tuple[tuple[str, Any], ...]] = (
     # What is next to the driver's words for infinity: those it reads back without a zone, whoever wrote them.
     ("moment", datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)),
     ("moment", datetime.min.replace(tzinfo=UTC) + timedelta(microseconds=1)),
