@@ -5,8 +5,9 @@ functions with the same text, and ``memoized`` keeps what these answered, by fun
 invalidated: what a function makes of a text never changes while a process runs.
 
 Two things hold. All that is kept stays within ``MOST`` bytes, whatever comes in from outside: when half of it is full,
-what nobody asked for since the half before is let go (``word_memo`` has a bound of its own). And a reading is reached only by whoever has the text itself, so
-none of another tenant or of an erased message; ``forget`` drops all readings of a process where texts are erased.
+what nobody asked for since the half before is let go (``word_memo`` has a bound of its own). And a reading is reached
+only by whoever has the text itself, so none of another tenant or of an erased message; ``forget`` drops all readings of
+a process where texts are erased.
 """
 
 from __future__ import annotations
