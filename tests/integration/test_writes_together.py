@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.anchors import AnchorStatus, Transition
 from app.core.model.conversation import Sums
 from app.core.model.errors import ConflictError, DependencyUnavailableError, NotFoundError
 from app.core.model.records import IdempotencyRecord
@@ -21,9 +22,10 @@ from app.storage.database import make_engine
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
-from tests.integration.rows import START, connection_of, idempotent, message, stored
+from tests.integration.rows import START, anchor, connection_of, idempotent, message, stored
 from tests.integration.services import Service
 
+FINAL: Final[tuple[AnchorStatus, ...]] = ("resolved", "withdrawn", "superseded")
 HOSTILE: Final = ("'; DROP TABLE messages; --", "\\'); COMMIT; --", "$1 $2", "%s {0}", '"\\"', "a" * 255)
 
 
@@ -228,6 +230,20 @@ async def written(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID)
         events = await unit.events.after(conversation_id, 0, limit=1_000)
     assert [one.number for one in events] == list(range(1, row.last_event + 1))
     return len(messages), row.last_seq, len(events)
+
+
+async def test_of_two_changes_of_one_row_the_last_counts(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """In one statement Postgres makes but one of them, and does not promise which."""
+    row = await stored(begin, tenant)
+    made = anchor(row.id, 1)
+    async with begin(tenant) as unit:
+        await unit.anchors.add([made])
+        for status in FINAL:
+            steps: list[AnchorStatus] = ["active", status]
+            await unit.anchors.change(row.id, [Transition(anchor_id=made.id, status=one) for one in steps])
+            await unit.conversations.update(row.id, title=status)
+            assert (await unit.anchors.get(row.id, made.id)).status == status
+        await unit.commit()
 
 
 @pytest.mark.parametrize("last", ["ROLLBACK;", "COMMIT;"])
