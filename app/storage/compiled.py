@@ -136,22 +136,21 @@ def _literal(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, list):
-        return f"'{{{','.join(map(_plain, value))}}}'"
+        return f"'{{{','.join(map(_id, value))}}}'"
     if isinstance(value, str) and not _SPELT.fullmatch(value):
         return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
     if isinstance(value, timedelta):
-        return f"'{value.total_seconds()} seconds'"
+        return f"'{value.days} days {value.seconds} seconds {value.microseconds} microseconds'"
     if not isinstance(value, _CAN_BE_SPELT):
         raise ValueError("only texts, ids, numbers and times are spelt out")  # noqa: TRY004 - a value, not a type
     return f"'{value}'"
 
 
-def _plain(value: Any) -> str:
-    """One of a list, which is one literal as a whole."""
-    written = str(value) if isinstance(value, UUID) else value
-    if not (isinstance(written, str) and _SPELT.fullmatch(written)):
-        raise ValueError("of a list only ids and words of our own are spelt out")
-    return written
+def _id(value: Any) -> str:
+    """One of a list, which is one literal as a whole: in it the word ``null`` would be nothing."""
+    if not isinstance(value, UUID):
+        raise ValueError("of a list only ids are spelt out")  # noqa: TRY004 - a value, not a type
+    return str(value)
 
 
 def _reading(kind: Any, dialect: Dialect) -> Process | None:

@@ -19,6 +19,8 @@ NOBODY: Final = ""
 """For whom a transaction acts that no session has begun: it sees no row."""
 _BEGINS: Final = "BEGIN"
 _COMMITS: Final = "COMMIT;"
+_ROLLED_BACK: Final = "ROLLBACK"
+"""What the server says to a ``COMMIT`` after a statement that failed: no error."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -54,6 +56,8 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
             last, self.last = self.last, ""
             return await self._whole(f"{last}{query}", timeout)
         done: str = await super().execute(query, *args, timeout=timeout)
+        if query == _COMMITS and done == _ROLLED_BACK:
+            raise asyncpg.InFailedSQLTransactionError("a statement had failed before: nothing was committed")
         return done
 
     async def _whole(self, query: str, timeout: float | None) -> str:  # noqa: ASYNC109 - the driver's

@@ -10,6 +10,7 @@ from time import thread_time
 from typing import Any, Final, Literal
 from uuid import UUID
 
+import asyncpg
 from sqlalchemy import Connection, Executable, QueuePool, Result, ScalarResult, event
 from sqlalchemy.exc import MissingGreenlet
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -334,11 +335,11 @@ class TenantSession:
             await self._whole(getattr(transaction, how)())
 
     async def _whole(self, answer: Awaitable[Any]) -> Any:
-        """The same of what no rollback follows: whoever is cancelled half way leaves no connection to others."""
+        """The same of what no rollback follows: a connection that was left without an answer is for no one else."""
         try:
             return await self._told(answer)
-        except asyncio.CancelledError as error:
-            if self._connection is not None:
+        except BaseException as error:
+            if self._connection is not None and not isinstance(error, asyncpg.PostgresError):
                 self._connection.invalidate(error)
             raise
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+import redis
 
+from app.infrastructure.event_bus import hint_channel
 from tests.acceptance.conftest import StartTalk
-from tests.acceptance.service import Service
+from tests.acceptance.service import Service, until
 from tests.acceptance.talk import MANUAL, WINDOW, EventFollower, Talk, block_of, good, lines, refused, served_seqs
 from tests.gemini_server import Gemini
 
@@ -121,6 +124,7 @@ class TestWithoutWaiting:
         assert (second["id"], second["joined"]) == (first["id"], True)
         with ThreadPoolExecutor(1) as thread:
             waiting = thread.submit(talk.compact)
+            until(lambda: is_waited_for(talk), what="somebody who waits")
             gemini.release()
             third = waiting.result(20)
         assert (third["id"], third["joined"], third["status"]) == (first["id"], True, "applied")
@@ -141,6 +145,13 @@ class TestWithoutWaiting:
             second = waiting.result(20)
         assert (second["status"], second["focus"], second["joined"]) == ("applied", "prices", False)
         assert [row["id"] for row in talk.compactions()] == [first["id"], second["id"]]
+
+
+def is_waited_for(talk: Talk) -> bool:
+    """Whether a request, of those that wait for others' compactions, listens for the end of this one."""
+    channel = hint_channel(UUID(talk.id))
+    with contextlib.closing(redis.from_url(talk.service.redis_url)) as connection:
+        return any(count for _, count in connection.pubsub_numsub(channel))
 
 
 class TestStates:

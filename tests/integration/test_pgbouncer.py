@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import func, select
@@ -17,7 +17,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlmodel import col
 
-from app.core.model.errors import DependencyUnavailableError
+from app.core.model.conversation import Conversation, Sums
+from app.core.model.errors import DependencyUnavailableError, NotFoundError
+from app.core.model.records import Work
 from app.devserver.privileges import choose_identity
 from app.storage import database, tenancy
 from app.storage.database import make_engine, row_security
@@ -25,7 +27,7 @@ from app.storage.migrations import run_migrations
 from app.storage.tables import ConversationRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from tests.acceptance.service import running_service, until
-from tests.integration.rows import append, conversation, make_tenant, message
+from tests.integration.rows import START, append, conversation, idempotent, make_tenant, message, stored
 from tests.integration.test_tenancy import NoCriteria
 from tests.servers import unused_port
 
@@ -123,6 +125,46 @@ async def furnish(begin: UnitOfWorkFactory, tenant: UUID) -> None:
         await unit.conversations.add(row)
         await append(unit, [message(row.id, number, content=f"said {number}") for number in range(1, 4)])
         await unit.commit()
+
+
+async def test_writes_that_go_out_with_beginnings_and_ends_stay_apart_too(
+    pooled: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of several statements, and statements that are alone: without the ORM's condition here as well."""
+    begin = unit_of_work_factory(pooled)
+    monkeypatch.setattr(tenancy, "criteria", NoCriteria)
+    rows = [await stored(begin, await make_tenant(begin, name)) for name in "abcdef"]
+
+    async def write(row: Conversation, stranger: Conversation) -> None:
+        for seq in range(1, 16):
+            async with begin(row.tenant_id) as unit:
+                assert await unit.idempotency.claim(idempotent(f"key {seq}")) is None
+                await unit.conversations.lock(row.id)
+                await unit.messages.append([message(row.id, seq)], [Sums(messages=seq)])
+                changed = await unit.conversations.update(row.id, last_seq=seq, events=1)
+                await unit.events.add_numbered(changed, [("message.created", {"seq": seq})], START)
+                await unit.idempotency.update(f"key {seq}", ref={"seq": seq}, status=201)
+                await unit.commit()
+            async with begin(row.tenant_id) as unit:
+                with pytest.raises(NotFoundError):
+                    await unit.conversations.update(stranger.id, title="stolen")
+            async with begin(row.tenant_id) as unit:
+                assert await unit.works.begin(work(row), seconds=60) is None
+
+    await asyncio.gather(*(write(row, stranger) for row, stranger in zip(rows, [*rows[1:], rows[0]], strict=True)))
+    for row in rows:
+        async with begin(row.tenant_id) as unit:
+            assert [one.seq for one in await unit.messages.between(row.id, 1, 99)] == list(range(1, 16))
+            assert [one.number for one in await unit.events.after(row.id, 0, limit=99)] == list(range(1, 16))
+            assert (await unit.conversations.get(row.id)).title is None
+            for seq in range(1, 16):
+                found = await unit.idempotency.get(f"key {seq}")
+                assert found is not None
+                assert found.ref == {"seq": seq}
+
+
+def work(row: Conversation) -> Work:
+    return Work(id=uuid4(), tenant_id=row.tenant_id, conversation_id=row.id, process=uuid4(), kind="append")
 
 
 async def test_the_limits_to_time_hold_there_too(pooled: AsyncEngine) -> None:

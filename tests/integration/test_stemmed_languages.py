@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -13,11 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
 from app.cli import app
+from app.core.model.conversation import Message
 from app.core.text import stemming
 from app.core.text.words import stems
 from app.providers.offline import OfflineSummarizer
 from app.storage.repositories import narrowing, term_keys
-from app.storage.repositories.term_keys import Rekeyed
+from app.storage.repositories.contents import Place
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context.recalling import Asked
@@ -172,24 +174,56 @@ async def keys_of(engine: AsyncEngine) -> dict[tuple[UUID, UUID], list[int]]:
 async def test_a_message_that_was_erased_meanwhile_gets_no_keys_and_no_tenant_those_of_another(
     service: Service, begin: UnitOfWorkFactory, engine: AsyncEngine, before: pytest.MonkeyPatch
 ) -> None:
+    """Also where it had no keys before either, as where a version took none of its signs for letters."""
     conversation_id = await talked(service, SPOKEN["pl"])
     before.undo()
-    found: list[Rekeyed] = []
-    place = None
-    while True:
-        async with begin(None) as uow:
-            here, place = await uow.term_keys.outdated(place, limit=200)
-        found += [one for one in here if one.tenant_id == service.tenant]
-        if place is None:
-            break
-    one, other = found[:2]
-    await service.container.erasure.erase(service.tenant, conversation_id, one.id)
-    async with begin(service.tenant) as uow:
-        assert not await uow.term_keys.renew(one)
-        await uow.commit()
+    (_, one), (_, bare), (_, other) = (await outdated(begin, service.tenant))[:3]
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE messages SET term_keys = '{}' WHERE id = :id"), {"id": bare})
+    stored = await keys_of(engine)
+    for erased in (one, bare):
+        await service.container.erasure.erase(service.tenant, conversation_id, erased)
+        async with begin(service.tenant) as uow:
+            await uow.term_keys.renew(erased)
+            await uow.commit()
     async with begin(await make_tenant(begin, "another")) as uow:
         assert not await uow.term_keys.renew(other)
         await uow.commit()
     keys = await keys_of(engine)
-    assert keys[conversation_id, one.id] == []
-    assert keys[conversation_id, other.id] == other.before
+    assert keys[conversation_id, one] == keys[conversation_id, bare] == []
+    assert keys[conversation_id, other] == stored[conversation_id, other]
+
+
+async def outdated(begin: UnitOfWorkFactory, tenant: UUID, limit: int = 200) -> list[Place]:
+    """Those of a tenant, in steps."""
+    found: list[Place] = []
+    place = None
+    while True:
+        async with begin(None) as uow:
+            here, place = await uow.term_keys.outdated(place, limit=limit)
+        found += [one for one in here if one[0] == tenant]
+        if place is None:
+            return found
+
+
+async def test_no_step_reads_more_than_fits_and_none_is_left_out(
+    service: Service, begin: UnitOfWorkFactory, engine: AsyncEngine, before: pytest.MonkeyPatch
+) -> None:
+    await talked(service, SPOKEN["de"])
+    before.undo()
+    known, read = await outdated(begin, service.tenant), list[int]()
+    made = term_keys.keys_of
+
+    def noted(messages: Sequence[Message]) -> list[list[int]]:
+        read.append(len(messages))
+        return made(messages)
+
+    before.setattr(term_keys, "keys_of", noted)
+    before.setattr(term_keys, "READ_BYTES", 300)
+    assert await outdated(begin, service.tenant) == known
+    assert max(read) < 9
+    assert sum(read) == len(await keys_of(engine))
+    read.clear()
+    before.setattr(term_keys, "READ_BYTES", 1)
+    assert await outdated(begin, service.tenant) == known
+    assert set(read) == {1}, "one at least"

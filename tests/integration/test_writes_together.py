@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
+from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.anchors import AnchorStatus, Transition
 from app.core.model.conversation import Sums
-from app.core.model.errors import ConflictError, NotFoundError
+from app.core.model.errors import ConflictError, DependencyUnavailableError, NotFoundError
 from app.core.model.records import IdempotencyRecord
+from app.storage.connections import TenantConnection
 from app.storage.database import make_engine
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
-from tests.integration.rows import START, connection_of, idempotent, message, stored
+from tests.integration.rows import START, anchor, connection_of, idempotent, message, stored
 from tests.integration.services import Service
 
+FINAL: Final[tuple[AnchorStatus, ...]] = ("resolved", "withdrawn", "superseded")
 HOSTILE: Final = ("'; DROP TABLE messages; --", "\\'); COMMIT; --", "$1 $2", "%s {0}", '"\\"', "a" * 255)
 
 
@@ -153,3 +159,114 @@ async def test_a_key_is_only_ever_a_value(begin: UnitOfWorkFactory, tenant: UUID
     assert again is not None
     assert (again.key, again.fingerprint, again.created_at) == (key, key, START)
     assert (again.ref, again.status) == ({"said": key}, 201)
+
+
+async def test_who_goes_on_after_a_failure_commits_nothing_and_is_told(narrow: AsyncEngine, tenant: UUID) -> None:
+    begin = unit_of_work_factory(narrow)
+    row = await stored(begin, tenant)
+    async with begin(tenant) as unit:
+        await unit.conversations.update(row.id, title="new")
+        await unit.messages.append([message(uuid4(), 1)], [Sums(messages=1)])
+        with pytest.raises(NotFoundError):
+            await unit.messages.last(row.id)
+        with pytest.raises(asyncpg.InFailedSQLTransactionError):
+            await unit.commit()
+        assert unit.committed_events == ()
+    async with begin(tenant) as unit:
+        assert (await unit.conversations.get(row.id)).title is None
+
+
+@pytest.mark.parametrize("said", range(1, 5))
+async def test_whenever_it_is_cancelled_all_is_written_or_nothing(said: int, narrow: AsyncEngine, tenant: UUID) -> None:
+    """After that many messages to the server, a while later each time."""
+    begin = unit_of_work_factory(narrow)
+    known, is_said = await stored(begin, tenant), asyncio.Event()
+    texts: list[str] = []
+    cut_short: list[bool] = []
+
+    async def write(key: str, seq: int) -> None:
+        async with begin(tenant) as unit:
+            assert await unit.idempotency.claim(idempotent(key)) is None
+            await unit.conversations.lock(known.id)
+            await unit.messages.append([message(known.id, seq)], [Sums(messages=seq)])
+            changed = await unit.conversations.update(known.id, last_seq=seq, events=1)
+            await unit.events.add_numbered(changed, [("message.created", {"seq": seq})], START)
+            await unit.idempotency.update(key, ref={"seq": seq}, status=201)
+            await unit.commit()
+
+    def note(_connection: object, _cursor: object, text: str, *_: object) -> None:
+        texts.append(text)
+        if len(texts) == said:
+            is_said.set()
+
+    for pauses in (0, 1, 2, 3, 5, 9, 20, 50, 200):
+        before, key = await written(begin, tenant, known.id), f"key {pauses}"
+        texts.clear()
+        is_said.clear()
+        event.listen(narrow.sync_engine, "before_cursor_execute", note)
+        task = asyncio.create_task(write(key, before[0] + 1))
+        await is_said.wait()
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        event.remove(narrow.sync_engine, "before_cursor_execute", note)
+        after = await written(begin, tenant, known.id)
+        assert after in {before, (before[0] + 1,) * 3}, pauses
+        async with begin(tenant) as unit:
+            assert (await unit.idempotency.get(key) is not None) is (after != before)
+        assert task.cancelled() or after != before, "what is acknowledged is written"
+        cut_short.append(task.cancelled())
+    assert cut_short[0], "some were cancelled"
+    async with begin(uuid4()) as unit:
+        assert not await unit.conversations.is_there(known.id), "no one else's scope is left in force"
+
+
+async def written(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID) -> tuple[int, int, int]:
+    """The numbers of messages, of what the conversation says, and of events."""
+    async with begin(tenant) as unit:
+        row = await unit.conversations.get(conversation_id)
+        messages = await unit.messages.between(conversation_id, 1, 1_000)
+        events = await unit.events.after(conversation_id, 0, limit=1_000)
+    assert [one.number for one in events] == list(range(1, row.last_event + 1))
+    return len(messages), row.last_seq, len(events)
+
+
+async def test_of_two_changes_of_one_row_the_last_counts(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """In one statement Postgres makes but one of them, and does not promise which."""
+    row = await stored(begin, tenant)
+    made = anchor(row.id, 1)
+    async with begin(tenant) as unit:
+        await unit.anchors.add([made])
+        for status in FINAL:
+            steps: list[AnchorStatus] = ["active", status]
+            await unit.anchors.change(row.id, [Transition(anchor_id=made.id, status=one) for one in steps])
+            await unit.conversations.update(row.id, title=status)
+            assert (await unit.anchors.get(row.id, made.id)).status == status
+        await unit.commit()
+
+
+@pytest.mark.parametrize("last", ["ROLLBACK;", "COMMIT;"])
+async def test_a_connection_whose_last_word_was_not_answered_is_thrown_away(
+    last: str, narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands in a transaction of that tenant, and whoever got it could begin none."""
+    begin, execute = unit_of_work_factory(narrow), TenantConnection.execute
+    row = await stored(begin, tenant)
+
+    async def silent(self: TenantConnection, query: str, *args: Any, **named: Any) -> str:
+        if query == last:
+            raise TimeoutError
+        return await execute(self, query, *args, **named)
+
+    with monkeypatch.context() as away:
+        away.setattr(TenantConnection, "execute", silent)
+        with pytest.raises(DependencyUnavailableError) if last == "COMMIT;" else nullcontext():
+            async with begin(tenant) as unit:
+                await unit.conversations.update(row.id, title="new")
+                if last == "COMMIT;":
+                    await unit.commit()
+    async with begin(tenant) as unit:
+        assert (await unit.conversations.get(row.id)).title is None
+    async with begin(uuid4()) as unit:
+        assert not await unit.conversations.is_there(row.id)

@@ -9,11 +9,13 @@ from inspect import unwrap
 import pytest
 
 from app.core.anchors.detect import detect
+from app.core.anchors.statements import statements
 from app.core.model.conversation import Message, Role
 from app.core.text.cued import Cues
 from app.core.text.words import words
 from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS
+from tests.unit.timing import assert_linear
 
 MOST = 20.0
 """Times as long as plain tokenising: it takes about fifteen; with every pattern tried on every sentence, over 30."""
@@ -74,3 +76,9 @@ def test_looking_up_what_a_pattern_needs_changes_nothing(monkeypatch: pytest.Mon
     assert [detect(one) for one in messages] == looked_up
     monkeypatch.setattr(Cues, "open", lambda *_: 0)  # control: nothing is tried
     assert [detect(one) for one in messages] != looked_up
+
+
+@pytest.mark.parametrize("line", ["@\n", "Go.\n", "- a\n", "a: b\n", "„"])
+def test_taking_apart_what_is_read_of_a_message_takes_linear_time(line: str) -> None:
+    """Below the most that is read: beyond it, longer texts would all take as long."""
+    assert_linear(lambda text: statements(message(1, text)), line * (20_000 // len(line)))

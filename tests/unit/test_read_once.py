@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Iterable, Iterator
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from app.core.anchors import topics as about
 from app.core.anchors import transitions
+from app.core.model.conversation import Message
 from app.core.model.policies import goals
 from app.core.model.policies.resolving import resolve
 from app.core.reading import cues
@@ -20,6 +23,7 @@ from app.core.text import identifiers
 from app.core.text import token_counts as tokens
 from app.core.text.memo import forget
 from app.usecases.compaction.segmenting import cut_span, told_segments
+from app.usecases.context import context
 from bench.growth import talk
 from tests.unit.test_anchors_transitions import anchors_of
 
@@ -145,3 +149,21 @@ def test_a_line_and_a_block_are_weighed_once_and_a_book_is_not_kept(monkeypatch:
     for text in (line, block, book):
         assert tokens.estimate_text(text) == tokens.estimate_text(text) > 0
     assert weighed == [len(line), len(block), len(book), len(book)]
+
+
+def test_a_digest_is_made_once_and_its_messages_are_let_go_of_with_all_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def digest(messages: Sequence[Message], most: int, locale: str) -> str:
+        made.append(len(messages))
+        return f"{len(messages)} in {most} tokens, {locale}"
+
+    monkeypatch.setattr(context, "extractive_digest", digest)
+    spans = [context._Span(tuple(talk(4, seed=5)), 0) for _ in range(3)]
+    assert {context._digest(span, 50, "en") for span in spans} == {"4 in 50 tokens, en"}
+    assert made == [4]
+    held = weakref.ref(spans[0])
+    del spans
+    forget()
+    gc.collect()
+    assert held() is None

@@ -253,7 +253,20 @@ HOSTILE = [
     "bearer " * 60_000,
     "?sig=" * 80_000,
     "\\n" * 200_000,
+    "a,password\n" * 35_000,
+    "a,password\n" + "x,a1b2c3\n" * 40_000,
+    "a|password\n" + "-" * 400_000,
+    "|password" * 40_000 + "\n",
 ]
+
+
+def test_values_below_the_name_of_their_column_go_while_the_table_lasts() -> None:
+    rows = "user;password\nann;hunter22x\nbob;hunter23x\n\nx;hunter24x\n"
+    assert redact(rows) == "user;password\nann;[REDACTED:password]\nbob;[REDACTED:password]\n\nx;hunter24x\n"
+    wider = "| user | password |\n|---|---|\n| ann | hunter22x |\n| a | b | hunter23x |\n"
+    assert redact(wider) == wider.replace("hunter22x", "[REDACTED:password]")
+    tuples = "('user', 'password'),\n('t_K4', 't_K4_1'),\n"
+    assert redact(tuples) == tuples, "a name of a column has no signs of code"
 
 
 @pytest.mark.long

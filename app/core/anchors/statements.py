@@ -118,7 +118,8 @@ def _statements(text: str) -> Iterator[Statement]:
 def _is_wrapped(text: str) -> bool:
     """Whether lines end where there was no more room: several are about as long as the longest."""
     lengths = [len(line.rstrip()) for line in text.splitlines()]
-    return sum(length >= max(lengths) - _RAGGED for length in lengths) >= _WRAPPED and max(lengths) <= _WIDEST
+    longest = max(lengths)
+    return longest <= _WIDEST and sum(length >= longest - _RAGGED for length in lengths) >= _WRAPPED
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Final
 
 from app.core.anchors.rendering import escape_served
@@ -22,6 +21,7 @@ from app.core.retrieval.serving import RECALLED_TAG
 from app.core.text.budget import first_fitting
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.token_counts import Estimator, estimate_text
 
 WORTHWHILE: Final = 1_000
@@ -201,6 +201,6 @@ def _rendered(tool: ToolSpec) -> str:
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
-@lru_cache(maxsize=256)
+@memoized(FIGURE)
 def _weight(rendered: str, estimator: Estimator) -> int:
     return estimate_text(rendered, estimator)

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from app.core.model.conversation import Message
+from app.core.model.secret_columns import in_columns
 from app.core.model.secret_names import NAMED, given_in_answer, names_secret
 from app.core.model.secret_shapes import AFTER_NAMES, BEFORE_NAMES, Finder, Found
 from app.core.text.parts import Part, own_content
@@ -88,7 +89,7 @@ def _replaced(text: str, found: Iterable[Found], view: PlainView) -> str:
     return _replaced_pieces(text, marked)
 
 
-_FINDERS: Final[tuple[Finder, ...]] = (*BEFORE_NAMES, *NAMED, *AFTER_NAMES)
+_FINDERS: Final[tuple[Finder, ...]] = (*BEFORE_NAMES, in_columns, *NAMED, *AFTER_NAMES)
 
 
 # --- parts of messages ---------------------------------------------------------------------------------------------

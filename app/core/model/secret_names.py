@@ -87,6 +87,7 @@ _BLOCK: Final = compiled(r":[ \t]{1,4}[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}(?P<val
 _BEFORE_ANSWER: Final = 160
 _ANSWER: Final = 400
 """Characters at the end of a message and at the beginning of the next in which a secret is looked for over both."""
+_MARK: Final = "[REDACTED:"
 _PLACEHOLDER: Final = compiled(
     r"\[REDACTED|[\[$%<{*.•…_x?-]{2}|[$%<{*]|(?:none|null|nil|true|false|undefined|str|string|text|bytes|bool|int"
     r"|secretstr"
@@ -146,7 +147,7 @@ def _on_next_lines(text: str) -> Iterator[Found]:
     for found in _ALONE.finditer(text):
         value = found["value"].rstrip(_TRAILING)
         kinds = _asked_for(text, found.start()) if any(sign.isdigit() for sign in value) else ()
-        kind = next((kind for kind in kinds if _stands_alone(kind, value)), None)
+        kind = next((kind for kind in kinds if stands_alone(kind, value)), None)
         if kind:
             start = found.start("value")
             yield start, start + len(value), kind
@@ -166,12 +167,12 @@ def _asked_for(text: str, end: int) -> list[str]:
     return [_kind(name) for name in _NAME.finditer(line) if _ASKING.match(line, name.end())]
 
 
-def _stands_alone(kind: str, value: str) -> bool:
+def stands_alone(kind: str, value: str) -> bool:
     """Without a word that says so: what nothing else than a secret of this kind looks like."""
     if kind == "pin":
         digits = value.replace(" ", "").replace("-", "")
         return digits.isdigit() and 4 <= len(digits) <= 8  # noqa: PLR2004 - PINs have up to eight digits
-    if _PLACEHOLDER.match(value) or _PLACE.match(value):
+    if _PLACEHOLDER.match(value) or _PLACE.match(value) or _MARK in value:
         return False
     return _is_bare_password(value) and (kind == "password" or (len(value) >= _LEAST_SECRET and value.isascii()))
 
@@ -309,6 +310,17 @@ _SECRET_KEY: Final = compiled(rf"(?:.{{0,60}}[^a-zа-я])?(?:{_PASSWORDS}|{_SECR
 def names_secret(key: str) -> bool:
     """Whether a key of an object names a secret."""
     return _SECRET_KEY.fullmatch(key) is not None
+
+
+def kind_named(name: str) -> str | None:
+    """The kind of secret that a column's name, or a key, is one of."""
+    kinds = [_kind(found) for found in _NAME.finditer(name) if found.end() == len(name)] if names_secret(name) else []
+    return kinds[0] if kinds else None
+
+
+def may_be_named(text: str) -> bool:
+    """Whether any secret can be named in a text: told at once of most that name none."""
+    return _may_fit(text, _NAMED_NEEDS)
 
 
 NAMED: Final[tuple[Finder, ...]] = (_named, _blocks, _on_next_lines, _passphrases, _phrases)

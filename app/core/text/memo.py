@@ -5,8 +5,9 @@ functions with the same text, and ``memoized`` keeps what these answered, by fun
 invalidated: what a function makes of a text never changes while a process runs.
 
 Two things hold. All that is kept stays within ``MOST`` bytes, whatever comes in from outside: when half of it is full,
-what nobody asked for since the half before is let go. And a reading is reached only by whoever has the text itself, so
-none of another tenant or of an erased message; ``forget`` drops all readings of a process where texts are erased.
+what nobody asked for since the half before is let go (``word_memo`` has a bound of its own). And a reading is reached
+only by whoever has the text itself, so none of another tenant or of an erased message; ``forget`` drops all readings of
+a process where texts are erased.
 """
 
 from __future__ import annotations
@@ -135,6 +136,7 @@ def word_memo(function: Callable[P, R]) -> Callable[P, R]:
     """Remember what a pure function makes of each of many words; of one longer than ``LONGEST_WORD`` never.
 
     The function's first argument is the word: a vocabulary comes again and again, giant words only to fill the memory.
+    Each function's words take 55 MB at most, where somebody makes them up: 66,000 of 64 letters of two bytes.
     """
     kept = lru_cache(maxsize=_WORDS)(function)
     _of_words.append(kept.cache_clear)

@@ -9,12 +9,11 @@ messages are made again: ``throughline index-words``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, literal, select, true, tuple_, update
+from sqlalchemy import select, true, tuple_, update
 from sqlmodel import col
 
 from app.core.model.conversation import Message
@@ -23,12 +22,13 @@ from app.core.text.stemming import guess, stems_in
 from app.core.text.words import stem, words
 from app.off_loop import off_loop
 from app.storage.repositories.contents import Place
+from app.storage.repositories.sizes import READ_BYTES, fitting, told_bytes
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import MessageRow
 
 _BYTES: Final = 8  # Postgres' bigint
-_NUMBERS: Final = ARRAY(BigInteger)
 _NAMES: Final = ("id", "conversation_id", "seq", "role", "content", "status", "is_command", "created_at")
+_PLACE: Final = (col(MessageRow.tenant_id), col(MessageRow.id))
 _READ: Final = tuple(col(getattr(MessageRow, name)) for name in (*_NAMES, "parts", "tenant_id", "term_keys"))
 
 
@@ -77,44 +77,39 @@ def keys_of(messages: Iterable[Message]) -> list[list[int]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Rekeyed:
-    """A message whose keys are others today."""
-
-    tenant_id: UUID
-    id: UUID
-    before: list[int]
-    keys: list[int]
-
-
 class TermKeyRepository:
     """Keys that versions before made."""
 
     def __init__(self, session: TenantSession) -> None:
         self._session = session
 
-    async def outdated(self, after: Place | None, *, limit: int) -> tuple[list[Rekeyed], Place | None]:
-        """Of the next ``limit`` messages those whose keys are others today, of all tenants.
+    async def outdated(self, after: Place | None, *, limit: int) -> tuple[list[Place], Place | None]:
+        """Of the next ``limit`` messages, fewer where together they are large, those whose keys are others today.
 
         Returns:
-            Them, and the place that was reached; ``None`` at the end.
+            Them, of all tenants, and the place that was reached; ``None`` at the end.
         """
-        place = tuple_(col(MessageRow.tenant_id), col(MessageRow.id))
+        place = tuple_(*_PLACE)
         begin = true() if after is None else place > after
-        rows = await self._session.rows(select(*_READ).where(begin).order_by(*place).limit(limit))
+        heads = select(*_PLACE, told_bytes().label("bytes")).where(begin).order_by(*_PLACE).limit(limit)
+        listed = await self._session.rows(heads)
+        if not listed:
+            return [], None
+        count = max(fitting([head.bytes for head in listed], READ_BYTES), 1)
+        last: Place = (listed[count - 1].tenant_id, listed[count - 1].id)
+        rows = await self._session.rows(select(*_READ).where(begin, place <= last).order_by(*_PLACE))
         made = await off_loop(keys_of, [_message(row) for row in rows])
-        found = [
-            Rekeyed(row.tenant_id, row.id, row.term_keys, keys)
-            for row, keys in zip(rows, made, strict=True)
-            if keys != sorted(row.term_keys)
-        ]
-        return found, (rows[-1].tenant_id, rows[-1].id) if len(rows) == limit else None
+        found = [(row.tenant_id, row.id) for row, keys in zip(rows, made, strict=True) if keys != sorted(row.term_keys)]
+        return found, last if count < len(listed) or len(listed) == limit else None
 
-    async def renew(self, one: Rekeyed) -> bool:
-        """Store today's keys, unless the message was erased or changed meanwhile."""
-        of = (col(MessageRow.id) == one.id, col(MessageRow.term_keys) == literal(one.before, _NUMBERS))
-        statement = update(MessageRow).where(*of).values(term_keys=one.keys).returning(col(MessageRow.id))
-        return await self._session.first(statement) is not None
+    async def renew(self, message_id: UUID) -> bool:
+        """Store today's keys of a message as it reads now, for it may have been erased meanwhile."""
+        of = col(MessageRow.id) == message_id
+        rows = await self._session.rows(select(*_READ).where(of).with_for_update(key_share=True))
+        for row in rows:
+            (keys,) = await off_loop(keys_of, [_message(row)])
+            await self._session.execute(update(MessageRow).where(of).values(term_keys=keys))
+        return bool(rows)
 
 
 def _message(row: Any) -> Message:

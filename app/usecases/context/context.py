@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -23,6 +23,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.budget import first_fitting
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.token_counts import estimate_text, tokens_of
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -40,7 +41,6 @@ LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a di
 TOLD_TIMES = 40  # a digest is made of at most so many times its own size, the newest of what is left out …
 TOLD_TOKENS = 64_000  # … and of no more than this, about two seconds of CPU: a turn waits for it
 TOLD_PART = 4  # and that a digest is at most this part of
-DIGESTS = 256  # digests kept per process; each is a pure function of its messages
 RECALL_FAILED = "recall_failed"
 
 log = structlog.get_logger(__name__)
@@ -350,8 +350,11 @@ class _Span:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Span) and self._key == other._key
 
+    def __len__(self) -> int:
+        return sum(message.byte_length for message in self.messages)
 
-@lru_cache(maxsize=DIGESTS)
+
+@memoized(FIGURE)
 def _digest(span: _Span, max_tokens: int, locale: str) -> str:
     """The digest keeps no secret: its messages are redacted first."""
     return extractive_digest(redact_messages(span.messages), max_tokens, locale)

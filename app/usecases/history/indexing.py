@@ -1,7 +1,7 @@
 """Making the word index of stored messages as messages get it today: step by step, beside everything.
 
-Until then a message is found by the stems that it was stored with. Each one is changed only where nobody changed it
-meanwhile, so that an erased one stays without keys, and a step can end at any moment and be begun again.
+Until then a message is found by the stems that it was stored with. Each one is read again under its lock before it is
+changed, so that an erased one stays without keys, and a step can end at any moment and be begun again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ async def index_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: in
     async with begin(None) as uow:
         found, reached = await uow.term_keys.outdated(after, limit=limit)
     renewed = 0
-    for one in found:
-        async with begin(one.tenant_id) as uow:
-            renewed += await uow.term_keys.renew(one)
+    for tenant_id, message_id in found:
+        async with begin(tenant_id) as uow:
+            renewed += await uow.term_keys.renew(message_id)
             await uow.commit()
     return renewed, reached

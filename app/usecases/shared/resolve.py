@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any, TypedDict
 from uuid import UUID
 
@@ -27,6 +26,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateSchema
 from app.core.state.layout import messages_tokens
 from app.core.text.localization.catalogue import catalogue_of
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.token_counts import Estimator
 from app.off_loop import ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -318,7 +318,7 @@ def hidden_tokens(conversation: Conversation) -> int:
     return conversation.covered.tokens - conversation.covered.held_tokens
 
 
-@lru_cache(maxsize=256)
+@memoized(FIGURE)
 def _system_tokens(system: str, estimator: Estimator) -> int:
     """A system prompt is weighed at every turn and hardly ever changes."""
     return messages_tokens((ContextMessage(role="system", content=system),), estimator)

@@ -1,0 +1,81 @@
+"""Secrets in a table below the name of their column: ``| user | password |``, ``login;password;role``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from app.core.model.secret_names import kind_named, may_be_named, stands_alone
+from app.core.model.secret_shapes import Found
+from app.core.text.patterns import compiled
+
+_ENDS: Final = tuple(map(compiled, (r"\|", r"\t", r";", r",", r"[ ]{2,}")))
+"""What stands between the cells of a row; the first that fits a head is that of its table."""
+_LINE: Final = compiled(r"[^\r\n]+")
+_RULE: Final = compiled(r"[-+|:= \t]+")
+# A name of a column has no sign that ends or opens a sentence: most lines are told from heads by that.
+_NAME: Final = compiled(r"[\w #/-]{0,40}")
+_HEAD: Final = compiled(r"[\w #/\-|\t;,\"'`*]{3,400}")
+_ROUND_A_CELL: Final = " \t\"'`*"
+
+_Cell = tuple[int, int]
+"""Where it begins and ends in its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The first row of a table that has columns of secrets."""
+
+    end: re.Pattern[str]
+    width: int
+    kinds: Mapping[int, str]
+    """Of secrets, by the column."""
+
+
+def in_columns(text: str) -> Iterator[Found]:
+    """Values that look like nothing else, in rows that have as many cells as the head right above them."""
+    if "\n" not in text or not may_be_named(text):
+        return
+    head, done = None, 0
+    for line in _LINE.finditer(text):
+        is_next = text.count("\n", done, line.start()) < 2  # noqa: PLR2004 - an empty line ends a table
+        done = line.end()
+        if head is not None and is_next and _RULE.fullmatch(line.group()):
+            continue
+        cells = _cells(line.group(), head.end) if head is not None and is_next else ()
+        if head is None or len(cells) != head.width:
+            head = _head(line.group())
+            continue
+        for place, kind in head.kinds.items():
+            start, end = cells[place]
+            value = line.group()[start:end]
+            if not any(map(str.isspace, value)) and stands_alone(kind, value):
+                yield line.start() + start, line.start() + end, kind
+
+
+def _head(line: str) -> _Head | None:
+    if not _HEAD.fullmatch(line) or not may_be_named(line):
+        return None
+    for end in _ENDS:
+        cells = _cells(line, end)
+        names = [line[start:stop] for start, stop in cells]
+        if sum(map(bool, names)) > 1 and all(map(_NAME.fullmatch, names)):
+            kinds = {place: kind for place, name in enumerate(names) if (kind := kind_named(name))}
+            if kinds:
+                return _Head(end, len(cells), kinds)
+    return None
+
+
+def _cells(line: str, end: re.Pattern[str]) -> Sequence[_Cell]:
+    """Those that two ends, or the ends of the line, have between them; without what is written round their words."""
+    bounds = [(-1, 0), *(found.span() for found in end.finditer(line)), (len(line), -1)]
+    return [_bare(line, before[1], after[0]) for before, after in pairwise(bounds)]
+
+
+def _bare(line: str, start: int, stop: int) -> _Cell:
+    cell = line[start:stop]
+    start += len(cell) - len(cell.lstrip(_ROUND_A_CELL))
+    return start, start + len(cell.strip(_ROUND_A_CELL))
