@@ -16,6 +16,11 @@ PREFIX: Final = "THROUGHLINE_"
 ELSEWHERE: Final = frozenset({"THROUGHLINE_API_KEY", "THROUGHLINE_TESTCONTAINERS"})
 """Variables with our prefix that are no settings: they belong to the command line and to the tests."""
 
+_NAMES_OF_KEYS: Final = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
+"""Names under which providers' own pages give a key, and the name of the setting."""
+_MISSPELLED_KEY: Final = 0.9
+"""How near a name must come to that of a key: ``GOOGLE_APIKEY`` does, ``GOOGLE_MAPS_API_KEY`` does not."""
+
 
 class SettingFileError(ValueError):
     """A file of settings cannot be used; the message is one line and says what to put right."""
@@ -69,6 +74,18 @@ def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, st
     return [f"{name} is no setting and is not read{hint}." for name, hint in hints.items() if hint]
 
 
+def misnamed_keys(settings: type[BaseSettings], environment: Mapping[str, str]) -> list[str]:
+    """A line for each variable, of the environment or of the file of variables, under which a key is not looked for.
+
+    None where the key stands under its own name as well: the other one belongs to another program.
+    """
+    in_file = {name.upper(): value for name, value in DotEnvSettingsSource(settings).env_vars.items()}
+    given = {name for name, value in {**in_file, **environment}.items() if value}
+    missing = {name for name in _variables(settings).values() if name.endswith("_API_KEY")} - given
+    meant = {name: _NAMES_OF_KEYS.get(name) or _nearest(name, missing, _MISSPELLED_KEY) for name in sorted(given)}
+    return [f"{name} is not read: name the key {key}." for name, key in meant.items() if key in missing]
+
+
 def misspelled(names: Iterable[str], known: Iterable[str]) -> str:
     """Words about those that resemble a known name without being one; none about strangers."""
     listed = list(known)
@@ -101,8 +118,12 @@ def _complain_of(unknown: list[str], known: Collection[str], file: str) -> None:
 def _hint(name: str, known: Iterable[str]) -> str:
     """The known name that resembles this one; what all our variables begin with makes none resemble another."""
     by_own_part = {_own_part(one): one for one in known}
-    near = get_close_matches(_own_part(name), by_own_part, n=1, cutoff=0.7)
-    return f" (is {by_own_part[near[0]]} meant?)" if near else ""
+    near = _nearest(_own_part(name), by_own_part, 0.7)
+    return f" (is {by_own_part[near]} meant?)" if near else ""
+
+
+def _nearest(name: str, known: Iterable[str], cutoff: float) -> str | None:
+    return next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)
 
 
 def _own_part(name: str) -> str:

@@ -98,7 +98,7 @@ class AsyncThroughline(Awaiting, Methods):
                     else:
                         error = Reply(response.status_code, response.headers, await response.aread()).error
             except httpx.TransportError as failure:
-                error = failed(failure)
+                error = failed(failure, self._http.base_url)
             await self._sleep(stream.ended(error))
 
     async def download(self, call: Call[Any]) -> AsyncIterator[bytes]:
@@ -111,7 +111,7 @@ class AsyncThroughline(Awaiting, Methods):
                 async for piece in response.aiter_bytes():
                     yield piece
         except httpx.TransportError as failure:
-            raise failed(failure) from failure
+            raise failed(failure, self._http.base_url) from failure
 
     async def _do(self, command: Command) -> Outcome:
         if not isinstance(command, Send):
@@ -120,5 +120,5 @@ class AsyncThroughline(Awaiting, Methods):
         try:
             response = await self._http.request(**request_of(command.call))
         except httpx.TransportError as failure:
-            return failed(failure)
+            return failed(failure, self._http.base_url)
         return Reply(response.status_code, response.headers, response.content)

@@ -107,7 +107,7 @@ class Throughline(Blocking, Methods):
                     else:
                         error = Reply(response.status_code, response.headers, response.read()).error
             except httpx.TransportError as failure:
-                error = failed(failure)
+                error = failed(failure, self._http.base_url)
             self._sleep(stream.ended(error))
 
     def download(self, call: Call[Any]) -> Iterator[bytes]:
@@ -119,7 +119,7 @@ class Throughline(Blocking, Methods):
                     raise error or ConnectionFailedError(f"the service answered with status {response.status_code}")
                 yield from response.iter_bytes()
         except httpx.TransportError as failure:
-            raise failed(failure) from failure
+            raise failed(failure, self._http.base_url) from failure
 
     def _do(self, command: Command) -> Outcome:
         if not isinstance(command, Send):
@@ -128,7 +128,7 @@ class Throughline(Blocking, Methods):
         try:
             response = self._http.request(**request_of(command.call))
         except httpx.TransportError as failure:
-            return failed(failure)
+            return failed(failure, self._http.base_url)
         return Reply(response.status_code, response.headers, response.content)
 
 
@@ -149,8 +149,9 @@ def request_of(call: Call[Any]) -> dict[str, Any]:
     }
 
 
-def failed(failure: httpx.TransportError) -> ConnectionFailedError:
-    """What became of the connection."""
-    error = ConnectionFailedError(f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__)
+def failed(failure: httpx.TransportError, at: httpx.URL) -> ConnectionFailedError:
+    """What became of the connection, and with which address."""
+    what = f"{type(failure).__name__} at {str(at).rstrip('/')}"
+    error = ConnectionFailedError(f"{what}: {failure}" if str(failure) else what)
     error.__cause__ = failure
     return error

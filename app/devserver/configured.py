@@ -7,7 +7,7 @@ import os
 from pydantic import ValidationError
 
 from app.devserver.errors import CannotStartError
-from app.setting_files import SettingFileError, unknown_variables
+from app.setting_files import SettingFileError, misnamed_keys, unknown_variables
 from app.settings import Settings
 
 
@@ -27,8 +27,8 @@ def read_settings() -> Settings:
 
 
 def overlooked() -> list[str]:
-    """A line for each variable of the environment that looks like a setting misspelled."""
-    return unknown_variables(Settings, os.environ)
+    """A line for each variable that looks like a setting misspelled, or like a key under another name."""
+    return [*unknown_variables(Settings, os.environ), *misnamed_keys(Settings, os.environ)]
 
 
 def address(settings: Settings) -> str:

@@ -54,7 +54,9 @@ def provider(kind: str, *, ambient: bool) -> Provider[Any]:
     except ImportError as error:
         package = _PACKAGE.search(str(error))
         needs = f"the package {package[1]}" if package else "a package"
-        raise InvalidInputError(f"Models of {kind} need {needs}, which is not installed.") from error
+        raise InvalidInputError(
+            f"Models of {kind} need {needs}, which is not installed: add it to this environment with pip."
+        ) from error
     except UserError as error:
         variables = " or ".join(dict.fromkeys(_VARIABLE.findall(str(error))))
         raise InvalidInputError(f"Models of {kind} need a key: set {variables or 'its variable'}.") from error

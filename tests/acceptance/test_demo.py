@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -83,12 +84,21 @@ def assert_played(output: str) -> None:
     assert sent < 0.5 * whole
 
 
+def assert_can_be_typed(output: str, commands: Sequence[str]) -> None:
+    """The steps to try next are commands that are found from where the demo was played."""
+    steps = output[output.index("Try next") :].splitlines()
+    for command in commands:
+        step = next(line.strip() for line in steps if line.endswith(f" {command}"))
+        done = subprocess.run([*shlex.split(step), "--help"], cwd=ROOT, check=False, capture_output=True, timeout=60)
+        assert done.returncode == 0, step
+
+
 def test_without_a_service_it_starts_one_plays_and_leaves_nothing_behind(start: Start) -> None:
     demo = start(DEMO)
     assert demo.end(180) == 0, demo.output
     assert_played(demo.output)
     assert "starting one for the demo" in demo.output
-    assert "make run" in demo.output
+    assert_can_be_typed(demo.output, ("run", "chat last", "state last", "context last --full"))
     assert not demo.left_over()
 
 

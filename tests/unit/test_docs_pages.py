@@ -77,6 +77,31 @@ def test_control_a_path_that_leads_nowhere_is_seen() -> None:
     assert missing_links("[a](gone.md#x) [b](README.md) [c](https://example.org/gone.md)", ROOT) == ["gone.md"]
 
 
+MODULE: Final = re.compile(r"python -m ((?:app|bench|tests|worker)(?:\.\w+)*)")
+TARGET: Final = re.compile(r"(?:`|^)make ([a-z-]+)", re.MULTILINE)
+
+
+def missing_commands(page: str, root: Path = ROOT) -> list[str]:
+    """Modules that a page runs and targets that it makes, and that there are not."""
+    modules = [name for name in MODULE.findall(page) if not _is_module(root / name.replace(".", "/"))]
+    targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    return modules + [name for name in TARGET.findall(page) if name not in targets]
+
+
+def _is_module(path: Path) -> bool:
+    return path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_on_a_page_is_there(page: Path) -> None:
+    assert missing_commands(page.read_text(encoding="utf-8")) == []
+
+
+def test_control_a_command_that_is_not_there_is_seen() -> None:
+    page = "`python -m bench.gone --write` `python -m bench.speed` `make gone`\n```sh\nmake run\nmake away\n```\n"
+    assert missing_commands(page) == ["bench.gone", "gone", "away"]
+
+
 def test_many_paths_are_looked_at() -> None:
     paths = {path for page in PAGES for path in CODE.findall(page.read_text(encoding="utf-8")) if FILE.fullmatch(path)}
     assert len(paths) > 200

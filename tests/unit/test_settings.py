@@ -9,7 +9,7 @@ import pytest
 from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
-from app.setting_files import unknown_variables
+from app.setting_files import misnamed_keys, unknown_variables
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds
 
@@ -98,6 +98,26 @@ def test_a_variable_that_resembles_a_setting_is_mentioned_and_a_stranger_is_not(
     assert unknown_variables(Settings, environment) == [
         "THROUGHLINE_COMPACTON_MODEL is no setting and is not read (is THROUGHLINE_COMPACTION_MODEL meant?)."
     ]
+
+
+@pytest.mark.parametrize("name", ["GEMINI_API_KEY", "GOOGLE_APIKEY"])
+def test_a_key_under_another_name_is_mentioned_wherever_it_stands(folder: Path, name: str) -> None:
+    told = [f"{name} is not read: name the key GOOGLE_API_KEY."]
+    assert misnamed_keys(Settings, {name: "k"}) == told
+    (folder / ".env").write_text(f"{name}=k\n")
+    assert misnamed_keys(Settings, {}) == told
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"GEMINI_API_KEY": "k", "GOOGLE_API_KEY": "k"},
+        {"GOOGLE_MAPS_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"},
+        {"GEMINI_API_KEY": ""},
+    ],
+)
+def test_other_programs_keys_are_not_mentioned(environment: dict[str, str]) -> None:
+    assert misnamed_keys(Settings, environment) == []
 
 
 def test_a_model_that_cannot_be_built_stops_the_start() -> None:

@@ -41,9 +41,10 @@ test('a long history scrolls back to its first message, and forward again', asyn
     await page.getByRole('button', { name: 'Latest' }).click();
     await page.locator(`[data-seq="${all}"]`).waitFor();
 
-    // And by its words.
+    // And by its words, which are typed at once.
     await page.getByRole('button', { name: 'Search in this conversation' }).click();
-    await page.getByRole('dialog').getByRole('searchbox').fill('Message 42');
+    await page.getByRole('dialog').getByRole('searchbox').waitFor();
+    await page.keyboard.type('Message 42');
     await page.getByRole('dialog').getByRole('button', { name: /#42\b/ }).click();
     await page.locator('[data-seq="42"].marked').waitFor();
   });

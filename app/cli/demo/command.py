@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import sys
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -81,9 +83,19 @@ def _free_port() -> int:
         return port
 
 
+def _program() -> str:
+    """What to type to call this program again: its name, or its path where the name finds none or another one."""
+    beside = Path(sys.executable).with_name("throughline")
+    if shutil.which("throughline") == str(beside):
+        return "throughline"
+    if beside.exists():
+        return shlex.quote(os.path.relpath(beside))
+    return f"{shlex.quote(os.path.relpath(sys.executable))} -m app.cli"
+
+
 def _show_next_steps(screen: Screen, url: str, *, option: str = "", is_over: bool = False) -> None:
     """Commands to go on with; ``option`` names the service where they would not find it by themselves."""
-    program = "throughline" if shutil.which("throughline") else f"{os.path.relpath(sys.executable)} -m app.cli"
+    program = _program()
     steps = [
         ("talk on", f"{program} chat last{option}"),
         ("the state, with the messages that each entry came from", f"{program} state last{option}"),
@@ -91,7 +103,7 @@ def _show_next_steps(screen: Screen, url: str, *, option: str = "", is_over: boo
         ("the whole contract, to click through", f"{url}/docs"),
     ]
     if is_over:
-        steps.insert(0, ("this service ends with the demo; start one that stays, over the same data", "make run"))
+        steps.insert(0, ("this service ends with the demo; start one that stays, over the same data", f"{program} run"))
     screen.line()
     screen.line(("Try next", "bold"))
     for words, command in steps:

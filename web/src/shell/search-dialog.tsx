@@ -21,7 +21,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
     [id, wanted],
   );
   return (
-    <Dialog open onOpenChange={(open) => !open && onClose()} title={t('search_messages')}>
+    <Dialog open onOpenChange={(open) => !open && onClose()} title={t('search_messages')} toType>
       <Field label={t('search_messages')} hideLabel type="search" value={text} onChange={setText} placeholder={t('search_words')} />
       <div className="mt-3 min-h-24">
         <Shown of={found}>

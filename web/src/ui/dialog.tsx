@@ -16,15 +16,23 @@ interface Props {
   /** In the middle, or at the left edge over the whole height. */
   side?: 'middle' | 'left';
   wide?: boolean;
+  /** It is opened to type: the focus begins in its first field and not at the button that closes it. */
+  toType?: boolean;
 }
 
-export function Dialog({ open, onOpenChange, title, description, children, side = 'middle', wide = false }: Props) {
+export function Dialog(props: Props) {
+  const { open, onOpenChange, title, description, children, side = 'middle', wide = false, toType = false } = props;
   const { t } = useWords();
   const inMiddle = side === 'middle';
   // It opens from many places, so no trigger is known to whom the focus would go back.
   const before = useRef<HTMLElement | null>(null);
-  const remember = () => {
+  const content = useRef<HTMLDivElement>(null);
+  const begin = (event: Event) => {
     before.current = document.activeElement instanceof HTMLElement ? document.activeElement : null;
+    const field = toType ? content.current?.querySelector('input') : null;
+    if (!field) return;
+    event.preventDefault();
+    field.focus();
   };
   const goBack = (event: Event) => {
     event.preventDefault();
@@ -35,7 +43,8 @@ export function Dialog({ open, onOpenChange, title, description, children, side 
       <Primitive.Portal>
         <Primitive.Overlay className="appears fixed inset-0 z-40 bg-black/45" />
         <Primitive.Content
-          onOpenAutoFocus={remember}
+          ref={content}
+          onOpenAutoFocus={begin}
           onCloseAutoFocus={goBack}
           {...(description ? {} : { 'aria-describedby': undefined })}
           className={classes(
