@@ -145,7 +145,11 @@ def test_they_never_leave_their_bounds(pace: Pace, preset: str, floor: int) -> N
     found = adapt(policy, budgets, pace, floor=floor)
     assert found is not None
     sync = max(one.at.share or 0 for one in policy.triggers)
-    assert (found.own_background + found.own_target) / 2 <= found.background <= max(sync - 0.05 + 1e-9, found.own_background)
+    assert (
+        (found.own_background + found.own_target) / 2
+        <= found.background
+        <= max(sync - 0.05 + 1e-9, found.own_background)
+    )
     assert found.own_target - 0.20 - 1e-9 <= found.target <= found.own_target < found.background
     changed, tokens = in_force(policy, budgets, found)
     first = trigger_tokens(changed, tokens)

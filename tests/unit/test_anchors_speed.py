@@ -18,7 +18,7 @@ from tests.unit.test_anchors_detect import SAID_BY_USERS
 from tests.unit.timing import assert_linear
 
 MOST = 24.0
-"""Times as long as plain tokenising: it takes about 16, on a busy machine up to 21; with every pattern tried, over 30."""
+"""Times as long as plain tokenising: about 16, on a busy machine up to 21; with every pattern tried, over 30."""
 
 ROUNDS = 8
 ROLES: tuple[Role, ...] = ("user", "assistant")
