@@ -6,6 +6,7 @@ Messages may be ours, or OpenAI's (parts in ``content``, ``tool_calls``, ``tool_
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from pydantic import ValidationError
 
 from app.cli.complaints import ComplaintError
 from app.cli.speaking import told
+from app.core.model.errors import DomainError
 from app.http.requests import MessageInput
+from app.http.strict_json import MAX_INTEGER, parse
 
 EXPORT: Final = "throughline.conversation"
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
@@ -117,16 +120,29 @@ def _made(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: s
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
         about, numbered = _with_system_prompt(_with_title(about, value), numbered)
     said = [(where, one) for where, one in numbered if not (is_export and _is_unsaid(one))]
+    messages = tuple(checked_message(one, f"{name}: {where}") for where, one in said)
+    _refuse_unasked(messages, [f"{name}: {where}" for where, _ in said])
     return Imported(
         place=place,
         about=about,
-        messages=tuple(checked_message(one, f"{name}: {where}") for where, one in said),
+        messages=messages,
         policy=given["policy"] if is_export and isinstance(given.get("policy"), Mapping) else {},
         pinned=frozenset(n for n, (_, one) in enumerate(said) if is_export and one.get("protected_reason") == "pinned"),
         files=tuple(one for one in value.get("files") or () if _is_file(one)) if is_export else (),
         is_export=is_export,
         left_out=len(numbered) - len(said),
     )
+
+
+def _refuse_unasked(messages: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
+    """Results of calls that nobody made: the service takes none."""
+    made: set[str] = set()
+    for message, where in zip(messages, places, strict=True):
+        for part in message.get("parts") or ():
+            if part["type"] == "tool_call":
+                made.add(part["id"])
+            elif part["type"] == "tool_result" and (id_ := part.get("tool_call_id", part.get("id"))) not in made:
+                raise ComplaintError(f"{where}: no tool call with id {id_!r} comes before its result.")
 
 
 def _is_file(value: Any) -> bool:
@@ -173,7 +189,10 @@ def checked_message(given: Any, where: str) -> Mapping[str, Any]:
         made["role"] = "system"
     made |= _openai_parts(given, where)
     try:
-        MessageInput.model_validate_json(json.dumps(made))
+        parse(json.dumps(made).encode())
+        MessageInput.model_validate(made)
+    except DomainError as error:
+        raise ComplaintError(f"{where}: {error.detail.removesuffix('.')}.") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         step = ".".join(str(one) for one in first["loc"] if one not in _TAGS)
@@ -271,9 +290,20 @@ def _is_json(line: str) -> bool:
 def _parsed(text: str) -> Any:
     """Raises ``ValueError`` for whatever cannot be read."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_number)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _number(digits: str) -> int | float:
+    """What an export writes out in full as the double that the service was given: it takes integers of 64 bits."""
+    whole = int(digits)
+    if abs(whole) <= MAX_INTEGER:
+        return whole
+    with contextlib.suppress(OverflowError):
+        if (double := float(whole)) == whole:
+            return double
+    return whole
 
 
 def _reason(error: ValueError) -> str:

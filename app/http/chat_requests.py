@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import Field, Strict, field_validator, model_validator
+from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_validator
 
 from app.core.context.brought import MOST_STOPS, MOST_TOOLS
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolName, ToolSpec
@@ -65,6 +65,13 @@ class NamedTool(Input):
     name: ToolLabel
 
 
+ToolChoice = Annotated[
+    Annotated[Literal["auto", "none", "required"], Tag("<word>")] | Annotated[NamedTool, Tag("<tool>")],
+    Discriminator(lambda given: "<word>" if isinstance(given, str) else "<tool>"),
+]
+"""One kind is tried, so that an error is of that kind alone."""
+
+
 class ResponseFormat(Input):
     """The form of the reply: `json_schema` needs a `schema`."""
 
@@ -109,7 +116,7 @@ class ChatRequest(Input):
     tools: Annotated[list[ToolInput], Field(max_length=MOST_TOOLS)] = Field(
         default_factory=list, description="A turn in which the model calls one of these ends with `open_calls`."
     )
-    tool_choice: Literal["auto", "none", "required"] | NamedTool | None = Field(
+    tool_choice: ToolChoice | None = Field(
         default=None, description="Among `tools`; what the service offers of its own stays as it is."
     )
     parallel_tool_calls: Flag | None = None

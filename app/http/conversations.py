@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Body, Depends, Query, Response
 
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, IfMatch, Paging, Services, Tenant, bearer_key
@@ -32,7 +32,11 @@ VersionFilter = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 @router.post("", status_code=201)
 async def create_conversation(
-    body: ConversationCreate, response: Response, services: Services, tenant: Tenant, idem: IdempotencyKey
+    response: Response,
+    services: Services,
+    tenant: Tenant,
+    idem: IdempotencyKey,
+    body: Annotated[ConversationCreate, Body()] = ConversationCreate(),  # noqa: B008 - a frozen value
 ) -> schemas.Conversation:
     """Start a conversation."""
     view = await services.conversations.create(tenant, body.new(), idem=idem)

@@ -79,6 +79,14 @@ MAX_TEXT: Final = 300
 """Characters of one message or field name: pydantic's words may quote the input."""
 WAIT_STATUSES: Final = frozenset({409, 429, 503})
 """Where trying again in a moment makes sense, so that ``Retry-After`` is never missing."""
+_PLAIN: Final[Mapping[str, str]] = {
+    "extra_forbidden": "is not a field of this request",
+    "model_attributes_type": "must be a JSON object",
+    "dict_type": "must be a JSON object",
+    "list_type": "must be a JSON array",
+    "union_tag_not_found": "must be a JSON object with a type",
+}
+"""What is said in words of JSON, where pydantic speaks of Python."""
 PART_TYPES: Final = frozenset({"text", "tool_call", "tool_result", "media"})
 
 
@@ -234,10 +242,11 @@ def _field_error(item: Mapping[str, Any]) -> FieldError:
 
 
 def _path(location: Sequence[str | int]) -> str:
-    """Dotted, without where it was found and without the tag that pydantic adds behind an index of ``parts``."""
+    """Dotted, without where it was found and without tags: in angle brackets, or behind an index of ``parts``."""
     kept: list[str | int] = []
     for step in location[1:]:
         is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
+        is_tag = is_tag or (isinstance(step, str) and step.startswith("<"))
         if not is_tag:
             kept.append(step)
     told = [redact(step)[:MAX_TEXT] if isinstance(step, str) else str(step) for step in kept]
@@ -246,7 +255,7 @@ def _path(location: Sequence[str | int]) -> str:
 
 def _message(item: Mapping[str, Any]) -> str:
     reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
-    words = "is not a field of this request" if item["type"] == "extra_forbidden" else (reason or item["msg"])
+    words = reason or _PLAIN.get(item["type"], item["msg"])
     return redact(str(words))[:MAX_TEXT]
 
 

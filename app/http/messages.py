@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic_core import to_json
 
+from app.core.model.errors import InvalidInputError
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, PagingFromStart, Services, Tenant, bearer_key
 from app.http.errors import wish_of
@@ -36,14 +40,25 @@ async def append_message(
     conversation_id: UUID, body: MessageAppend, services: Services, tenant: Tenant, idem: IdempotencyKey
 ) -> schemas.Message:
     """Append a message without asking a model for a reply."""
-    appended = await services.messages.append(
-        tenant,
-        conversation_id,
-        await drafts_of([body]),
-        expected_last_message_id=body.expected_last_message_id,
-        idem=idem,
-    )
+    with _telling_of_one():
+        appended = await services.messages.append(
+            tenant,
+            conversation_id,
+            await drafts_of([body]),
+            expected_last_message_id=body.expected_last_message_id,
+            idem=idem,
+        )
     return present_message(appended[0])
+
+
+@contextlib.contextmanager
+def _telling_of_one() -> Iterator[None]:
+    """Errors name the fields of a message that comes alone, and none of a batch."""
+    try:
+        yield
+    except InvalidInputError as error:
+        error.errors = tuple(replace(one, field=one.field.removeprefix("messages.0.")) for one in error.errors)
+        raise
 
 
 @router.post("/batch", status_code=201)

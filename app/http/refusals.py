@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from app.core.model.errors import DomainError, FieldError, InvalidInputError
+
+_MARKS: Final = ".,:;()'\""
 
 
 class UnreadableError(DomainError):
@@ -54,10 +57,16 @@ def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> Inv
         count: How many there are, where not all are named.
     """
     first = errors[0]
-    detail = first.message if first.field and first.field in first.message else f"{first.field}: {first.message}"
+    detail = first.message if _names(first.message, first.field) else f"{first.field}: {first.message}"
     others = (count or len(errors)) - 1
     more = f" ({others} more)" if others else ""
     return InvalidInputError(f"{detail}{more}", errors=errors)
+
+
+def _names(message: str, field: str) -> bool:
+    """Whether a message says of which field it is; "a" is a parameter and a word, and names itself at the beginning."""
+    words = [word.strip(_MARKS) for word in message.split()]
+    return field in (words if len(field) > 1 else words[:1])
 
 
 def invalid_field(field: str, message: str) -> InvalidInputError:

@@ -537,6 +537,12 @@ def test_a_socket_remembers_what_is_kept_nowhere(service: Service, provider: Ope
     assert [one["error"]["code"] for one in found[2:]] == ["invalid_input", "previous_response_not_found", "unreadable"]
 
 
+def test_a_socket_outlives_a_frame_of_bytes(service: Service) -> None:
+    told, answered = asyncio.run(over_socket(service.url, [b"\x00", {"input": "Still there?", "store": False}]))
+    assert told["error"]["code"] == "unreadable"
+    assert answered["type"] == "response.completed"
+
+
 def test_no_page_of_another_origin_opens_a_socket(service: Service) -> None:
     from websockets.exceptions import InvalidStatus  # noqa: PLC0415 - for this test alone
 

@@ -17,6 +17,7 @@ from app.core.model.errors import (
     ConflictError,
     DependencyUnavailableError,
     ModelUnavailableError,
+    NotFoundError,
     SummarizerFailedError,
 )
 from app.core.model.model_io import Proposal, SummaryRequest
@@ -369,6 +370,23 @@ async def test_a_call_with_a_focus_waits_for_the_slot_and_then_runs(begin: UnitO
     assert [view.compaction.status for view in done] == ["applied", "applied"]
     assert done[0].compaction.id != done[1].compaction.id
     assert service.summarizer.requests[1].focus == "wind"
+
+
+async def test_of_a_conversation_that_is_deleted_meanwhile_there_is_nothing(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, gate)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 30)
+    compacting = asyncio.create_task(
+        service.container.manual.compact(service.tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+    )
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.container.conversations.delete(service.tenant, conversation_id)
+    gate.go_on.set()
+    with pytest.raises(NotFoundError):
+        await asyncio.wait_for(compacting, PATIENCE)
 
 
 async def test_the_sweeper_claims_what_an_append_could_not(begin: UnitOfWorkFactory, tenant: UUID) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import replace
 from uuid import UUID, uuid4
 
@@ -51,6 +52,13 @@ async def test_a_hit_says_where_and_what(service: Service) -> None:
     assert hit.snippet == KETTLE
     assert await seqs(service, conversation_id, "медные чайники") == [3]
     assert await seqs(service, conversation_id, "储藏室") == [4]
+
+
+async def test_letters_are_found_however_they_are_composed(service: Service) -> None:
+    texts = ("Deux éclairs au café.", "Йогурт на полке.")
+    conversation_id = await said(service, *texts, *(unicodedata.normalize("NFD", text) for text in texts))
+    assert sorted(await seqs(service, conversation_id, "éclairs")) == [1, 3]
+    assert sorted(await seqs(service, conversation_id, unicodedata.normalize("NFD", "йогурт"))) == [2, 4]
 
 
 async def test_phrases_are_literal(service: Service) -> None:

@@ -28,6 +28,7 @@ from app.core.state.layout import messages_tokens
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
+from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
@@ -255,7 +256,21 @@ async def test_an_answer_that_is_none_is_not_stored(
         await chat(service, conversation_id, "Are you there?")
 
     assert caught.value.stable_code == code
+    assert "the message is stored: send the turn again without content" in caught.value.detail
     assert (await service.row(conversation_id)).last_seq == 1
+
+
+async def test_a_note_of_the_system_answers_nothing(service: Service) -> None:
+    conversation_id = await service.conversation()
+    note = MessageDraft(role="system", content="The harbour is closed today.")
+    await service.say(conversation_id, 1)
+    await service.container.messages.append(service.tenant, conversation_id, [note])
+    result = await chat(service, conversation_id, None)
+    again = ChatInput(regenerates=True)
+    second = await (await service.container.chat.start(service.tenant, conversation_id, again)).result()
+
+    assert (result.message.seq, result.reply.seq, second.message.seq, second.reply.seq) == (1, 3, 1, 4)
+    assert {1, 2} <= {message.seq for message in service.chat_model.requests[0].messages}
 
 
 async def test_a_reply_that_was_cut_off_says_so(begin: UnitOfWorkFactory, tenant: UUID) -> None:

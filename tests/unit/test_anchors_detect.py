@@ -320,6 +320,23 @@ def test_the_place_is_exact_in_a_message_with_wrapped_lines_and_lists() -> None:
     assert "\n" in anchors[1].content
 
 
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("**Deadline:** we ship on 12 May 2027.", "**Deadline:** we ship on 12 May 2027."),
+        ("* **We decided** to ship on 12 May 2027.", "**We decided** to ship on 12 May 2027."),
+        ("*my* budget is 900 euros", "*my* budget is 900 euros"),
+        ("**My budget is 900 euros.**", "My budget is 900 euros."),
+        ("**Hello there. My budget is 900 euros.**", "My budget is 900 euros."),
+        ("`__init__` is ours. __main__.py has 900 lines.", "__main__.py has 900 lines."),
+        ("* My budget is 900 euros.", "My budget is 900 euros."),
+    ],
+)
+def test_of_emphasis_both_marks_are_quoted_or_none(text: str, quoted: str) -> None:
+    last = found(text)[-1]
+    assert (last.content, text[last.offset : last.offset + len(quoted)]) == (quoted, quoted)
+
+
 def test_a_long_sentence_is_cut_at_clauses_and_keeps_its_values() -> None:
     hosts = [f"host-{number}.example.org on port {5400 + number}" for number in range(40)]
     content = "We decided to run the replicas as follows: " + ", ".join(hosts) + "."

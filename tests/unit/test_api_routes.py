@@ -12,6 +12,7 @@ from app.core.context.assembly import AssembledContext, Section
 from app.core.model import errors
 from app.core.model.conversation import Sums
 from app.core.model.errors import FieldError
+from app.core.model.json_merge import merge_patch
 from app.core.model.model_io import ContextMessage
 from app.core.model.records import Page
 from app.core.model.segments import Marker
@@ -21,6 +22,7 @@ from app.http.idempotency import fingerprint, kept_key
 from app.usecases.chat.turn_handle import ChatEvent
 from app.usecases.context.recalling import Wanted
 from app.usecases.context.requests import ContextView
+from app.usecases.history.conversations import NewConversation
 from app.usecases.shared.compaction_views import CompactionView
 from tests.unit.api_fakes import (
     ANCHOR,
@@ -266,6 +268,41 @@ async def test_a_missing_body_is_unreadable(api: World, path: str) -> None:
         assert problem(await client.post(path, headers=AS_JSON)) == (400, "unreadable")
 
 
+@pytest.mark.parametrize("path", ["/conversations", "/v1/conversations"])
+async def test_a_post_without_a_body_asks_for_nothing_of_its_own(api: World, path: str) -> None:
+    async with api.client() as client:
+        response = await client.post(path, headers=AS_JSON)
+    assert response.is_success, response.text
+    (_, new), _ = api.calls.last("conversations.create")
+    assert new == NewConversation()
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"topic": "tea"},
+        {"topic": {"name": "tea"}, "place": "Oslo"},
+        {"topic": {"name": "tea", "more": {}}, "place": {"x": 1}},
+    ],
+)
+async def test_metadata_takes_the_place_of_the_old(api: World, wanted: dict[str, Any]) -> None:
+    present = {"topic": {"kind": 1, "more": {"deep": True}}, "place": "Riga", "other": [1]}
+    api.calls.answers["conversations.get"] = conversation_view(metadata=present)
+    async with api.client() as client:
+        response = await client.post(f"/v1/conversations/conv_{CONVERSATION.hex}", json={"metadata": wanted})
+    (_, _, changes), _ = api.calls.last("conversations.patch")
+    assert response.is_success, response.text
+    assert merge_patch(present, changes["metadata"]) == wanted
+
+
+async def test_a_message_for_openai_s_clients_names_the_field_as_the_parameter_does(api: World) -> None:
+    async with api.client() as client:
+        told = (await client.post("/v1/responses", json={"model": "throughline", "input": 5})).json()["error"]
+    assert told["param"] == "input"
+    assert told["message"].startswith("input: must be")
+
+
 @pytest.mark.parametrize("body", [b"{", b"nonsense", b'{"title": NaN}', b"\xff\xfe", b"[" * 70 + b"]" * 70])
 async def test_unreadable_json(api: World, body: bytes) -> None:
     async with api.client() as client:
@@ -277,8 +314,22 @@ async def test_unreadable_json(api: World, body: bytes) -> None:
 async def test_json_that_is_no_object(api: World, body: bytes) -> None:
     async with api.client() as client:
         response = await client.post(f"{ONE}/messages", content=body, headers={"Content-Type": "application/json"})
-    assert response.status_code in {400, 422}
-    assert response.headers["content-type"] == "application/problem+json"
+    assert problem(response) == (422, "invalid_input")
+    assert response.json()["detail"] == "body: must be a JSON object"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"metadata": 1}, "metadata: must be a JSON object"),
+        ({"parts": "hello"}, "parts: must be a JSON array"),
+        ({"parts": ["hello"]}, "parts.0: must be a JSON object"),
+        ({"parts": [{"text": "hello"}]}, "parts.0: must be a JSON object with a type"),
+    ],
+)
+async def test_what_is_wanted_is_told_in_words_of_json(api: World, given: dict[str, Any], told: str) -> None:
+    async with api.client() as client:
+        assert (await client.post(f"{ONE}/messages", json={**HELLO, **given})).json()["detail"] == told
 
 
 @pytest.mark.parametrize(
@@ -307,6 +358,44 @@ async def test_faults_in_a_batch_are_named_by_place(api: World) -> None:
         "messages.2.parts.0.name",
         "messages.2.parts.0.arguments",
     ]
+
+
+async def test_faults_of_a_message_that_comes_alone_are_named_by_its_own_fields(api: World) -> None:
+    unknown = FieldError(field="messages.0.parts", message="no such call")
+    named = []
+    for path, body in ((f"{ONE}/messages", HELLO), (f"{ONE}/messages/batch", {"messages": [HELLO]})):
+        api.calls.answers["messages.append"] = errors.InvalidInputError("d", errors=[unknown])
+        async with api.client() as client:
+            named += fields(await client.post(path, json=body))
+    assert named == ["parts", "messages.0.parts"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (f"{ONE}/states?a=x&b=1", "a: Input should be"),
+        (f"{ONE}/search", "q: Field required"),
+        (f"{ONE}/messages?limit=x", "limit: Input should be"),
+    ],
+)
+async def test_the_detail_names_the_parameter(api: World, path: str, told: str) -> None:
+    async with api.client() as client:
+        assert (await client.get(path)).json()["detail"].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("choice", "field"), [("weather", "tool_choice"), ({"nmae": "weather"}, "tool_choice.name"), (7, "tool_choice")]
+)
+@pytest.mark.parametrize("path", ["chat", "ui"])
+async def test_a_choice_of_tools_is_refused_by_the_field_that_it_has(
+    api: World, path: str, choice: Any, field: str
+) -> None:
+    body = {**BODIES[f"{ONE}/ui"], "tool_choice": choice} if path == "ui" else {"tool_choice": choice}
+    async with api.client() as client:
+        named = fields(await client.post(f"{ONE}/{path}", json=body))
+    assert field in named
+    assert {name.partition(".")[0] for name in named} == {"tool_choice"}
+    assert all(name.replace("_", "").replace(".", "").isalpha() for name in named)
 
 
 @pytest.mark.parametrize("messages", [[], [HELLO] * 1_001])

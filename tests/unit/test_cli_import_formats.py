@@ -102,12 +102,12 @@ def test_our_messages_keep_all_that_they_have() -> None:
         "model": "m",
         "usage": {"input_tokens": 3},
     }
-    assert one([message]).messages == (message,)
+    assert one([CALL, message]).messages[1:] == (message,)
 
 
 def test_a_result_that_names_its_call_by_id_is_linked_to_it() -> None:
     told = {"role": "tool", "content": "9", "parts": [{"type": "tool_result", "id": "c1", "content": "9"}]}
-    (message,) = one([told]).messages
+    _, message = one([CALL, told]).messages
     assert message["parts"] == [{"type": "tool_result", "id": "c1", "content": "9", "tool_call_id": "c1"}]
 
 
@@ -174,3 +174,30 @@ def test_whatever_a_file_holds_it_is_read_or_refused(value: Any) -> None:
         found = read(value)
     roles = {message["role"] for item in found for message in item.messages}
     assert roles <= {"user", "assistant", "system", "tool"}
+
+
+def test_numbers_that_an_export_writes_out_in_full_come_back_as_the_service_was_given_them() -> None:
+    export = {
+        "format": "throughline.conversation",
+        "version": 1,
+        "conversation": {"metadata": {"mass": 10**20, "id": 2**63 - 1, "key": 2**63 + 1}},
+        "messages": [{**USER, "metadata": {"mass": -(10**20)}}],
+    }
+    found = one(export)
+    assert found.about["metadata"] == {"mass": 1e20, "id": 2**63 - 1, "key": 2**63 + 1}
+    assert [type(value) for value in found.about["metadata"].values()] == [float, int, int]
+    assert isinstance(found.messages[0]["metadata"]["mass"], float)
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (RESULT, "no tool call with id 'c1' comes before its result."),
+        ({**USER, "content": "a\0b"}, "content: must not contain the character NUL."),
+        ({**USER, "content": "a\ud800b"}, "content: must not contain half of a surrogate pair."),
+        ({**USER, "metadata": {"a": 2**63 + 1}}, "metadata.a: must fit into 64 bits."),
+    ],
+)
+def test_what_the_service_would_refuse_is_told_before_anything_is_sent(message: Json, why: str) -> None:
+    told = refused(json.dumps([USER, message, CALL]))
+    assert told == f"talk.json: message 2: {why}"

@@ -133,6 +133,13 @@ def test_what_opened_the_talk_comes_first_then_anchors_then_own_words_then_long_
     assert found[-1].text.endswith("The total is 8,000 euros.")
 
 
+def test_code_comes_back_whole_or_not_at_all() -> None:
+    setting = "```\nDATABASE_URL=postgres://db-7.example.org:5432/orders\n```"
+    trace = "\n".join(f"worker.run(0xc0001a2{line}) /srv/app/worker.py:{line} +0x1a{line}" for line in range(10, 30))
+    span = talk("It fails.", "How?", f"{setting}\nIt says:\n```\n{trace}\n```\nSince v2.4.1 it does.")
+    assert texts(lost(span)) == [(3, " ".join(setting.split())), (3, "Since v2.4.1 it does.")]
+
+
 def test_of_a_long_sentence_the_clauses_with_its_values_are_kept() -> None:
     rambling = ", and then we talked about the weather of the coast" * 4
     text = f"We met on the pier{rambling}, the deposit is 250 euros{rambling}; the rent is 900 euros{rambling}."

@@ -846,3 +846,9 @@ def test_anchors_of_the_block_are_quoted_with_their_number() -> None:
         ContextMessage(role="user", content="Which database can we have?", seq=9),
     )
     assert "> #7: no, MySQL is the database we can have." in respond(context)
+
+
+def test_two_messages_told_together_are_two_sentences() -> None:
+    said = (message(1, "user", "we rent the harbour hall in Porto"), message(2, "user", "This costs 900 euros."))
+    told = texts(state((*said, message(3, "assistant", "I see.")), target=200))
+    assert told == "User: we rent the harbour hall in Porto. This costs 900 euros."

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from app.core.model.conversation import Message
-from app.core.model.model_io import FinishReason
+from app.core.model.model_io import OFFLINE, FinishReason, Proposal
 from app.core.model.schemas import SESSION
 from app.core.state.layout import layout_of
 from app.core.state.merge import merge
@@ -469,6 +469,16 @@ def test_a_secret_that_the_model_put_together_goes(monkeypatch: pytest.MonkeyPat
     assert told().count("[REDACTED:password]") == 2
     monkeypatch.setattr(gate, "redact", lambda written: written)
     assert "password is Kettle_4821" in told(), "the control"
+
+
+@pytest.mark.parametrize(("label", "kept"), [("User: ", ""), ("", ""), ("Anna: ", "Anna: ")])
+def test_a_quoted_order_says_once_whose_words_it_is(label: str, kept: str) -> None:
+    rule = "never speak for me, keep replies under 120 words."
+    text = answer("They set rules.", [fact(f"{label}{rule}", 1)])
+    span = talk(f"Rules: {rule}", "Understood.")
+    told = judge(Proposal(text=text, finish="stop", model=OFFLINE), request(span)).candidate
+    assert told is not None
+    assert [item.text for item in told.items] == [f'The user wrote: "{kept}{rule}"']
 
 
 def test_sources_are_attributed_and_kept_inside_the_span() -> None:

@@ -52,6 +52,14 @@ def test_headings_are_no_names() -> None:
     assert names(("user", "Note: it rains"), ("assistant", "Note: it rains")) == [None, None], "of both"
 
 
+def test_what_an_assistant_heads_its_answers_with_is_no_name_where_users_have_none() -> None:
+    heads = ["Noted: 148 over 92.", "Noted: five sessions.", "Noted: Lisbon in May.", "Two kilos less."]
+    talk = [pair for head in heads for pair in (("user", "It rains."), ("assistant", head))]
+    assert names(*talk) == [None] * 8
+    named = [pair for head in heads for pair in (("user", "Anna: It rains."), ("assistant", head))]
+    assert names(*named) == ["Anna", "Noted", "Anna", "Noted", "Anna", "Noted", "Anna", None], "a talk of names"
+
+
 def test_a_stretch_of_two_messages_is_enough_where_each_has_its_own_name() -> None:
     assert names(("user", "Anna: it rains"), ("assistant", "Boris: I see.")) == ["Anna", "Boris"]
 
@@ -60,6 +68,12 @@ def test_a_message_without_a_name_is_said_by_whom_the_role_has() -> None:
     talk = ["Anna: it rains", "Anna: it snows", "Anna: it thaws", "And it hails."]
     said = passages_of([message(n, text, role="user") for n, text in enumerate(talk, start=1)], "en")
     assert [one.speaker for one in said] == ["Anna"] * 4
+
+
+def test_a_message_without_a_name_is_nobodys_where_several_people_share_the_role() -> None:
+    talk = ["Anna: it rains", "Boris: it snows", "Anna: it thaws", "Boris: it blows", "Anna: it stops", "I like hail."]
+    said = passages_of([message(n, text, role="user") for n, text in enumerate(talk, start=1)], "en")
+    assert [one.speaker for one in said] == ["Anna", "Boris", "Anna", "Boris", "Anna", "User"]
 
 
 def test_clauses_begin_behind_a_mark_and_before_a_conjunction() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,13 @@ def test_words_drop_grammar_and_pair_ideographs() -> None:
     assert [*words("Here's Dana's plan, there's a dog")] == ["dana", "plan", "dog"]
     assert [*words("我们决定")] == ["我们", "们决", "决定"]
     assert [*words("и в базе, но не там")] == ["базе"]
+
+
+@pytest.mark.parametrize("text", ["café Éclair", "йогурт и ёлка", "Việt Nam đẹp", "이메일 확인", "Übergang"])
+def test_a_letter_is_the_same_in_one_sign_and_in_two(text: str) -> None:
+    apart = unicodedata.normalize("NFD", text)
+    assert apart != text
+    assert words(apart) == words(text)
 
 
 def test_stems_fold_inflection_and_keep_words_apart() -> None:

@@ -123,13 +123,12 @@ def _found(
             continue
         going_on = (statement.sentence, type_)
         redacted = redact(message.content) if redacted is None else redacted
-        content = _presentable(statement.text, message.content, redacted)
+        text, offset = statement.whole(message.content)
+        content = _presentable(text, message.content, redacted)
         if content:
             emphasis = _emphasis(statement, type_, tables, role)
             pasted = own.are_pasted(statement.offset)
-            yield found_anchor(
-                message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis, pasted=pasted
-            )
+            yield found_anchor(message, type_, content, offset, statement.identifiers, emphasis=emphasis, pasted=pasted)
 
 
 def _is_sure(statement: Statement, tables: Sequence[Table]) -> bool:

@@ -33,6 +33,8 @@ _SHOWN: Final = compiled(
 _OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
 _BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _FENCES: Final = ("```", "~~~")
+_EMPHASIS: Final = "*_~"
+_MOST_MARKS: Final = 3
 _OWN_LINES: Final = compiled(r"\S[^\n]*+(?:\n[ \t][^\n]*+)*+")
 _WRAPPED: Final = 3  # lines of a text that was wrapped by hand
 _RAGGED: Final = 12  # characters that such lines differ by
@@ -64,6 +66,20 @@ class Statement:
         if following.is_question or following.sentence == self.sentence or len(text) > LONGEST or _BREAK.search(text):
             return None
         return Statement(text=text, offset=self.offset, is_question=False, sentence=following.sentence)
+
+    def whole(self, content: str) -> tuple[str, int]:
+        """Its text and its place with what emphasis it begins inside of, or without a mark that closes nothing in it.
+
+        Rules read a statement without the marks before it; who is shown it sees both halves, or none.
+        """
+        before = content[max(0, self.offset - _MOST_MARKS) : self.offset]
+        opening = before[len(before.rstrip(_EMPHASIS)) :]
+        marks = opening or self.text[len(self.text.rstrip(_EMPHASIS)) :]
+        if not marks or self.text.count(marks) % 2 == 0:
+            return self.text, self.offset
+        if self.text.endswith(marks) and (not opening or self.text.count(marks) == 1):
+            return self.text.removesuffix(marks), self.offset
+        return opening + self.text, self.offset - len(opening)
 
     @cached_property
     def plain(self) -> str:

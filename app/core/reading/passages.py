@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -220,9 +220,12 @@ def _is_action(text: str, message: Message) -> bool:
 
 
 def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None]) -> dict[str, str]:
-    """The name that most messages of a role begin with: it says the others too."""
-    pairs = Counter((message.role, label.name) for message, label in zip(messages, labels, strict=True) if label)
-    return {role: name for (role, name), _ in reversed(pairs.most_common())}
+    """The name that messages of a role begin with: it says the others too, unless several people share the role."""
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for message, label in zip(messages, labels, strict=True):
+        if label:
+            names[message.role].add(label.name)
+    return {role: found.pop() for role, found in names.items() if len(found) == 1}
 
 
 def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | None]]:

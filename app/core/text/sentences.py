@@ -56,6 +56,11 @@ def asks(text: str) -> bool:
     return text.rstrip(_AFTER_MARK).endswith(_QUESTIONS)
 
 
+def is_code(sentence: str) -> bool:
+    """Whether a sentence is a fenced block of code."""
+    return _FENCE.match(sentence) is not None
+
+
 def closed(text: str) -> str:
     """The text with an end that another sentence can follow; a quotation that ends has one."""
     return text if not text or text.rstrip(_CLOSING)[-1:] in _STOPS else f"{text}."
@@ -84,7 +89,7 @@ def starts_within(text: str, first: int, last: int) -> list[int]:
 
 
 def _in_one_line(sentence: str) -> str:
-    if "\n" not in sentence or _FENCE.match(sentence):
+    if "\n" not in sentence or is_code(sentence):
         return sentence
     return " ".join(line.strip() for line in sentence.splitlines())
 

@@ -49,7 +49,8 @@ def labels_of(said: Sequence[tuple[str, str]]) -> list[Label | None]:
     """The label of each message, where the messages of its role begin with their speakers' names.
 
     A role has names where most of its messages, three at least, begin with some that come again. In a stretch of fewer
-    messages every single one does, and no two roles share a name. Elsewhere "Note: " is no name.
+    messages every single one does, and no two roles share a name. Elsewhere "Note: " is no name, nor is what an
+    assistant heads its answers with ("Noted: ") where users have no names.
 
     Args:
         said: Role and text of each message, in order.
@@ -61,6 +62,8 @@ def labels_of(said: Sequence[tuple[str, str]]) -> list[Label | None]:
         if label:
             names[role][label.name] += 1
     named = {role for role, found in names.items() if _are_names(found, totals[role])}
+    if totals["user"] and "user" not in named:
+        named.discard("assistant")
     if _are_all_named(names, totals):
         named |= names.keys()
     return [label if role in named else None for (role, _), label in zip(said, labels, strict=True)]

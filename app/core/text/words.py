@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 from app.core.text.languages.loading import languages
@@ -29,7 +30,7 @@ def words(text: str) -> tuple[str, ...]:
     """Content words in order, lower case, function words left out; runs of Chinese and Japanese as pairs of signs."""
     if text.isascii():  # the same, in a third of the time
         return tuple(filter(None, map(_word_of_token, _ASCII_TOKEN.findall(text.lower()))))
-    return tuple(_words(text))
+    return tuple(_words(unicodedata.normalize("NFC", text)))  # "é" is one letter, also as two signs
 
 
 def _words(text: str) -> list[str]:

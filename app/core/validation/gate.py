@@ -26,6 +26,7 @@ from app.core.model.provenance import origin_of, own_words
 from app.core.model.redaction import redact
 from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry
+from app.core.reading.labels import role_of
 from app.core.reading.quoting import quoted
 from app.core.summarizer.candidate import CandidateError, attribute_sources, parse_candidate
 from app.core.summarizer.offline.retold import is_told
@@ -33,6 +34,7 @@ from app.core.text.identifiers import Identifier, Kind, find_identifiers
 from app.core.text.language import agrees, detect, differs
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
+from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
 from app.core.validation.asking import second_answer
@@ -190,11 +192,17 @@ def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candid
     for item in candidate.items:
         source = next((messages[seq] for seq in item.from_seqs if seq in messages), None)
         if source is not None and orders_in(item.text):
-            said = quoted(item.text, origin_of(source, item.text), request.locale)
+            said = quoted(_unlabelled(item.text), origin_of(source, item.text), request.locale)
             items.append(replace(item, text=said))
         else:
             items.append(item)
     return replace(candidate, items=tuple(items))
+
+
+def _unlabelled(text: str) -> str:
+    """The text without the label of a role before it: a quotation says whose words it holds."""
+    label = label_of(text)
+    return text[label.end :] if label and role_of(label.name) else text
 
 
 def saves_too_little(span_tokens: int, block_before: int, block_after: int) -> bool:

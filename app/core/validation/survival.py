@@ -16,10 +16,12 @@ from app.core.model.redaction import redact
 from app.core.reading.quoting import quoted
 from app.core.text.clauses import clause_starts
 from app.core.text.patterns import any_literal
-from app.core.text.sentences import sentences
+from app.core.text.sentences import is_code, sentences
 from app.core.text.values import Given, Value, values
 
-_LONGEST: Final = 300  # characters of a sentence that is kept whole; of a longer one the clauses with its values are
+_LONGEST: Final = 300
+"""Characters of a sentence that is kept whole; of a longer one the clauses with its values are, of longer code nothing:
+a program or a trace is full of what reads as paths and identifiers, and shreds of it tell nothing."""
 _MOST: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _LONG_NUMBER: Final = 5  # digits: a number that long names something
@@ -138,7 +140,7 @@ def _told(message: Message, anchored: dict[int, str]) -> tuple[str, ...]:
     if message.is_protected or not message.is_told:
         return ()
     if message.role == "user":
-        return sentences(message.content)
+        return tuple(one for one in sentences(message.content) if len(one) <= _LONGEST or not is_code(one))
     return sentences(anchored.get(message.seq, ""))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -44,7 +44,10 @@ def _telling_items() -> Iterator[None]:
 
 @router.post("/conversations")
 async def create_openai_conversation(
-    services: Services, tenant: Tenant, attempt: Attempts, body: Annotated[ConversationRequest, Body()]
+    services: Services,
+    tenant: Tenant,
+    attempt: Attempts,
+    body: Annotated[ConversationRequest, Body()] = ConversationRequest(),  # noqa: B008 - a frozen value
 ) -> dict[str, Any]:
     """A new conversation."""
     with _telling_items():
@@ -81,9 +84,17 @@ async def update_openai_conversation(
     """Other metadata."""
     id_ = conversation_of(conversation_id)
     present = (await services.conversations.get(tenant, id_)).conversation.metadata
-    removed = dict.fromkeys(present.keys() - body.metadata.keys())
-    view = await services.conversations.patch(tenant, id_, {"metadata": {**removed, **body.metadata}})
+    view = await services.conversations.patch(tenant, id_, {"metadata": _patch_to(body.metadata, present)})
     return conversation_object(view.conversation)
+
+
+def _patch_to(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that leaves what is wanted, and nothing of what is there."""
+    patch: dict[str, Any] = dict.fromkeys(present.keys() - wanted.keys())
+    for name, value in wanted.items():
+        there = present.get(name)
+        patch[name] = _patch_to(value, there) if isinstance(value, Mapping) and isinstance(there, Mapping) else value
+    return patch
 
 
 @router.delete("/conversations/{conversation_id}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from itertools import takewhile
 from typing import Any, Final
@@ -32,6 +32,8 @@ _NAMED: Final = 100
 """Characters of an id that are told back."""
 _FORMS: Final = frozenset({"text", "list"})
 """Which form of a field is meant, where it has two: no step of its own."""
+_INPUT: Final = frozenset({"content", "tool_results"})
+"""What the other routes call a part of the input."""
 _TYPES: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",
     HTTPStatus.FORBIDDEN: "permission_error",
@@ -67,15 +69,30 @@ def openai_status(error: DomainError, status: int) -> int:
 
 def _param(field: str) -> str:
     """The place of a field as that API's clients know it."""
-    steps = takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))
-    told = [step for number, step in enumerate(steps) if number == 0 or step not in _FORMS]
+    if field.partition(".")[0] in _INPUT:
+        return "input"
+    steps = [*takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))]
+    told = [step for number, step in enumerate(steps) if not _is_form(steps, number)]
     return redact(".".join(told)) or redact(field)
+
+
+def _is_form(steps: Sequence[str], number: int) -> bool:
+    """Whether a step names a form, and no field: the text of a text is one."""
+    if number == 0 or steps[number] not in _FORMS:
+        return False
+    before, is_last = steps[number - 1], number == len(steps) - 1
+    return not before.endswith("text") and not (before.isdigit() and is_last)
 
 
 def _missing(asked: Mapping[str, Any]) -> str:
     """The innermost thing that the path names: that is what there is not, or what it belongs to."""
     told = [f"{name.removesuffix('_id')} {str(value)[:_NAMED]!r}" for name, value in asked.items()]
     return f"There is no {' with '.join(reversed(told))}."
+
+
+def _after(text: str, start: str) -> str:
+    """What stands after that beginning; nothing of a text that begins otherwise."""
+    return text.removeprefix(start) if text.startswith(start) else ""
 
 
 def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -88,9 +105,11 @@ def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | Non
     """
     kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
     first = error.errors[0] if error.errors else None
+    param = _param(first.field) if first and first.field else None
+    detail = f"{param}: {told}" if first and (told := _after(error.detail, f"{first.field}: ")) else error.detail
     return {
-        "message": redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else error.detail),
+        "message": redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else detail),
         "type": kind,
-        "param": _param(first.field) if first and first.field else None,
+        "param": param,
         "code": _CODES.get(error.stable_code, error.stable_code),
     }

@@ -132,10 +132,18 @@ async def _read(socket: WebSocket, requests: asyncio.Queue[str | None]) -> None:
     """Take frames until the client leaves, which ``None`` stands for."""
     try:
         while True:
-            await requests.put(await socket.receive_text())
-    except (WebSocketDisconnect, KeyError, RuntimeError):  # gone, or no text
+            await requests.put(await _text(socket))
+    except (WebSocketDisconnect, RuntimeError):  # gone
         with suppress(asyncio.QueueFull):
             requests.put_nowait(None)
+
+
+async def _text(socket: WebSocket) -> str:
+    """The next frame; one of bytes is as good as an empty one, which is told to be no JSON."""
+    try:
+        return await socket.receive_text() or ""
+    except KeyError:
+        return ""
 
 
 async def _answer(

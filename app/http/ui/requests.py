@@ -15,7 +15,7 @@ from app.core.context.brought import MOST_TOOLS
 from app.core.model.model_io import CallSettings, ToolName
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
-from app.http.chat_requests import MAX_RESULTS, NamedTool, ToolInput
+from app.http.chat_requests import MAX_RESULTS, NamedTool, ToolChoice, ToolInput
 from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt
 from app.http.idempotency import kept_key
 from app.http.refusals import invalid_field
@@ -86,7 +86,7 @@ class UiRequest(_Given):
     tools: Annotated[list[ToolInput], Field(max_length=MOST_TOOLS)] = Field(
         default_factory=list, description="Of the frontend, as in `POST …/chat`: calls of them are left open."
     )
-    tool_choice: Literal["auto", "none", "required"] | NamedTool | None = None
+    tool_choice: ToolChoice | None = None
 
     @model_validator(mode="before")
     @classmethod

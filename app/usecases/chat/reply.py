@@ -30,6 +30,9 @@ REASONING_CUT_OFF: Final = "reasoning_cut_off"
 """The warning of a step that showed more of its thoughts than is kept."""
 REASONING_BYTES: Final = 128_000
 """Of what one step shows of its thoughts: some 30 thousand tokens. What comes after is neither told nor stored."""
+_AGAIN: Final = "the message is stored: send the turn again without content"
+_BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
+_EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
 _WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
 """A step that ended so has written its calls to their end."""
 
@@ -199,8 +202,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
                 finish = event
     except ModelUnavailableError as error:
         raise ModelFailedError(
-            f"the model {model.profile.name} did not answer ({error.reason}); the message is stored:"
-            " send the turn again without content",
+            f"the model {model.profile.name} did not answer ({error.reason}); {_AGAIN}",
             extra={"reason": error.reason},
             code="model_unavailable",
         ) from error
@@ -239,9 +241,9 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
 def refuse_no_answer(reason: FinishReason, text: str) -> None:
     """Refuse a step that says nothing. Raises ``ModelFailedError``."""
     if reason == "blocked":
-        raise ModelFailedError("the model's provider blocked the answer", extra={"reason": reason}, code="blocked")
+        raise ModelFailedError(_BLOCKED, extra={"reason": reason}, code="blocked")
     if not text.strip():
-        raise ModelFailedError("the model gave an empty answer", extra={"reason": "empty"}, code="empty_reply")
+        raise ModelFailedError(_EMPTY, extra={"reason": "empty"}, code="empty_reply")
 
 
 async def _until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncIterator[StepEvent]:

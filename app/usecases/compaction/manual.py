@@ -238,6 +238,8 @@ class ManualCompaction:
             return await self._view(row, joined=joined)
         extra = {"compaction_id": str(row.id), "reason": row.reason}
         if row.status == "superseded":
+            async with self._shell.uow(row.tenant_id) as uow:
+                await uow.conversations.get(row.conversation_id)  # or it was deleted meanwhile
             raise ConflictError("another change of the state came first: look at it, then compact again", extra=extra)
         if row.reason == "empty_summary":
             raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")

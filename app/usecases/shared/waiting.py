@@ -25,7 +25,7 @@ class Exchange:
 
     @property
     def waits(self) -> bool:
-        """Whether nobody answered it: with nothing but calls and their results after it.
+        """Whether nobody answered it: with nothing but calls, their results and the system's messages after it.
 
         So a turn that broke off between its calls can be taken up; one that was erased asks nothing.
         """
@@ -33,7 +33,7 @@ class Exchange:
             asks = bool(self.since) and self.since[-1].role == "tool"
         else:
             asks = self.question.status != "erased"
-        return asks and all(is_inside_answer(message) for message in self.since)
+        return asks and all(message.role == "system" or is_inside_answer(message) for message in self.since)
 
     def holds(self, message: Message) -> bool:
         """Whether that message is a part of it."""

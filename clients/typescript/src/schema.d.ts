@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: e2812b1fd2d8d7635002f6479964e929ec2face659cfcf177ab715eb7680a631
+// sha256 of openapi.json: 6f9c4f228a6822f9775242d2220eda59a1052aca18867e8b9f1163eb49e98d59
 
 export interface paths {
     "/conversations": {
@@ -1979,7 +1979,7 @@ export interface components {
              * Tool Choice
              * @description Among `tools`; what the service offers of its own stays as it is.
              */
-            tool_choice?: ("auto" | "none" | "required") | components["schemas"]["app__http__chat_requests__NamedTool"] | null;
+            tool_choice?: (("auto" | "none" | "required") | components["schemas"]["app__http__chat_requests__NamedTool"]) | null;
             /** Parallel Tool Calls */
             parallel_tool_calls?: boolean | null;
             response_format?: components["schemas"]["ResponseFormat"] | null;
@@ -5352,7 +5352,7 @@ export interface components {
              */
             tools?: components["schemas"]["ToolInput"][];
             /** Tool Choice */
-            tool_choice?: ("auto" | "none" | "required") | components["schemas"]["app__http__chat_requests__NamedTool"] | null;
+            tool_choice?: (("auto" | "none" | "required") | components["schemas"]["app__http__chat_requests__NamedTool"]) | null;
         };
         /**
          * Usage
@@ -5498,7 +5498,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["ConversationCreate"];
             };
@@ -7730,7 +7730,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["ConversationRequest"];
             };

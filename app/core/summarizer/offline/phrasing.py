@@ -16,6 +16,7 @@ from app.core.summarizer.offline.items import ANSWERED
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
+from app.core.text.sentences import closed
 from app.core.text.shortening import clip
 
 SHORT: Final = 90
@@ -67,7 +68,7 @@ class Phrasing:
         if reply is not None:
             return f"{passage.told}{ANSWERED}{reply.speaker}: {clip(reply.text, 2 * SHORT)}"
         lead = self.sentence_before(passage)
-        return f"{passage.speaker}: {lead.text} {passage.core}" if lead else passage.told
+        return f"{passage.speaker}: {_ended(lead.text)} {passage.core}" if lead else passage.told
 
     def seqs(self, passage: Passage) -> set[int]:
         """Every message the text draws on."""
@@ -164,3 +165,8 @@ class Phrasing:
             item.text for item in passage.identifiers
         }
         return values.pop() if len(values) == 1 else None
+
+
+def _ended(text: str) -> str:
+    """The text with an end, where a message stops without one: the next sentence would read as a part of it."""
+    return closed(text) if text[-1:].isalnum() else text
