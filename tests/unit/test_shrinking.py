@@ -23,8 +23,8 @@ def entries(*texts: str) -> list[StateEntry]:
     ]
 
 
-def within(tokens: int) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda state: estimate_text("\n".join(state["logos"])) <= tokens
+def beyond(tokens: int) -> Callable[[Mapping[str, Any]], int]:
+    return lambda state: estimate_text("\n".join(state["logos"])) - tokens
 
 
 def told(found: tuple[StateEntry, ...]) -> str:
@@ -34,7 +34,7 @@ def told(found: tuple[StateEntry, ...]) -> str:
 def test_what_fits_is_left_alone() -> None:
     given_entries = entries("User: My cat is called Mia.", "Tool: id=AB12, kind=cat")
 
-    assert shrunk(SESSION, given_entries, fits=within(1_000)) == tuple(given_entries)
+    assert shrunk(SESSION, given_entries, over=beyond(1_000)) == tuple(given_entries)
 
 
 def test_exact_values_stay_and_talk_goes() -> None:
@@ -43,7 +43,7 @@ def test_exact_values_stay_and_talk_goes() -> None:
         "Tool: reservation_id=ZX81QK, origin=LIS; payment_history: gift_card_12345 200",
         "Assistant: I am glad that everything went so well and hope for more of the same soon.",
     )
-    found = told(shrunk(SESSION, given_entries, fits=within(30)))
+    found = told(shrunk(SESSION, given_entries, over=beyond(30)))
 
     assert "ZX81QK" in found
     assert "gift_card_12345" in found
@@ -52,7 +52,7 @@ def test_exact_values_stay_and_talk_goes() -> None:
 
 def test_of_equals_the_older_goes() -> None:
     given_entries = entries(*(f"User: The tower number {n} costs ${n}00 a night." for n in range(10, 20)))
-    found = told(shrunk(SESSION, given_entries, fits=within(60)))
+    found = told(shrunk(SESSION, given_entries, over=beyond(60)))
 
     assert "$1900" in found
     assert "$1000" not in found
@@ -61,7 +61,7 @@ def test_of_equals_the_older_goes() -> None:
 def test_what_stands_beside_the_state_need_not_be_told() -> None:
     said = "User: The tower costs $900 a night."
     given_entries = entries("User: The tower costs $900 a night.", "User: The bridge costs $700 a night.")
-    found = told(shrunk(SESSION, given_entries, fits=within(14), said=[said.removeprefix("User: ")]))
+    found = told(shrunk(SESSION, given_entries, over=beyond(14), said=[said.removeprefix("User: ")]))
 
     assert found == "User: The bridge costs $700 a night."
 
@@ -69,14 +69,14 @@ def test_what_stands_beside_the_state_need_not_be_told() -> None:
 @pytest.mark.parametrize("price", ["$384.31", "€384.31,", "(384.31)"])
 def test_a_price_that_was_talked_of_tells_which_record_is_meant(price: str) -> None:
     shoes = "Tool: variants: 8977325428, 338.07 | 8069974489, 384.31 | 8654482058, 148.25"
-    found = told(shrunk(SESSION, entries(shoes), fits=within(20), said=[f"The new one costs {price} today."]))
+    found = told(shrunk(SESSION, entries(shoes), over=beyond(20), said=[f"The new one costs {price} today."]))
 
     assert found == "Tool: variants: 8069974489"
 
 
 def test_records_of_one_list_stand_behind_one_name_also_when_they_were_apart() -> None:
     parts = ("Tool: cards: card_11, visa | card_22, visa", "Tool: cards: card_33, visa", "User: It rained.")
-    found = told(shrunk(SESSION, entries(*parts), fits=within(25)))
+    found = told(shrunk(SESSION, entries(*parts), over=beyond(25)))
 
     assert found.startswith("Tool: cards: card_11, visa | card_22 | card_33")
 
@@ -92,14 +92,14 @@ def test_the_record_that_was_talked_of_stays_and_the_others_give_way(name: str, 
     others = {"1af9c22", "2be8d33", "3cf7e44"} - {meant}
 
     for beside in ({"said": [talk]}, {"heard": [talk]}):
-        found = told(shrunk(SESSION, entries(FILES), fits=within(16), **beside))
+        found = told(shrunk(SESSION, entries(FILES), over=beyond(16), **beside))
         assert meant in found
         assert not any(other in found for other in others)
 
 
 @given(st.integers(0, 60))
 def test_a_value_never_seems_to_be_of_the_record_beside_its_own(room: int) -> None:
-    found = told(shrunk(SESSION, entries(FILES), fits=within(room), said=["the Release notes"]))
+    found = told(shrunk(SESSION, entries(FILES), over=beyond(room), said=["the Release notes"]))
     whole = [set(record.split(", ")) for record in FILES.partition("files: ")[2].split(" | ")]
 
     for record in found.partition("files: ")[2].split(" | ") if found else []:
@@ -108,7 +108,7 @@ def test_a_value_never_seems_to_be_of_the_record_beside_its_own(room: int) -> No
 
 def test_words_of_a_record_do_not_stay_without_its_id() -> None:
     for room in range(40):
-        found = told(shrunk(SESSION, entries(FILES), fits=within(room)))
+        found = told(shrunk(SESSION, entries(FILES), over=beyond(room)))
 
         assert ("Budget plan" not in found) or ("1af9c22" in found)
 
@@ -117,8 +117,8 @@ def test_russian_and_chinese_entries_are_cut_clause_by_clause() -> None:
     russian = entries("Пользователь: Номер договора ТК-48213; Погода была просто прекрасная весь этот долгий день")
     chinese = entries("用户: 合同编号是 KD-48213; 今天的天气真的非常好大家都很开心一起去散步了很久很久")
 
-    assert "ТК-48213" in told(shrunk(SESSION, russian, fits=within(18)))
-    assert "KD-48213" in told(shrunk(SESSION, chinese, fits=within(18)))
+    assert "ТК-48213" in told(shrunk(SESSION, russian, over=beyond(18)))
+    assert "KD-48213" in told(shrunk(SESSION, chinese, over=beyond(18)))
 
 
 @given(
@@ -130,9 +130,9 @@ def test_russian_and_chinese_entries_are_cut_clause_by_clause() -> None:
 )
 def test_it_always_fits_and_keeps_the_order(texts: list[str], room: int) -> None:
     given_entries = entries(*texts)
-    found = shrunk(SESSION, given_entries, fits=within(room))
+    found = shrunk(SESSION, given_entries, over=beyond(room))
 
-    assert within(room)(state_of(SESSION, found))
+    assert beyond(room)(state_of(SESSION, found)) <= 0
     assert [entry.id for entry in found] == [
         entry.id for entry in given_entries if entry.id in {one.id for one in found}
     ]

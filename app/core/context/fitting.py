@@ -225,14 +225,14 @@ def _with_smaller_state(*, soft: bool) -> Shrink:
         def served(candidate: Sequence[StateEntry]) -> Draft:
             return replace(draft, state=_json(material.schema, [*candidate, *rest]))
 
-        def fits(candidate: Mapping[str, Any]) -> bool:
-            return size_of(material, served(_entries(material.schema, candidate))) <= room.tokens
+        def over(candidate: Mapping[str, Any]) -> int:
+            return size_of(material, served(_entries(material.schema, candidate))) - room.tokens
 
         if soft:
-            kept, _ = prune(material.schema, chosen, fits=fits)
+            kept, _ = prune(material.schema, chosen, fits=lambda candidate: over(candidate) <= 0)
         else:
             beside = (message_text(message) for message in (*draft.held, *draft.tail))
-            kept = shrunk(material.schema, chosen, fits=fits, said=beside, heard=_heard(material, entries))
+            kept = shrunk(material.schema, chosen, over=over, said=beside, heard=_heard(material, entries))
         return served(kept).warned("state_shortened") if kept != tuple(chosen) else draft
 
     return shrink

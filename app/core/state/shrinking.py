@@ -54,8 +54,10 @@ _NEXT_CALL: Final = 2.2  # for what a tool's data holds, early or late: no text 
 _ABOUT: Final = 0.5  # more for an id that stands beside a name that was talked of, less the farther it stands
 _NEAR: Final = 2  # tokens: the search for how much fits ends so near
 
-Fits = Callable[[Mapping[str, Any]], bool]
-"""Whether a state, in the shape of the schema's model, is small enough."""
+_GUESSES: Final = 4  # of how much fits, by what was too much or left the last time; then it is halved
+
+Over = Callable[[Mapping[str, Any]], int]
+"""Tokens by which a state, in the shape of the schema's model, is too large; nothing or less where it fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ def shrunk(
     schema: StateSchema,
     entries: Sequence[StateEntry],
     *,
-    fits: Fits,
+    over: Over,
     said: Iterable[str] = (),
     heard: Iterable[str] = (),
 ) -> tuple[StateEntry, ...]:
@@ -87,28 +89,33 @@ def shrunk(
     Args:
         schema: Of the state.
         entries: In served order.
-        fits: Asked about a logarithmic number of states.
+        over: Asked about a logarithmic number of states.
         said: What is served beside the state: what stands there need not be told, data that is talked of there is
             worth more.
         heard: What was talked of and is not served beside the state: data in it is worth more.
     """
-    if fits(state_of(schema, entries)):
+
+    def excess_of(kept: Sequence[StateEntry]) -> int:
+        return over(state_of(schema, _joined(kept)))
+
+    excess = over(state_of(schema, entries))
+    if excess <= 0:
         return tuple(entries)
-
-    def held(kept: Sequence[StateEntry]) -> bool:
-        return fits(state_of(schema, _joined(kept)))
-
     clauses = _clauses(entries, "\n".join(said), heard)
     dearest_first = sorted(clauses, key=_dearness)
-    low, high, best = 0, sum(clause.option.cost() for clause in clauses) + _NEAR, tuple[StateEntry, ...]()
-    while high - low > _NEAR:
-        room = (low + high) // 2
+    room = sum(clause.option.cost() for clause in clauses)
+    low, high, best, tries = 0, room + _NEAR, tuple[StateEntry, ...](), 0
+    while high - low > _NEAR and not -_NEAR < excess <= 0:
+        room, tries = room - excess, tries + 1
+        if tries > _GUESSES or not low < room < high:
+            room = (low + high) // 2
         kept = _kept(entries, clauses, dearest_first, room)
-        if held(kept):
-            low, best = room, kept
-        else:
+        excess = excess_of(kept)
+        if excess > 0:
             high = room
-    return _joined(_widened(entries, best, held))
+        else:
+            low, best = room, kept
+    return _joined(_widened(entries, best, lambda kept: excess_of(kept) <= 0))
 
 
 def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
