@@ -73,6 +73,26 @@ def test_a_text_may_say_that_it_rounds(text: str, is_approximate: bool) -> None:
     assert value.approximate is is_approximate
 
 
+@pytest.mark.parametrize(
+    ("told", "said", "is_held"),
+    [
+        ("around noon", "We left at 12:20.", True),
+        ("around noon", "We left at 12:40.", False),
+        ("at noon", "We left at 12:20.", False),
+        ("about 12:30", "We left at 12:40.", True),
+        ("about 12:30", "We left at 12:50.", False),
+        ("roughly 12:40", "We left at 12:43.", True),
+        ("roughly 12:40", "We left at 12:47.", False),
+        ("about 12:41", "We left at 12:42.", False),
+        ("около 8 вечера", "Вышли в 19:50.", True),
+        ("gegen 20:00 Uhr", "Wir sind um 19:50 los.", True),
+    ],
+)
+def test_a_time_that_is_told_about_is_off_by_half_of_its_steps(told: str, said: str, is_held: bool) -> None:  # noqa: FBT001
+    (time,) = values(told)
+    assert shown(said).holds(time) is is_held
+
+
 def test_the_amount_is_in_the_unit_of_the_text() -> None:
     assert [value.amount for value in values("18k, 1.5 hours, €1,200, AB-1")] == [18_000, 1.5, 1_200, None]
 

@@ -9,6 +9,7 @@ from app.core.text.languages.joined import words_of
 from app.core.text.numerals import plain
 from app.core.text.scanned import Cursor
 from app.core.text.tables import (
+    APPROXIMATE,
     BEFORE_HOURS,
     CLOCK,
     EARLY,
@@ -42,6 +43,14 @@ _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 
 def time_at(c: Cursor, place: int) -> int:
     """Read a time that begins at a token: the token after it, or the same where none begins."""
+    before = len(c.found)
+    after = _time(c, place)
+    for found in c.found[before:]:
+        found.is_approximate = c.before(place) in APPROXIMATE
+    return after
+
+
+def _time(c: Cursor, place: int) -> int:
     word = c.word(place)
     if c.kind(place) == "t":
         return _written(c, place)

@@ -27,6 +27,9 @@ _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
+_TIME_STEPS: Final = (60, 30, 15, 10, 5)
+"""Minutes in which people tell times about."""
+_PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
 
 
@@ -140,7 +143,7 @@ class Given:
                 if "&" in form
                 else self._sources_of(form)
             )
-        return frozenset(found | self._rounded(value))
+        return frozenset(found | self._rounded(value) | self._about_then(value))
 
     def holds(self, value: Value) -> bool:
         """Whether a value was shown anywhere."""
@@ -191,6 +194,18 @@ class Given:
                     is_rounding = off <= min(step / 2, claimed * _ROUNDED) and resolution(plain(amount)) < step
                 if is_rounding:
                     found |= self._amounts[base][amount]
+        return found
+
+    def _about_then(self, value: Value) -> set[int]:
+        """The sources of times of which "about 12:00" is a rounding: off by half of the steps in which it is told."""
+        if value.kind != "time" or not value.approximate:
+            return set()
+        found: set[int] = set()
+        to_the_minute = (form.split(":")[1:] for form in value.forms if form.count(":") == _PARTS_OF_TIME)
+        for hour, minute in (map(int, parts) for parts in to_the_minute):
+            most = next((step for step in _TIME_STEPS if minute % step == 0), 0) // 2
+            for minutes in range(60 * hour + minute - most, 60 * hour + minute + most + 1):
+                found |= self._forms.get(f"t:{minutes // 60 % 24:02}:{minutes % 60:02}", set())
         return found
 
     def _around(self, base: str, claimed: float) -> list[float]:
