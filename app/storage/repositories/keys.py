@@ -98,6 +98,7 @@ class KeyRepository(Repository):
 
     async def is_unchanged(self, read: ReadKey) -> bool:
         """Whether the key is there as it was read; in one round trip, where reading it again takes three."""
+        self._check_tenant(read.key.tenant_id)
         of = {"of_tenant": read.key.tenant_id, "key_id": read.key.id, "version": read.version}
         return bool(await self._session.alone(_SAME, **of))
 
