@@ -18,8 +18,10 @@ from app.off_loop import AN_ITEM, ON_LOOP, off_loop
 _MEDIA_TYPE: Final = "application/json"
 _SMALL: Final = 10 * ON_LOOP
 """Bytes of an answer that is written on the loop: nothing looks for anything in it."""
+_TEXTS: Final = (str, bytes)
 _PLAIN: Final = frozenset({NoneType, bool, int, float, UUID, datetime})
-"""What most of an answer's values are; asking a model's class whether a value is one takes longest."""
+"""What most of an answer's values are."""
+_LISTS: Final = (list, tuple, set, frozenset)
 
 
 def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int | None]) -> Callable[..., Any]:
@@ -54,18 +56,20 @@ def is_large(value: Any) -> bool:
     waiting: list[Any] = [value]
     while waiting and left > 0:
         item = waiting.pop()
-        if isinstance(item, str | bytes):
+        if isinstance(item, _TEXTS):
             left -= len(item)
             continue
         left -= AN_ITEM // 4
         if type(item) in _PLAIN:
             continue
-        if isinstance(item, BaseModel):
+        if isinstance(item, _LISTS):
+            waiting.extend(_first(item, left))
+        elif isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, BaseModel):  # asking a model's class takes longest
             waiting.extend(item.__dict__.values())
         elif isinstance(item, Mapping):
             waiting.extend(item.values())
-        elif isinstance(item, list | tuple | set | frozenset):
-            waiting.extend(_first(item, left))
     return left <= 0
 
 

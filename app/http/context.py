@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Query
+from fastapi import APIRouter, Body, Depends, Query, Request
 
 from app.core.context.formats import Format
 from app.http import schemas
-from app.http.dependencies import IdempotencyKey, Services, Tenant, bearer_key
+from app.http.dependencies import IdempotencyKey, Services, Tenant, bearer_key, container_of, tenant_of
 from app.http.fields import Budget
 from app.http.fields import Query as Question
 from app.http.present import present_context
@@ -33,15 +33,14 @@ router = APIRouter(
 @router.get("")
 async def get_context(
     conversation_id: UUID,
-    services: Services,
-    tenant: Tenant,
+    request: Request,
     budget: Annotated[Budget | None, Query()] = None,
     query: Annotated[Question | None, Query()] = None,
     format: Annotated[Format, Query()] = "plain",  # noqa: A002 - the contract's name
 ) -> schemas.AssembledContext:
     """The context, within the policy's budget or the given one; with a query, with what is recalled for it."""
     ask = ContextAsk(budget=budget, asked=Asked(query=query))
-    found = await services.context_requests.answer(tenant, conversation_id, ask)
+    found = await container_of(request).context_requests.answer(tenant_of(request), conversation_id, ask)
     return await _presented(found, format)
 
 

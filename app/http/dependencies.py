@@ -32,10 +32,19 @@ class _DescribedKey(HTTPBearer):
 bearer_key = _DescribedKey(auto_error=False, scheme_name="key", description="Scopes: read, write, admin.")
 
 
-async def get_container(request: Request) -> Container:
-    """The composition root's product."""
+def container_of(request: Request) -> Container:
+    """The composition root's product.
+
+    Routes that are asked for most take the request, and call this and ``tenant_of``: to the framework each dependency
+    is much more than a call.
+    """
     container: Container = request.app.state.container
     return container
+
+
+async def get_container(request: Request) -> Container:
+    """The same, as a dependency."""
+    return container_of(request)
 
 
 async def get_stopping(request: Request) -> Stopping:
@@ -44,10 +53,15 @@ async def get_stopping(request: Request) -> Stopping:
     return stopping
 
 
-async def get_tenant(request: Request) -> UUID:
+def tenant_of(request: Request) -> UUID:
     """The tenant of the key."""
     tenant: UUID = request.state.principal.tenant_id
     return tenant
+
+
+async def get_tenant(request: Request) -> UUID:
+    """The same, as a dependency."""
+    return tenant_of(request)
 
 
 IdempotencyHeader = Annotated[

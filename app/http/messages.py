@@ -13,7 +13,15 @@ from pydantic_core import to_json
 
 from app.core.model.errors import InvalidInputError
 from app.http import schemas
-from app.http.dependencies import IdempotencyKey, PagingFromStart, Services, Tenant, bearer_key
+from app.http.dependencies import (
+    IdempotencyKey,
+    PagingFromStart,
+    Services,
+    Tenant,
+    bearer_key,
+    container_of,
+    tenant_of,
+)
 from app.http.errors import wish_of
 from app.http.present import present_list, present_message
 from app.http.requests import MessageAppend, MessageBatch, drafts_of
@@ -37,12 +45,12 @@ router = APIRouter(
 
 @router.post("", status_code=201)
 async def append_message(
-    conversation_id: UUID, body: MessageAppend, services: Services, tenant: Tenant, idem: IdempotencyKey
+    conversation_id: UUID, body: MessageAppend, request: Request, idem: IdempotencyKey
 ) -> schemas.Message:
     """Append a message without asking a model for a reply."""
     with _telling_of_one():
-        appended = await services.messages.append(
-            tenant,
+        appended = await container_of(request).messages.append(
+            tenant_of(request),
             conversation_id,
             await drafts_of([body]),
             expected_last_message_id=body.expected_last_message_id,

@@ -86,6 +86,8 @@ def refuse_query(request: Request, known: frozenset[str], *, passes_over: bool =
     Raises:
         InvalidInputError: Naming each.
     """
+    if not request.scope["query_string"] and not any("\0" in str(value) for value in request.path_params.values()):
+        return
     given = Counter(name for name, _ in request.query_params.multi_items())
     unknown = [
         (name[:SHOWN_NAME], "is not a parameter of this request") for name in given.keys() - known if not passes_over

@@ -18,12 +18,13 @@ def redis_client(url: str, *, retries: int, keeps: bool = False) -> Redis:
     """A client whose calls fail within ``CALL_SECONDS`` each.
 
     ``keeps``: single commands have a connection of their own, one after the other, and need not ask the pool for one.
+    Then the caller bounds each call itself: the client would make a task of every command for that.
     """
     pool = BlockingConnectionPool.from_url(
         url,
         max_connections=_CONNECTIONS,
         timeout=CALL_SECONDS,
-        socket_timeout=CALL_SECONDS,
+        socket_timeout=None if keeps else CALL_SECONDS,
         socket_connect_timeout=CALL_SECONDS,
         retry=Retry(NoBackoff(), retries),
         # Every server speaks RESP2, and it needs no negotiation that an old server would log as an error.

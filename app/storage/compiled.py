@@ -36,7 +36,7 @@ Process = Callable[[Any], Any]
 class CompiledStatement:
     """A statement as the driver takes it."""
 
-    __slots__ = ("_arguments", "_is_whole", "_processes", "_row", "is_insert", "table", "text")
+    __slots__ = ("_arguments", "_is_whole", "_parts", "_processes", "_row", "is_insert", "table", "text")
 
     def __init__(self, statement: Any, scoped: Any, dialect: Dialect) -> None:
         """``scoped`` is the statement with the tenant's condition.
@@ -49,6 +49,8 @@ class CompiledStatement:
         if made.post_compile_params or any(prefetched):
             raise ValueError(f"this depends on its values, or on defaults of columns: {made}")
         self.text = str(made)
+        self._parts = _PLACE.split(self.text)
+        """Text and the number of a value in turns."""
         self.is_insert = bool(statement.is_insert)
         self.table: str | None = str(statement.table) if isinstance(statement, UpdateBase) else None
         """What it writes; ``None`` where it reads."""
@@ -87,7 +89,9 @@ class CompiledStatement:
 
         Raises ``ValueError`` for values that are no texts, ids, numbers or times.
         """
-        return _PLACE.sub(lambda found: _literal(values[int(found[1]) - 1]), self.text)
+        parts = self._parts.copy()
+        parts[1::2] = [_literal(values[int(number) - 1]) for number in parts[1::2]]
+        return "".join(parts)
 
     def scalar(self, record: Sequence[Any]) -> Any:
         """The first column of a row; where rows stand for objects, the object."""
@@ -133,6 +137,8 @@ def can_be_spelt(values: Sequence[Any]) -> bool:
 
 
 def _literal(value: Any) -> str:
+    if isinstance(value, UUID):
+        return f"'{value}'"
     if value is None:
         return "NULL"
     if isinstance(value, list):

@@ -7,8 +7,7 @@ from uuid import UUID
 
 import asyncpg
 import structlog
-from sqlalchemy import event
-from sqlalchemy.engine import Connection as SqlConnection
+from sqlalchemy import PoolProxiedConnection, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -117,8 +116,8 @@ async def standing(connection: Any, role: str | None) -> tuple[str | None, bool]
     return None, found["is_protected_already"]
 
 
-def act_for(connection: SqlConnection, tenant_id: UUID | str) -> None:
+def act_for(connection: PoolProxiedConnection, tenant_id: UUID | str) -> None:
     """Have a connection that is about to begin a transaction act for a tenant."""
-    driver = connection.connection.driver_connection
+    driver = connection.driver_connection
     if isinstance(driver, TenantConnection):
         driver.act_for(tenant_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Generator
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -45,7 +44,7 @@ NO_ROLE = "none"
 _IS_ACTIVE = text("SELECT coalesce(row_security_active(to_regclass('conversations')::oid), false)")
 _ROLE_NAME = compiled(r"[a-z_][a-z0-9_]{0,62}")
 # Letters as they are: a json column keeps what it is given, and an escaped Cyrillic letter is three times as long.
-_AS_WRITTEN = partial(json.dumps, ensure_ascii=False)
+_AS_WRITTEN = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def database_address(url: str) -> URL:
@@ -108,10 +107,18 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         # Parameters hold people's messages, and an error with its text goes into the log.
         hide_parameters=True,
         json_serializer=_AS_WRITTEN,
+        json_deserializer=_as_read,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
     connections.listen(engine, role_of(url), _limits() if _is_pooled(url) else "")
     return engine
+
+
+def _as_read(written: str) -> Any:
+    """Most columns of JSON hold nothing; what there is of that is a new object each time."""
+    if written == "[]":
+        return []
+    return {} if written == "{}" else json.loads(written)
 
 
 def make_patient_engine(url: str) -> AsyncEngine:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import Connection, Executable, QueuePool, Result, ScalarResult, event
+from sqlalchemy import Connection, Executable, PoolProxiedConnection, QueuePool, Result, ScalarResult, event
 from sqlalchemy.exc import MissingGreenlet
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.orm import Session
@@ -36,7 +36,7 @@ _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder
 def _act_for_tenant(session: Session, _transaction: object, connection: Connection) -> None:
     """Tell the connection for whom Postgres is to look, before it begins."""
     tenant_id = session.info.get(TENANT, connections.NOBODY)
-    connections.act_for(connection, SYSTEM if tenant_id is None else tenant_id)
+    connections.act_for(connection.connection, SYSTEM if tenant_id is None else tenant_id)
 
 
 async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
@@ -71,7 +71,7 @@ def _count(told: str) -> int:
     return int(told.rpartition(" ")[2])
 
 
-def _give_back(connection: Connection, session: ScopedSession | None) -> None:
+def _give_back(connection: Connection | PoolProxiedConnection, session: ScopedSession | None) -> None:
     if session is not None:
         session.close()
     try:
@@ -98,7 +98,10 @@ class TenantSession:
         self._holds_share = False
         self._each_commits = False
         self._engine = engine.sync_engine
+        self._lent: PoolProxiedConnection | None = None
+        """The pool's connection, from the first statement on."""
         self._connection: Connection | None = None
+        """SQLAlchemy's around it, where that is needed: for the ORM, and to make a new one."""
         self._pooled: Any = None
         """SQLAlchemy's adapter of the driver's connection."""
         self._session: ScopedSession | None = None
@@ -154,7 +157,7 @@ class TenantSession:
         """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
         values = self._values(compiled, given)
-        if self._connection is not None or self._pending or not can_be_spelt(values):
+        if self._lent is not None or self._pending or not can_be_spelt(values):
             return len((await self._fetched(statement, given))[1])
         with translated():
             await self._begun(compiled.spelled(values) + ";")
@@ -169,7 +172,7 @@ class TenantSession:
         text = compiled.spelled(self._values(compiled, given))
         await self._take_share()
         with translated():
-            await self._connected(self._take)
+            await self._connected()
             self._tell(text)
             done = await self._whole(self._pooled.driver_connection.run_alone(text))
             await self._release()
@@ -209,7 +212,7 @@ class TenantSession:
 
     async def commit(self) -> None:
         """Make it so."""
-        if self._connection is not None or self._pending:
+        if self._lent is not None or self._pending:
             with translated():
                 await self._write_last()
                 await self._end("commit")
@@ -219,7 +222,7 @@ class TenantSession:
     async def close(self) -> None:
         """Roll back, give the connection back; also when the caller is cancelled, and whatever the server says."""
         self._pending.take()
-        if self._connection is None:
+        if self._lent is None:
             self._give_share_back()
         elif self._transaction is None:
             await self._close()
@@ -299,9 +302,9 @@ class TenantSession:
 
     async def _begun(self, first: str = "") -> None:
         """Begin the transaction, unless a statement of it ran before; with a first one."""
-        if self._connection is None:
+        if self._lent is None:
             await self._take_share()
-            await self._connected(self._begin)
+            await self._connected()
         if self._transaction is None:
             if first:
                 self._tell(first)
@@ -312,11 +315,9 @@ class TenantSession:
 
     def _tell(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
         """Who listens to the ORM's statements hears of this one too."""
-        connection = self._connection
-        assert connection is not None  # noqa: S101 - for the type checker
-        connection.dispatch.before_cursor_execute(
-            connection, None, text, values if is_many else tuple(values), None, is_many
-        )
+        listeners: Any = self._engine.dispatch.before_cursor_execute
+        if listeners:
+            listeners(self._connection, None, text, values if is_many else tuple(values), None, is_many)
 
     async def _told(self, answer: Awaitable[Any]) -> Any:
         """What the server says; a connection that is gone is told to the pool."""
@@ -324,8 +325,8 @@ class TenantSession:
             return await answer
         except DATABASE_ERRORS as error:
             is_gone = self._pooled.driver_connection.is_closed() or has_lost_protocol(error)
-            if is_gone and self._connection is not None:
-                self._connection.invalidate(error)
+            if is_gone:
+                self._lose(error)
             raise
 
     async def _end(self, how: Literal["commit", "rollback"]) -> None:
@@ -339,32 +340,43 @@ class TenantSession:
         try:
             return await self._told(answer)
         except BaseException as error:
-            if self._connection is not None and not isinstance(error, asyncpg.PostgresError):
-                self._connection.invalidate(error)
+            if not isinstance(error, asyncpg.PostgresError):
+                self._lose(error)
             raise
+
+    def _lose(self, error: BaseException) -> None:
+        """Have the pool throw the connection away."""
+        connection = self._connection or self._lent
+        if connection is not None:
+            connection.invalidate(error)
 
     async def _release(self) -> None:
         """Give the connection back; what is not committed is rolled back."""
-        connection, session = self._connection, self._session
+        connection, session = self._connection or self._lent, self._session
         if connection is None:
             return
         try:
             await self._end("rollback")
         finally:
-            self._connection = self._session = None
+            self._lent = self._connection = self._session = None
             if session is None and self._fits_pool():
                 _give_back(connection, None)
             else:
                 await greenlet_spawn(_give_back, connection, session)
 
-    async def _connected(self, take: Callable[[], object]) -> None:
+    async def _connected(self) -> None:
         """One that lies in the pool is taken as it is: SQLAlchemy waits in greenlets only, and these are dear."""
         pool = self._engine.pool
         if isinstance(pool, QueuePool) and pool.checkedin():
             with suppress(MissingGreenlet):  # the one that lay there was closed, or too old
-                take()
+                self._keep(self._engine.raw_connection())
                 return
-        await greenlet_spawn(take)
+        await greenlet_spawn(self._connect)
+
+    def _keep(self, lent: PoolProxiedConnection) -> None:
+        self._lent = lent
+        self._pooled = lent.dbapi_connection
+        connections.act_for(lent, SYSTEM if self.tenant_id is None else self.tenant_id)
 
     def _fits_pool(self) -> bool:
         """Whether the connection only has to be put back: a healthy one, and the pool has room for it."""
@@ -374,24 +386,27 @@ class TenantSession:
 
     # --- within a greenlet, where there is something to wait for
 
-    def _take(self) -> Connection:
-        self._connection = connection = self._engine.connect()
-        self._pooled = connection.connection.dbapi_connection
-        connections.act_for(connection, SYSTEM if self.tenant_id is None else self.tenant_id)
-        return connection
+    def _connect(self) -> Connection:
+        """SQLAlchemy's connection: around the one that there is, or a new one."""
+        if self._connection is None and self._lent is not None:
+            self._connection = Connection(self._engine, self._lent)
+        elif self._connection is None:
+            self._connection = self._engine.connect()
+            self._keep(self._connection.connection)
+        return self._connection
 
     def _begin(self, **options: Any) -> Connection:
-        connection = self._take()
+        connection = self._connect()
         if options:
             connection.execution_options(**options)
-        connection.begin()  # nothing is sent yet; but after that a lost connection is not silently replaced
+        if not connection.in_transaction():
+            connection.begin()  # nothing is sent yet; but after that a lost connection is not silently replaced
         return connection
 
     def _execute(self, statement: Executable, given: Any) -> Result[Any]:
-        connection = self._connection or self._begin()
         if self._session is None:
             info = {TENANT: self.tenant_id, END_USER: self.end_user}
-            self._session = ScopedSession(connection, info=info, expire_on_commit=False)
+            self._session = ScopedSession(self._begin(), info=info, expire_on_commit=False)
         return self._session.execute(statement, given)
 
     async def _take_share(self) -> None:

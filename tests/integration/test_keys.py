@@ -181,6 +181,23 @@ async def test_a_key_expires(begin: UnitOfWorkFactory) -> None:
             await api.container.keys.change(key_id, expires_at=datetime.now(UTC) - timedelta(days=1))
 
 
+async def test_what_becomes_of_a_key_in_another_process_holds_at_its_next_use(begin: UnitOfWorkFactory) -> None:
+    async with keyed(begin) as api:
+        key_id, secret = await api.key(str(uuid4()))
+        _, other = await api.key(str(uuid4()))
+        async with api.client(secret) as client, api.client(other) as untouched:
+            for each in (client, untouched, client, untouched):
+                assert (await each.get("/limits")).status_code == 200, "control"
+            async with begin(None) as uow:
+                await uow.keys.change(key_id, limits={"requests_per_minute": 7})
+                await uow.commit()
+            assert (await client.get("/limits")).headers["RateLimit-Limit"] == "7"
+            async with begin(None) as uow:
+                await uow.keys.revoke(key_id, datetime.now(UTC))
+                await uow.commit()
+            assert [(await each.get("/limits")).status_code for each in (client, untouched)] == [401, 200]
+
+
 @pytest.mark.long
 async def test_who_did_what(begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
     async with keyed(begin) as api:

@@ -20,6 +20,7 @@ from app.storage.tables import MessageRow
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.messages import MessageService
 from app.usecases.shared.warming import warm_up
+from bench import growth
 from bench.loop import Row, measured
 from bench.loop_probe import LIMIT_SECONDS, LoopProbe
 from bench.loop_requests import TINY, prose, talk
@@ -78,6 +79,29 @@ async def test_no_request_keeps_the_loop_for_longer_than_its_limit(
     assert over >= len(bodies)
     assert planted.seconds > PLANTED > LIMIT_SECONDS
     assert "busy" in planted.where
+
+
+async def test_a_few_words_and_a_context_that_serves_them_all_take_no_thread(
+    begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[object] = []
+    to_thread = asyncio.to_thread
+
+    async def noted(work: Any, *given: Any) -> Any:
+        taken.append(work)
+        return await to_thread(work, *given)
+
+    monkeypatch.setattr(asyncio, "to_thread", noted)
+    async with serving(begin) as http:
+        path = f"/conversations/{(await http.post('/conversations', json={})).json()['id']}"
+        for said in growth.talk(12, seed=1):
+            answer = await http.post(f"{path}/messages", json={"role": "user", "content": said.content})
+            assert answer.status_code == 201, answer.text
+        served = (await http.get(f"{path}/context")).json()["messages"]
+        assert len(served) > 12
+        assert taken == []
+        await http.post(f"{path}/messages", json={"role": "user", "content": prose(12_000)})
+        assert taken, "control"
 
 
 @pytest.mark.long

@@ -511,7 +511,9 @@ class TestKeys:
         async with begin(None) as unit:
             assert await unit.keys.any() is False
             await unit.keys.add(key)
-            assert await unit.keys.by_hash(key.secret_hash) == key
+            read = await unit.keys.by_hash(key.secret_hash)
+            assert read is not None
+            assert read.key == key
             assert await unit.keys.by_hash(b"other") is None
             assert await unit.keys.all() == [key]
             assert await unit.keys.any() is True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -17,6 +17,7 @@ from sqlmodel import col
 from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
 from app.core.model.records import Crashes, Page, Work, WorkKind
 from app.settings import Settings
+from app.storage.repositories.works import WorkRepository
 from app.storage.tables import WorkRow
 from app.storage.tenancy import end_user
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -24,6 +25,7 @@ from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as context_module
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.shared import working
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service, opened_by
 
@@ -89,6 +91,30 @@ async def test_one_crash_sets_nothing_aside_and_the_same_work_done_forgets_it(se
     assert await crashes(service, conversation_id) is None
     await leave_behind(service, conversation_id)
     await look(service, conversation_id)
+
+
+async def test_work_that_ends_soon_after_other_work_is_struck_with_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id, _ = await two(service)
+    await service.container.work.drain()
+    struck: list[int] = []
+    end = WorkRepository.end
+
+    async def noted(self: WorkRepository, work_ids: Collection[UUID]) -> None:
+        struck.append(len(work_ids))
+        await end(self, work_ids)
+
+    monkeypatch.setattr(WorkRepository, "end", noted)
+    monkeypatch.setattr(working, "STRIKE_SECONDS", 0.5)
+    for _ in range(3):
+        async with service.container.work.on_record(service.tenant, conversation_id, "context"):
+            pass
+    assert await on_record(service) == ["context"] * 3
+    async with asyncio.timeout(PATIENCE):
+        while await on_record(service):  # noqa: ASYNC110 - the condition is the database's
+            await asyncio.sleep(0.05)
+    assert struck == [3]
 
 
 async def test_after_the_second_nothing_is_done_with_its_texts_and_they_can_be_read(service: Service) -> None:
@@ -183,9 +209,9 @@ async def test_it_is_on_record_before_it_begins_and_off_when_it_ended(
     seen: list[list[str]] = []
     put_together = context_module.ContextService._put_together
 
-    async def noted(self: Any, *given: Any) -> Any:
+    async def noted(self: Any, *given: Any, **named: Any) -> Any:
         seen.append(await on_record(service))
-        return await put_together(self, *given)
+        return await put_together(self, *given, **named)
 
     monkeypatch.setattr(context_module.ContextService, "_put_together", noted)
     await look(service, conversation_id)

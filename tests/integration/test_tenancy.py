@@ -48,6 +48,7 @@ from app.storage.compiled import compiled_for
 from app.storage.database import make_engine
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import encode
+from app.storage.repositories.keys import ReadKey
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.repositories.states import KnownVersions
 from app.storage.repositories.statistics import Ended
@@ -383,6 +384,7 @@ WITH_A_TENANT = {
     "turns.start",
     "keys.add",
     "keys.add_tenant",
+    "keys.is_unchanged",
     "keys.sealing_secret",
     "audit.add",
     "spending.add_chat",
@@ -724,6 +726,7 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.works.count_crash(work(owner), most=2),
         lambda unit: unit.keys.add(key(owner, "c")),
         lambda unit: unit.keys.add_tenant(owner, "c"),
+        lambda unit: unit.keys.is_unchanged(ReadKey(key=key(owner, "c"), version="1")),
         lambda unit: unit.keys.sealing_secret(owner, b"stolen"),
         lambda unit: unit.audit.add(audited(owner, "stolen")),
         lambda unit: unit.erasures.add(erasure(owner)),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import any_, bindparam, delete, exists, func, literal, or_, select, update
+from sqlalchemy import Text, any_, bindparam, cast, delete, exists, func, literal, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -20,10 +21,29 @@ from app.storage.tables import ApiKeyRow, TenantRow
 from app.storage.tenancy import built_once
 
 _USABLE = col(ApiKeyRow.revoked_at).is_(None)
-_BY_HASH = select(ApiKeyRow).where(col(ApiKeyRow.secret_hash) == bindparam("secret_hash"), _USABLE)
-built_once(_BY_HASH)
+_VERSION = cast(literal_column("api_keys.xmin"), Text)
+"""Of a row as it stands: every change gives it another."""
+_BY_HASH = select(*(getattr(ApiKeyRow, name) for name in ApiKeyRow.model_fields), _VERSION.label("version")).where(
+    col(ApiKeyRow.secret_hash) == bindparam("secret_hash"), _USABLE
+)
+_SAME = select(col(ApiKeyRow.id)).where(
+    col(ApiKeyRow.tenant_id) == bindparam("of_tenant"),
+    col(ApiKeyRow.id) == bindparam("key_id"),
+    bindparam("version") == _VERSION,
+    _USABLE,
+)
+built_once(_BY_HASH, _SAME)
 USER = "user:"
 """Before the end user whose conversations alone a key sees, among its scopes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadKey:
+    """A key as it was read."""
+
+    key: ApiKey
+    version: str
+    """Of its row."""
 
 
 class KeyRepository(Repository):
@@ -71,10 +91,16 @@ class KeyRepository(Repository):
         values = without(columns(key, scopes=_stored_scopes(key), limits=dict(key.limits)), "user_id")
         await self._session.execute(insert(ApiKeyRow).values(**values))
 
-    async def by_hash(self, secret_hash: bytes) -> ApiKey | None:
+    async def by_hash(self, secret_hash: bytes) -> ReadKey | None:
         """The key with that hash, unless revoked."""
-        row = await self._session.first(_BY_HASH, secret_hash=secret_hash)
-        return None if row is None else _key(row)
+        rows = await self._session.rows(_BY_HASH, secret_hash=secret_hash)
+        return ReadKey(key=_key(rows[0]), version=rows[0].version) if rows else None
+
+    async def is_unchanged(self, read: ReadKey) -> bool:
+        """Whether the key is there as it was read; in one round trip, where reading it again takes three."""
+        self._check_tenant(read.key.tenant_id)
+        of = {"of_tenant": read.key.tenant_id, "key_id": read.key.id, "version": read.version}
+        return bool(await self._session.alone(_SAME, **of))
 
     async def get(self, key_id: UUID) -> ApiKey:
         """One key, whatever became of it. Raises ``NotFoundError``."""
@@ -127,7 +153,7 @@ def _stored_scopes(key: ApiKey) -> list[str]:
     return sorted([*key.scopes, *own])
 
 
-def _key(row: ApiKeyRow) -> ApiKey:
+def _key(row: Any) -> ApiKey:
     users = [word.removeprefix(USER) for word in row.scopes if word.startswith(USER)]
     scopes = frozenset(scope for scope in get_args(Scope) if scope in row.scopes)
     return value(ApiKey, row, scopes=scopes, user_id=users[0] if users else None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -26,8 +27,24 @@ def columns(record: Any, **replaced: Any) -> dict[str, Any]:
 
 
 def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
-    """A row's columns as a record of that kind, ``replaced`` put in their place."""
-    return kind(**{name: getattr(row, name) for name in _names(cast("Any", kind)) if name not in replaced}, **replaced)
+    """A row's columns as a record of that kind, ``replaced`` put in their place; past ``__init__``, as ``maker``."""
+    read, fills = _filling(cast("Any", kind), tuple(replaced))
+    made = object.__new__(kind)
+    for fill, item in zip(fills, (*read(row), *replaced.values()), strict=True):
+        fill(made, item)
+    return made
+
+
+@cache
+def _filling(
+    kind: Any, replaced: tuple[str, ...]
+) -> tuple[Callable[[Any], Iterable[Any]], Sequence[Callable[..., None]]]:
+    """What reads a row's columns, but for those, and what puts each into a record, those last."""
+    if hasattr(kind, "__post_init__"):
+        raise TypeError(f"{kind} is made by its own rules")
+    names = [name for name in _names(kind) if name not in replaced]
+    read: Any = attrgetter(*names) if len(names) > 1 else lambda row: [getattr(row, name) for name in names]
+    return read, [getattr(kind, name).__set__ for name in (*names, *replaced)]
 
 
 def maker(kind: type[Record]) -> Callable[[Iterable[Any]], Record]:

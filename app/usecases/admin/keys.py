@@ -20,6 +20,7 @@ from app.core.model.errors import (
     UnauthenticatedError,
 )
 from app.core.model.records import ApiKey, Scope
+from app.storage.repositories.keys import ReadKey
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.failures import FailedKeys
 from app.usecases.shared.caller import Principal, audit
@@ -34,6 +35,8 @@ ALL_SCOPES: frozenset[Scope] = frozenset({"read", "write", "admin"})
 USED_STEP: Final = timedelta(minutes=1)
 """A key's last use is written at most this often."""
 LONGEST_USER: Final = 255
+MOST_READ: Final = 1_000
+"""Keys that a process keeps as it read them; it asks the database at each use whether they are so still."""
 
 
 def principal_of(key: ApiKey) -> Principal:
@@ -55,6 +58,8 @@ class KeyService:
         self._anonymous_allowed = anonymous_allowed
         self._default_tenant: UUID | None = None
         self._failures = FailedKeys(failures_per_minute, shell.clock.monotonic)
+        self._read: dict[bytes, ReadKey] = {}
+        """By the hash of the secret."""
         self._used: set[UUID] = set()
         self._noting: asyncio.Task[None] | None = None
 
@@ -85,8 +90,7 @@ class KeyService:
         """
         digest, now = hash_of(key), self._shell.clock.now()
         self._failures.check(address, digest)
-        async with self._shell.uow(None) as uow:
-            found = await uow.keys.by_hash(digest)
+        found = await self._stored(digest)
         if found is None or not hmac.compare_digest(found.secret_hash, digest) or not found.is_usable(now):
             self._failures.forget(digest)
             self._failures.failed(address)
@@ -94,6 +98,21 @@ class KeyService:
         self._failures.succeeded(digest)
         self._note_use(found, now)
         return found
+
+    async def _stored(self, digest: bytes) -> ApiKey | None:
+        """The key with that hash, unless revoked."""
+        read = self._read.get(digest)
+        async with self._shell.uow(None) as uow:
+            if read is not None and await uow.keys.is_unchanged(read):
+                return read.key
+            read = await uow.keys.by_hash(digest)
+        self._read.pop(digest, None)
+        if read is None:
+            return None
+        if len(self._read) >= MOST_READ:
+            self._read.clear()
+        self._read[digest] = read
+        return read.key
 
     async def named(self, tenant_id: UUID, key_id: UUID) -> ApiKey | None:
         """The tenant's key with that id, if it can be used now; a session stands for it."""

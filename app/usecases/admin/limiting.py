@@ -166,7 +166,7 @@ class LimitService:
     def _bounds(self, principal: Principal) -> list[_Bound]:
         if principal.key_id is None:
             return []
-        own = self._key.overridden(dict(principal.limits))
+        own = self._key.overridden(dict(principal.limits)) if principal.limits else self._key
         return [_Bound("tenant", principal.tenant_id, self._tenant), _Bound("key", principal.key_id, own)]
 
     async def _requests(self, bounds: Sequence[_Bound], *, counts: bool) -> tuple[bool, list[Standing]]:

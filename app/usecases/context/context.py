@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -42,6 +43,8 @@ TOLD_TIMES = 40  # a digest is made of at most so many times its own size, the n
 TOLD_TOKENS = 64_000  # … and of no more than this, about two seconds of CPU: a turn waits for it
 TOLD_PART = 4  # and that a digest is at most this part of
 RECALL_FAILED = "recall_failed"
+_SERVED: Final = 10
+"""Bytes that a message counts for which is served as it is: about five microseconds."""
 
 log = structlog.get_logger(__name__)
 
@@ -119,13 +122,13 @@ class ContextService:
             conversation = await uow.conversations.get(conversation_id)
             resolved = self._shell.resolver(conversation, model=model).bringing(brought)
             room = self._room_for_detail(resolved, budget, asked)
-            loaded = await load(uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room)
+            loaded, fits = await load(uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room)
             material = chosen(loaded, asked.wanted)
         material = _with_question_held(material) if asked.in_turn else material
         begins = bool(material.tail) and material.tail[-1].role == "user"
         started = self._shell.clock.monotonic()
         try:
-            context = await self._with_recall(tenant_id, material, budget, asked)
+            context = await self._with_recall(tenant_id, material, budget, asked, fits=fits)
         except (BudgetTooSmallError, ContextOverWindowError):
             raise
         except Exception as error:
@@ -171,11 +174,11 @@ class ContextService:
             log.warning("recall.not_recorded")
 
     async def _with_recall(
-        self, tenant_id: UUID, material: Material, budget: int | None, asked: Asked
+        self, tenant_id: UUID, material: Material, budget: int | None, asked: Asked, *, fits: bool
     ) -> AssembledContext:
         question = question_in(material, asked, budget=budget)
         if not question and not asked.passages:
-            return await self._put_together(tenant_id, material, budget)
+            return await self._put_together(tenant_id, material, budget, fits=fits)
         async with self._shell.uow(tenant_id) as uow:
             gathered = await gather(uow, material, asked, question, budget=budget)
         by: By | None = None
@@ -196,11 +199,13 @@ class ContextService:
         async with self._shell.uow(tenant_id) as uow:
             return material.with_originals(await uow.messages.within(material.conversation.id, places))
 
-    async def _put_together(self, tenant_id: UUID, material: Material, budget: int | None) -> AssembledContext:
+    async def _put_together(
+        self, tenant_id: UUID, material: Material, budget: int | None, *, fits: bool = False
+    ) -> AssembledContext:
         if material.detail.segments:
             material = await self._with_originals(tenant_id, material, budget)
             return await off_loop(_assembled, material, budget)
-        return await off_loop(_assembled, material, budget, size=_size(material))
+        return await off_loop(_assembled, material, budget, size=_size(material, fits=fits))
 
     async def count_tokens(self, text: str | None, drafts: Sequence[MessageDraft] | None) -> int:
         """What a text, or messages, would weigh."""
@@ -208,9 +213,11 @@ class ContextService:
         return sum(weights) + (await off_loop(estimate_text, text, size=len(text)) if text else 0)
 
 
-def _size(material: Material) -> int:
-    messages = sum(AN_ITEM + one.byte_length for one in (*material.tail, *material.held))
-    return messages + AN_ITEM * (len(material.segments) + len(material.anchors))
+def _size(material: Material, *, fits: bool) -> int:
+    """Bytes, about, of what is looked at: of messages that are all served, no text."""
+    messages = (*material.tail, *material.held)
+    texts = _SERVED * len(messages) if fits else sum(AN_ITEM + one.byte_length for one in messages)
+    return texts + AN_ITEM * (len(material.segments) + len(material.anchors))
 
 
 def _block_size(layout: Layout | None) -> int:
@@ -235,11 +242,14 @@ async def load(
     *,
     all_anchors: bool = False,
     detail_room: int | None = None,
-) -> Material:
+) -> tuple[Material, bool]:
     """Read what a context can be made of: one query for the tail, bounded by the budget.
 
     Anchors and segments are read only where something has to be left out, or may have to (``all_anchors``), and the
     segments' details where they have room (``detail_room``).
+
+    Returns:
+        It, and whether it is known that nothing has to be left out.
     """
     conversation, budgets = resolved.conversation, resolved.budgets
     tail = await uow.messages.newest(
@@ -268,12 +278,13 @@ async def load(
     if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:
         detail = await detail_of(uow, resolved)
         material = replace(material, detail=replace(detail, room=None if budget is not None else detail_room))
+    fits = not is_cut and (budget is not None or resolved.policy.on_failure != "keep_full")
     if not (all_anchors or is_cut or material.detail.segments):
-        return material
+        return material, fits
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)
-    return await _with_anchors(uow, material, budget)
+    return await _with_anchors(uow, material, budget), fits
 
 
 async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None) -> Material:

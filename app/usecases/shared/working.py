@@ -24,6 +24,8 @@ from app.usecases.ports import Clock, NewId
 
 MOST_CRASHES: Final = 2
 """Once may be a machine's end; twice in a row, without the same work done in between, is the conversation's."""
+STRIKE_SECONDS: Final = 0.05
+"""So long work that ended stays on record, for more to end: one message to the database strikes all of it."""
 
 log = structlog.get_logger(__name__)
 
@@ -121,6 +123,7 @@ class WorkBook:
     async def _strike(self) -> None:
         """All that ended meanwhile at once; again and again while the database is away."""
         while self._done:
+            await self.clock.sleep(STRIKE_SECONDS)
             ended = frozenset(self._done)
             try:
                 async with self.uow(None) as uow:

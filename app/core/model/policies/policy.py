@@ -95,7 +95,7 @@ class Threshold(_Frozen):
         if self.messages is not None:
             return None
         if self.tokens is not None:
-            most = self.tokens if self.share is None else math.floor(exact(self.share) * budgets.budget)
+            most = self.tokens if self.share is None else budgets.share(self.share)
             return min(self.tokens, most) + 1
         base = budgets.budget if self.share is not None else budgets.window
         return math.ceil(exact(self.share or self.window or 0) * base)
@@ -293,7 +293,7 @@ class Budgets:
 
     def share(self, share: float) -> int:
         """A share of the budget in tokens, rounded down."""
-        return math.floor(exact(share) * self.budget)
+        return part_of(share, self.budget)
 
     def with_target(self, share: float) -> Budgets:
         """With another target, as a share of the budget."""
@@ -312,25 +312,25 @@ def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int 
     default_reserve = min(RESERVE_MAX, math.floor(RESERVE_SHARE * limit))
     reserve = default_reserve if policy.output_reserve is None else policy.output_reserve
     window = max(limit - reserve, 0)
-    budget = math.floor(exact(policy.window_share) * window)
+    budget = part_of(policy.window_share, window)
     state_tokens = _state_tokens(policy, window, budget, output_limit)
     return Budgets(
         limit=limit,
         window=window,
         budget=budget,
-        target=math.floor(exact(policy.target) * budget),
+        target=part_of(policy.target, budget),
         state_tokens=state_tokens,
         state_cap=_state_cap(policy, state_tokens),
-        anchor_tokens=None if policy.anchor_share is None else math.floor(exact(policy.anchor_share) * budget),
-        pin_tokens=math.floor(exact(policy.pin_share) * budget),
-        digest_tokens=math.floor(exact(policy.digest_share) * budget) if policy.levels else 0,
+        anchor_tokens=None if policy.anchor_share is None else part_of(policy.anchor_share, budget),
+        pin_tokens=part_of(policy.pin_share, budget),
+        digest_tokens=part_of(policy.digest_share, budget) if policy.levels else 0,
     )
 
 
 def _state_tokens(policy: CompactionPolicy, window: int, budget: int, output_limit: int | None) -> int:
     if policy.state_share is None:
         return min(policy.state_tokens, math.floor(STATE_SHARE * budget))
-    planned = math.floor(exact(policy.state_share) * window)
+    planned = part_of(policy.state_share, window)
     return planned if output_limit is None else min(planned, output_limit // OUTPUT_PART)
 
 
@@ -443,3 +443,9 @@ def _counts_messages(at: Any) -> bool:
 def exact(share: float) -> Fraction:
     """0.7 as seven tenths: binary fractions would round 2 142 down to 2 141."""
     return Fraction(str(share))
+
+
+def part_of(share: float, whole: int) -> int:
+    """An exact share of a whole, rounded down: in whole numbers, for each request asks for many."""
+    found = exact(share)
+    return found.numerator * whole // found.denominator
