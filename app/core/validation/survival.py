@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
@@ -52,8 +53,9 @@ def lost_sentences(
     shown: Sequence[FoundAnchor],
     hidden: Sequence[FoundAnchor],
     stale: Stale | None = None,
-) -> list[LostSentence]:
-    """The sentences of a span whose values nothing tells, those that matter most first.
+    may: Callable[[str], bool] = lambda _: True,
+) -> Iterator[LostSentence]:
+    """The sentences of a span whose values nothing tells, those that matter most first, each when it is asked for.
 
     Args:
         span: The folded messages; held ones are served anyway.
@@ -61,6 +63,7 @@ def lost_sentences(
         shown: Anchors that are served.
         hidden: Anchors of the span for which there is no room.
         stale: What no longer holds is not lost; a sentence that is kept has "…" in its place.
+        may: Whether there is a use for a sentence, should its values be lost; others are not read.
     """
     present = Told()
     for text in served:
@@ -71,26 +74,32 @@ def lost_sentences(
         if message.is_protected or message.role == "system":
             present.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
-    found = list(_lost(span, present, anchored, stale))
-    language = language_of(span) if found else None
-    return sorted((_sentence(*one, anchored, language) for one in found), key=lambda one: one.urgency)
+    language: str | None = None
+    for number, (urgency, message, text, lost) in enumerate(_lost(span, present, anchored, stale, may)):
+        kept = redact(_clauses(" ".join(text.split()), lost))
+        language = language if number else language_of(span)
+        said = quoted(kept, origin_of(message, text), language)
+        yield LostSentence(seq=message.seq, text=kept, said=said, urgency=urgency)
 
 
 def _lost(
-    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None
-) -> Iterator[tuple[Message, str, list[str]]]:
-    """(message, sentence, values): the values of the sentence that nothing tells."""
+    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None, may: Callable[[str], bool]
+) -> Iterator[tuple[int, Message, str, list[str]]]:
+    """(urgency, message, sentence, values): the values of the sentence that nothing tells."""
     looked_at = 0
-    for message in span:
+    by_urgency = sorted(((_urgency(message, anchored), message) for message in span), key=itemgetter(0))
+    for urgency, message in by_urgency:
         for sentence in _told(message, anchored):
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
+            if len(text) <= _LONGEST and not may(text):
+                continue
             stated = critical_values(text, message.created_at)
             looked_at += len(stated)
             if looked_at > _MOST:
                 return
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
-                yield message, text, lost
+                yield urgency, message, text, lost
                 present.add(text, message.created_at)  # said twice, it is lost once
 
 
@@ -142,14 +151,9 @@ def _told(message: Message, anchored: dict[int, str]) -> tuple[str, ...]:
     return sentences(anchored.get(message.seq, ""))
 
 
-def _sentence(
-    message: Message, text: str, lost: Sequence[str], anchored: dict[int, str], language: str | None
-) -> LostSentence:
-    kept = redact(_clauses(" ".join(text.split()), lost))
+def _urgency(message: Message, anchored: dict[int, str]) -> int:
     is_own = len(message.content) <= _OWN_WORDS
-    urgency = 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
-    said = quoted(kept, origin_of(message, text), language)
-    return LostSentence(seq=message.seq, text=kept, said=said, urgency=urgency)
+    return 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
 
 
 def _clauses(sentence: str, lost: Sequence[str]) -> str:
