@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from app.core.text.factors import Index, alternatives, fold, pieces
+from app.core.text.factors import Index, alternatives, fold
 from app.core.text.patterns import capped, capped_later
 
 _NOTHING: Final = capped(r"(?!)", 1)
@@ -27,21 +27,6 @@ class Folded:
         if known is None:
             known = self._opened[id(cues)] = cues.open(self.text)
         return known
-
-
-class Sought:
-    """A pattern without regard to case, which most texts have nothing of: it is tried where a piece of it stands."""
-
-    __slots__ = ("_needed", "_pattern")
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern: Final = pattern
-        self._needed: Final = tuple(pieces(pattern.pattern) or ("",))
-
-    def fits(self, text: str) -> bool:
-        """Whether a text has it."""
-        folded = fold(text)
-        return any(piece in folded for piece in self._needed) and self._pattern.search(text) is not None
 
 
 class Cue:
@@ -88,7 +73,7 @@ class Cues(Index):
         self._longest: Final = longest
 
     def cue(self, patterns: Iterable[str]) -> Cue:
-        """Take one in; none any more once texts are looked at."""
+        """Take one in."""
         return Cue(
             [
                 (self.add_needing(needed), part, needed)
@@ -98,3 +83,21 @@ class Cues(Index):
             ],
             self._longest,
         )
+
+
+SAID: Final = Cues()
+"""What is looked for in every sentence, by whoever looks: one look tells what of it may stand there."""
+
+
+class Sought:
+    """A pattern without regard to case, which most texts have nothing of: it is tried where a piece of it stands."""
+
+    __slots__ = ("_bit", "_pattern")
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern: Final = pattern
+        self._bit: Final = SAID.add(pattern.pattern)
+
+    def fits(self, text: str) -> bool:
+        """Whether a text has it."""
+        return bool(SAID.opened(text) & self._bit) and self._pattern.search(text) is not None
