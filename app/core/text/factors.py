@@ -107,7 +107,7 @@ class Index:
                 found |= bits
         for gram in self._grams.intersection(zip(folded, folded[1:], folded[2:], strict=False)):
             for piece, bits in self._by_gram[gram]:
-                if bits | found != found and piece in folded:
+                if piece in folded:
                     found |= bits
         return found
 

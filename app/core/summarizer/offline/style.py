@@ -24,7 +24,7 @@ from app.core.reading.labels import PHRASES, Phrases, phrases
 from app.core.reading.passages import Passage, own_words
 from app.core.summarizer.offline.items import Item
 from app.core.summarizer.offline.topics import returning
-from app.core.text.cued import SAID
+from app.core.text.factors import Index
 
 _BRIEF: Final = 8  # words of the median message
 _LENGTHY: Final = 40
@@ -83,7 +83,7 @@ def _tone(
     ):
         return None
     length = median(len(text.split()) for text in texts)
-    possible = [SAID.opened(text) for text in texts]
+    possible = [_INDEX.opened(text) for text in texts]
     traits = [words.brief if length < _BRIEF else (words.lengthy if length > _LENGTHY else words.middling)]
     traits += [
         word
@@ -135,7 +135,7 @@ def _topic(low: Sequence[_Mood], passages: Sequence[Passage], words: Phrases) ->
 
 def _mood(seq: int, turn: int, text: str) -> _Mood:
     plain = text.replace("\u2019", "'")
-    possible = SAID.opened(text)
+    possible = _INDEX.opened(text)
     anger, distress, delight, relief = (
         _count(pattern, plain) if _BITS[pattern] & possible else 0
         for pattern in (FRUSTRATION, DISTRESS, DELIGHT, RELIEF)
@@ -150,6 +150,7 @@ def _count(pattern: re.Pattern[str], plain: str) -> int:
     return len({one[0].lower() for one in found if not NEGATED.search(plain, max(0, one.start() - 16), one.start())})
 
 
+_INDEX: Final = Index()
 _BITS: Final = {
-    pattern: SAID.add(pattern.pattern) for pattern in (INFORMAL, POLITE, DELIGHT, FRUSTRATION, DISTRESS, RELIEF)
+    pattern: _INDEX.add(pattern.pattern) for pattern in (INFORMAL, POLITE, DELIGHT, FRUSTRATION, DISTRESS, RELIEF)
 }
