@@ -36,24 +36,27 @@ class Cue:
 
     def __init__(self, parts: Sequence[tuple[int, str, frozenset[str] | None]], longest: int | None) -> None:
         """From (bit, pattern, pieces of which one is needed) of each, and the characters of a text that they see."""
-        self._parts: Final = tuple((bit, capped_later(part, longest, re.IGNORECASE)) for bit, part, _ in parts)
-        self.mask: Final = sum(bit for bit, _ in self._parts)
+        self._parts: Final = {bit: capped_later(part, longest, re.IGNORECASE) for bit, part, _ in parts}
+        self.mask: Final = sum(self._parts)
         joined = "|".join(f"(?:{part})" for _, part, _ in parts)
         self.pattern: Final = capped_later(joined, longest, re.IGNORECASE) if parts else _NOTHING
         needed = [pieces for _, _, pieces in parts]
         self._needed: Final = None if None in needed else frozenset[str]().union(*(need or () for need in needed))
 
-    def fits(self, texts: Iterable[str], opened: int) -> bool:
+    def fits(self, texts: Sequence[str], opened: int) -> bool:
         """Whether one of these texts has it.
 
         Args:
             texts: Parts of one text.
             opened: What ``Folded.opened`` says of that text.
         """
-        if not self.mask & opened:
-            return False
-        tried = [pattern for bit, pattern in self._parts if bit & opened]
-        return any(pattern.search(text) for text in texts for pattern in tried)
+        left = self.mask & opened
+        while left:
+            bit = left & -left
+            if any(map(self._parts[bit].search, texts)):
+                return True
+            left ^= bit
+        return False
 
     def all_in(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands in a text of which nothing is looked up yet."""
