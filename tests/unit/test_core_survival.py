@@ -39,7 +39,7 @@ def anchor(seq: int, content: str) -> FoundAnchor:
 def lost(
     span: Sequence[Message], *served: str, shown: Sequence[FoundAnchor] = (), hidden: Sequence[FoundAnchor] = ()
 ) -> list[LostSentence]:
-    return lost_sentences(span, served, shown=shown, hidden=hidden)
+    return list(lost_sentences(span, served, shown=shown, hidden=hidden))
 
 
 def texts(found: Sequence[LostSentence]) -> list[tuple[int, str]]:
@@ -299,3 +299,25 @@ def test_in_a_state_of_one_text_they_stand_at_its_end() -> None:
     last = text.removeprefix(tale)
     assert all(one.content in last for one in DEBTS)
     assert last.startswith(" The user wrote")
+
+
+def test_what_there_is_no_use_for_is_not_read() -> None:
+    longer = f"{INVOICE[:-1]}, as the lawyer of the other side has written to both of us."
+    asked: list[str] = []
+
+    def short(sentence: str) -> bool:
+        asked.append(sentence)
+        return len(sentence) <= len(INVOICE)
+
+    span = talk(longer, "Noted.", INVOICE, "Noted.")
+    assert [one.text for one in lost_sentences(span, (), shown=(), hidden=(), may=short)] == [INVOICE]
+    assert asked == [longer, INVOICE]
+    assert [one.text for one in lost(span)] == [longer], "control: what was said before is lost once"
+
+
+def test_each_is_looked_for_when_it_is_asked_for() -> None:
+    asked: list[str] = []
+    span = talk(INVOICE, "Noted.", "The deposit is 250 euros.", "Noted.")
+    found = lost_sentences(span, (), shown=(), hidden=(), may=lambda text: not asked.append(text))  # type: ignore[func-returns-value]
+    assert next(found).text == INVOICE
+    assert asked == [INVOICE]
