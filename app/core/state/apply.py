@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -33,7 +33,7 @@ from app.core.summarizer.offline.retold import is_told
 from app.core.text.budget import Budget
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
-from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text, least_tokens
+from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import dated
 from app.core.validation.gate import GateReport, saves_too_little
 from app.core.validation.survival import LostSentence, Stale, lost_sentences
@@ -46,7 +46,6 @@ SEAM: Final = (
     8  # tokens: a block weighed whole differs from the sum of its parts by less; pruning goes on in such steps
 )
 MARKER_TOKENS: Final = 12  # of the marker behind which anchors stand: it counts as state
-_FRAME: Final = 5  # tokens of the words around a quote, in the language in which they are fewest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +233,7 @@ def _lost_of_span(
 ) -> list[tuple[int, str]]:
     """As many as fit; what is surely longer than the room that is left is not read."""
     budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
-    lost = _lost(merged, context, found, stale=stale, may=lambda text: _FRAME + least_tokens(len(text)) <= budget.left)
+    lost = _lost(merged, context, found, stale=stale, room=budget)
     return _as_many_as_fit(lost, budget, context.policy.estimator)
 
 
@@ -245,7 +244,7 @@ def _lost(
     *,
     digests: Sequence[SegmentDigest] = (),
     stale: Stale | None = None,
-    may: Callable[[str], bool] = lambda _: True,
+    room: Budget | None = None,
 ) -> Iterator[LostSentence]:
     shown = _served(context, found).shown
     span = {message.seq for message in context.span}
@@ -254,7 +253,7 @@ def _lost(
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
-    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale, may=may)
+    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale, room=room)
 
 
 def _as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:

@@ -15,12 +15,15 @@ from app.core.model.conversation import Message
 from app.core.model.provenance import language_of, origin_of
 from app.core.model.redaction import redact
 from app.core.reading.quoting import quoted
+from app.core.text.budget import Budget
 from app.core.text.clauses import clause_starts
 from app.core.text.patterns import any_literal
 from app.core.text.sentences import sentences
+from app.core.text.token_counts import least_tokens
 from app.core.text.values import Given, Value, values
 
 _LONGEST: Final = 300  # characters of a sentence that is kept whole; of a longer one the clauses with its values are
+_FRAME: Final = 5  # tokens of the words around a quote, in the language in which they are fewest
 _MOST: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _LONG_NUMBER: Final = 5  # digits: a number that long names something
@@ -53,7 +56,7 @@ def lost_sentences(
     shown: Sequence[FoundAnchor],
     hidden: Sequence[FoundAnchor],
     stale: Stale | None = None,
-    may: Callable[[str], bool] = lambda _: True,
+    room: Budget | None = None,
 ) -> Iterator[LostSentence]:
     """The sentences of a span whose values nothing tells, those that matter most first, each when it is asked for.
 
@@ -63,7 +66,7 @@ def lost_sentences(
         shown: Anchors that are served.
         hidden: Anchors of the span for which there is no room.
         stale: What no longer holds is not lost; a sentence that is kept has "…" in its place.
-        may: Whether there is a use for a sentence, should its values be lost; others are not read.
+        room: What is left for them, which the caller spends; what is surely longer is not read. ``None``: no end.
     """
     present = Told()
     for text in served:
@@ -75,7 +78,7 @@ def lost_sentences(
             present.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
     language: str | None = None
-    for number, (urgency, message, text, lost) in enumerate(_lost(span, present, anchored, stale, may)):
+    for number, (urgency, message, text, lost) in enumerate(_lost(span, present, anchored, stale, room)):
         kept = redact(_clauses(" ".join(text.split()), lost))
         language = language if number else language_of(span)
         said = quoted(kept, origin_of(message, text), language)
@@ -83,7 +86,7 @@ def lost_sentences(
 
 
 def _lost(
-    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None, may: Callable[[str], bool]
+    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None, room: Budget | None
 ) -> Iterator[tuple[int, Message, str, list[str]]]:
     """(urgency, message, sentence, values): the values of the sentence that nothing tells."""
     looked_at = 0
@@ -91,7 +94,7 @@ def _lost(
     for urgency, message in by_urgency:
         for sentence in _told(message, anchored):
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
-            if len(text) <= _LONGEST and not may(text):
+            if room is not None and len(text) <= _LONGEST and _FRAME + least_tokens(len(text)) > room.left:
                 continue
             stated = critical_values(text, message.created_at)
             looked_at += len(stated)
