@@ -38,7 +38,7 @@ from app.core.summarizer.offline.understood import understood_items
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import language_of_locale
 from app.core.text.shortening import clip
-from app.core.text.token_counts import estimate_text
+from app.core.text.token_counts import estimate_text, weigh
 from app.core.text.words import stems
 
 _NEW_SHARE: Final = 0.25  # of the target is always there for the new span, at the cost of the weakest entries
@@ -141,7 +141,7 @@ class _Limits:
     def of(cls, request: SummaryRequest) -> _Limits:
         """By what the state so far weighs, and the messages that are folded."""
         before = sum(cost(entry.text) for entry in request.previous)
-        own = sum(message.token_count for message in request.messages)
+        own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
         frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME
         grown = request.target_tokens
         if not is_told(request.schema):  # one text is told anew within its target, an entry stays
