@@ -12,10 +12,9 @@ from uuid import UUID
 import pytest
 
 from app.core.anchors.detect import detect
-from app.core.continuity.comparing import Comparison, Exam
+from app.core.continuity.comparing import Comparison, Exam, tone_kept
 from app.core.continuity.probes import MOST
 from app.core.continuity.statements import MOST_CHARACTERS
-from app.core.continuity.tone import tone_kept
 from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Layout, Message, Role
 from app.core.summarizer.prompts import render_summary

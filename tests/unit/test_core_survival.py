@@ -18,9 +18,10 @@ from app.core.model.schemas import SESSION, SUMMARY
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan
 from app.core.state.apply import Applied, ApplyContext, apply_candidate
+from app.core.text.budget import Budget
 from app.core.text.language import detect
 from app.core.text.sentences import sentences
-from app.core.text.token_counts import estimate_text
+from app.core.text.token_counts import estimate_text, least_tokens
 from app.core.validation import survival
 from app.core.validation.gate import judge
 from app.core.validation.survival import LostSentence, lost_sentences
@@ -39,7 +40,7 @@ def anchor(seq: int, content: str) -> FoundAnchor:
 def lost(
     span: Sequence[Message], *served: str, shown: Sequence[FoundAnchor] = (), hidden: Sequence[FoundAnchor] = ()
 ) -> list[LostSentence]:
-    return lost_sentences(span, served, shown=shown, hidden=hidden)
+    return list(lost_sentences(span, served, shown=shown, hidden=hidden))
 
 
 def texts(found: Sequence[LostSentence]) -> list[tuple[int, str]]:
@@ -306,3 +307,22 @@ def test_in_a_state_of_one_text_they_stand_at_its_end() -> None:
     last = text.removeprefix(tale)
     assert all(one.content in last for one in DEBTS)
     assert last.startswith(" The user wrote")
+
+
+def test_what_there_is_no_room_for_is_not_read() -> None:
+    longer = f"{INVOICE[:-1]}, as the lawyer of the other side has written to both of us."
+    span = talk(longer, "Noted.", INVOICE, "Noted.")
+
+    def texts_in(room: int) -> list[str]:
+        return [one.text for one in lost_sentences(span, (), shown=(), hidden=(), room=Budget(room))]
+
+    assert texts_in(least_tokens(len(longer)) + 4) == [INVOICE]
+    assert texts_in(least_tokens(len(longer)) + 5) == [longer], "what was said before is lost once"
+
+
+def test_each_is_looked_for_when_it_is_asked_for() -> None:
+    room = Budget(400)
+    found = lost_sentences(talk(INVOICE, "Noted.", "The deposit is 250 euros."), (), shown=(), hidden=(), room=room)
+    assert next(found).text == INVOICE
+    room.left = 0
+    assert next(found, None) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -131,3 +132,14 @@ def test_names_in_small_letters_count_as_codes() -> None:
         "77e90d3",
     }
     assert values_worth("a well-known day-to-day word, facade", []) == {}
+
+
+def test_what_is_surely_too_long_is_not_priced() -> None:
+    def price() -> int:
+        raise AssertionError("priced")
+
+    longer = replace(option(1, "Dora Kuhn paid $40 to Bela Orosz for the " + "harbour " * 30), cost=price)
+    shorter = option(2, "crate QX-7 goes over to pier 12")
+    assert [one.key for one in choose([longer, shorter], room=30, told=Told())] == [2]
+    with pytest.raises(AssertionError, match="priced"):
+        choose([longer, shorter], room=300, told=Told())

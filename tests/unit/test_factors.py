@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text import factors
-from app.core.text.factors import alternatives, fold, pieces
+from app.core.text.factors import Index, alternatives, fold, pieces
 from app.core.text.languages.loading import languages
 from tests.corpus import assert_values, corpus
 
 LETTERS = "abi"
-ATOMS = st.sampled_from(["a", "b", "i", "ab", r"\b", ".", "[ab]", "[^a]", r"\w", r"\.", "(?!a)", "(?<=b)", "^", "$"])
+ATOMS = st.sampled_from(
+    ["a", "b", "i", "ab", "'", "’", r"\b", ".", "[ab]", "[^a]", r"\w", r"\.", "(?!a)", "(?<=b)", "^", "$"]
+)
 PATTERNS = st.recursive(
     ATOMS,
     lambda inner: st.one_of(
@@ -29,7 +31,7 @@ PATTERNS = st.recursive(
     ),
     max_leaves=8,
 )
-TEXTS = st.text(alphabet=f"{LETTERS}ABIİıſ.", max_size=12)
+TEXTS = st.text(alphabet=f"{LETTERS}ABIİıſ.'’", max_size=12)
 
 
 def rules_out(pattern: str, text: str) -> bool:
@@ -47,6 +49,15 @@ def test_what_a_pattern_needs() -> None:
 
 def test_alternatives_meet_outside_all_brackets() -> None:
     assert [part for part, _ in alternatives(r"a|b(?:c|d)[|]|\|e|")] == ["a", "b(?:c|d)[|]", r"\|e", ""]
+
+
+def test_a_pattern_may_come_when_texts_were_looked_at_already() -> None:
+    index = Index()
+    early = index.add("harbour")
+    assert index.opened("The Harbour isn’t far, 不对.") == early
+    late, short, bare = index.add("isn't"), index.add("不对"), index.add("far away")
+    assert index.opened("The Harbour isn’t far, 不对.") == early | late | short
+    assert index.opened("Far away") == bare
 
 
 @given(PATTERNS, TEXTS)

@@ -103,9 +103,9 @@ def test_a_pattern_is_tried_only_where_a_piece_that_it_needs_stands(monkeypatch:
     plain = [frozenset(name for name, cue in cues.PATTERNS.items() if cue.pattern.search(one)) for one in said]
     counted: list[Counted] = []
     for cue in cues.PATTERNS.values():
-        parts = [(bit, Counted(pattern)) for bit, pattern in cue._parts]
+        parts = {bit: Counted(pattern) for bit, pattern in cue._parts.items()}
         monkeypatch.setattr(cue, "_parts", parts)
-        counted += [part for _, part in parts]
+        counted += parts.values()
     assert [cues.cues_of(one) for one in said] == plain
     assert sum(one.asked for one in counted) < len(set(said)) * len(cues.PATTERNS) / 3
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text.identifiers import find_identifiers, identifiers
+from app.core.text.identifiers import _scan, find_identifiers, identifiers
 from app.core.text.sentences import sentences
 from app.core.text.words import stem, stems, words
 from tests.corpus import assert_values, assert_verdicts, corpus
+from tests.talks import made_talk
 from tests.unit.timing import assert_linear, often
 
 
@@ -68,6 +69,13 @@ def test_stems_fold_inflection_and_keep_words_apart() -> None:
 
 def test_stems_keep_words_apart() -> None:
     assert len(set(stems("bus class news data redis process"))) == 6
+
+
+@pytest.mark.parametrize("talk", ["assistant_en", "friends_de", "friends_ru", "sisters_zh"])
+def test_no_text_that_holds_one_is_passed_over(talk: str) -> None:
+    said = [sentence for one in made_talk(talk)["messages"] for sentence in sentences(one["content"])]
+    assert all(find_identifiers(text) == tuple(_scan(text)) for text in said)
+    assert find_identifiers("Thanks") == () != find_identifiers("3 kg")
 
 
 def test_identifiers() -> None:

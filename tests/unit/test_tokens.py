@@ -8,7 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.core.text.token_counts import MESSAGE_OVERHEAD, byte_length, estimate_text, tokens_of, weigh
+from app.core.text.sentences import sentences
+from app.core.text.token_counts import MESSAGE_OVERHEAD, byte_length, estimate_text, least_tokens, tokens_of, weigh
+from app.core.text.values import values
+from tests.talks import MADE, made_talk
 from tests.unit.timing import assert_linear
 from tests.unit.token_samples import SAMPLES as LONGER
 
@@ -75,6 +78,13 @@ def test_error_against_the_vocabulary(kind: str) -> None:
 def test_a_kind_is_within_ten_percent_where_one_short_message_is_not(kind: str) -> None:
     texts = [SAMPLES[kind], LONGER[kind.capitalize()]]
     assert abs(sum(estimate_text(text) for text, _ in texts) / sum(real for _, real in texts) - 1) <= WHOLE
+
+
+def test_no_sentence_with_a_value_weighs_less_than_is_known_before_it_is_weighed() -> None:
+    said = [sentence for file in sorted(MADE.glob("*.jsonl")) for one in made_talk(file.stem)["messages"]
+            for sentence in sentences(one["content"]) if values(sentence)]  # fmt: skip
+    assert len(said) > 500
+    assert [text for text in said if estimate_text(text) < least_tokens(len(text))] == []
 
 
 @given(st.text(st.characters(), min_size=1))

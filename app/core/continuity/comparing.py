@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,11 +11,24 @@ from app.core.continuity.answering import Answer, answer, is_current
 from app.core.continuity.model_probes import Choice, chosen_probes
 from app.core.continuity.probes import Probe, probes_of
 from app.core.continuity.statements import Context, Pool, newest, of_block, of_messages, sample, stored_block
-from app.core.continuity.tone import tone_kept
 from app.core.model.anchors import FoundAnchor
 from app.core.model.continuity import Answered, Continuity, ProbeKind
 from app.core.model.conversation import Layout, Message
+from app.core.reading.cues import DELIGHT, DISTRESS, FRUSTRATION, INFORMAL, POLITE
+from app.core.reading.labels import PHRASES
+from app.core.text.language import detect, differs
 from app.core.validation.asking import MOST_LOST
+
+_FEWEST: Final = 2  # messages in which a mood is heard before it counts
+_MOST_CHARACTERS: Final = 6_000
+_MOODS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (FRUSTRATION, "frustrated"),
+    (DISTRESS, "upset"),
+    (DELIGHT, "friendly"),
+    (POLITE, "polite"),
+    (INFORMAL, "informal"),
+)
+"""What a mood sounds like, and the name of the phrase that tells it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +105,29 @@ def _counted(answers: Sequence[tuple[Probe, Answer]]) -> dict[ProbeKind, Answere
         one = Answered(before=1, after=int(given == "right"), contradicted=int(given == "wrong"))
         counts[probe.kind] = counts.get(probe.kind, Answered()).plus(one)
     return counts
+
+
+def tone_kept(span: Sequence[Message], told: str) -> float | None:
+    """The share of what can be heard in a stretch that what is served tells: its language, each mood; 0–1.
+
+    Of a mood, whether it is told at all, by a word for it or a word of it; not how well.
+
+    Args:
+        span: The folded messages.
+        told: What stands for them.
+
+    Returns:
+        ``None`` where neither a language nor a mood can be told.
+    """
+    texts = [one.content for one in sample(span, _MOST_CHARACTERS) if one.role == "user" and not one.is_command]
+    spoken = "\n".join(texts)[:_MOST_CHARACTERS]
+    told = told[:_MOST_CHARACTERS]
+    checks = [told.strip() != "" and not differs(told, spoken)] if detect(spoken) else []
+    for pattern, name in _MOODS:
+        if sum(bool(pattern.search(text[:_MOST_CHARACTERS])) for text in texts) >= _FEWEST:
+            checks.append(bool(pattern.search(told)) or _is_named(name, told))
+    return round(sum(checks) / len(checks), 4) if checks else None
+
+
+def _is_named(name: str, told: str) -> bool:
+    return any(str(getattr(known, name)).casefold() in told.casefold() for known in PHRASES.values())

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final
 
 from app.core.reading.scoring import Worth
+from app.core.text.token_counts import least_tokens
 
 WORTH_A_PLACE: Final = 0.8
 """What says less is left out, however much room there is."""
@@ -25,6 +26,7 @@ _CROWDED: Final = 1.0
 _CROWDED_RULES: Final = 0.6
 _MOST_CROWDED: Final = 0.6
 _SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
+_FRAME: Final = 3  # tokens of who says it and the marks of a list, at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,8 @@ def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bo
             heapreplace(heap, (now, key, looks + 1, option))
             continue
         heappop(heap)
+        if _FRAME + least_tokens(option.size) > left:
+            continue
         if (cost := option.cost()) <= left and not told.repeats(option.stems):
             left -= cost
             chosen.append(option)

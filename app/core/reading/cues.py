@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
+from app.core.text.cued import SAID, Sought
 from app.core.text.cued import Cue as Said
-from app.core.text.cued import Cues, Sought
-from app.core.text.factors import fold
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -19,8 +18,7 @@ Cue = Literal[
 ]  # fmt: skip
 
 
-_TABLE: Final = Cues()
-PATTERNS: Final[Mapping[Cue, Said]] = {cue: _TABLE.cue([alternatives("cues", cue)]) for cue in get_args(Cue)}
+PATTERNS: Final[Mapping[Cue, Said]] = {cue: SAID.cue([alternatives("cues", cue)]) for cue in get_args(Cue)}
 
 WEIGHTS: Final[Mapping[Cue, float]] = {
     "correction": 1.2,
@@ -85,5 +83,5 @@ READING_TOOL: Final = compiled(
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")
-    opened = _TABLE.open(fold(plain))
+    opened = SAID.opened(sentence)
     return frozenset(cue for cue, said in PATTERNS.items() if said.fits((plain,), opened))

@@ -115,6 +115,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         content = message.content[label.end :] if label else message.content
         own = len(own_words(content))
         dumped = is_data(content) or _holds_data(message)
+        speaker = name or role_label(message.role, language)
         repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
         place = 0
         for raw, text, line in _pieces(message, content):
@@ -126,7 +127,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
                     index=len(found),
                     message=message,
                     turn=turn,
-                    speaker=name or role_label(message.role, language),
+                    speaker=speaker,
                     named=name is not None,
                     speakers=names,
                     is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or dumped or repeated)

@@ -13,7 +13,7 @@ from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS
 from app.core.reading.importance import Ratings, rated
 from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
-from app.core.text.factors import Index, fold
+from app.core.text.cued import SAID
 from app.core.text.identifiers import Identifier, Kind
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -60,8 +60,7 @@ HEAD: Final = 1.4
 
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
 _HAS_DIGIT: Final = compiled(r"\d")
-_INDEX: Final = Index()
-_INDEX.add(IN_WORDS.pattern)
+_IN_WORDS_BIT: Final = SAID.add(IN_WORDS.pattern)
 _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
 _AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
 _TWO: Final = 2
@@ -225,7 +224,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
 @memoized()
 def _beside(text: str) -> tuple[Sequence[str], Sequence[str]]:
     """What is as exact as an identifier, and none: counts and times in words, and names in small letters."""
-    told = IN_WORDS.finditer(text) if _INDEX.open(fold(text)) else ()
+    told = IN_WORDS.finditer(text) if SAID.opened(text) & _IN_WORDS_BIT else ()
     codes = CODES.findall(text) if _HAS_DIGIT.search(text) else ()
     return [" ".join(match.group().casefold().split()) for match in told], codes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -30,7 +30,7 @@ from app.core.state.survival import forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
 from app.core.summarizer.offline.retold import is_told
-from app.core.text.budget import each_fitting
+from app.core.text.budget import Budget
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
@@ -195,11 +195,11 @@ def _lost_of_model(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], candidate: Candidate
 ) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
     """(message, text) of the sentences that code brings back, as many as have room, and of all that would be lost."""
-    lost = _lost(merged, context, found, digests=candidate.digests)
+    lost = list(_lost(merged, context, found, digests=candidate.digests))
     room = context.budgets.state_cap // QUOTES_SHARE
     older = _told_before(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
-    kept = _as_many_as_fit(lost, room, context.policy.estimator)
+    kept = _as_many_as_fit(lost, Budget(room), context.policy.estimator)
     return (*older, *kept), tuple((one.seq, one.text) for one in lost)
 
 
@@ -231,8 +231,10 @@ def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor
 def _lost_of_span(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
-    lost = _lost(merged, context, found, stale=Outdated(context.outdated, context.anchors).values)
-    return _as_many_as_fit(lost, room, context.policy.estimator)
+    """As many as fit; what is surely longer than the room that is left is not read."""
+    budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
+    lost = _lost(merged, context, found, stale=stale, room=budget)
+    return _as_many_as_fit(lost, budget, context.policy.estimator)
 
 
 def _lost(
@@ -242,7 +244,8 @@ def _lost(
     *,
     digests: Sequence[SegmentDigest] = (),
     stale: Stale | None = None,
-) -> list[LostSentence]:
+    room: Budget | None = None,
+) -> Iterator[LostSentence]:
     shown = _served(context, found).shown
     span = {message.seq for message in context.span}
     told = [
@@ -250,13 +253,12 @@ def _lost(
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
-    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale)
+    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale, room=room)
 
 
-def _as_many_as_fit(lost: Sequence[LostSentence], room: int, estimator: Estimator) -> list[tuple[int, str]]:
+def _as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
     """(message, text), those that matter most first to be taken, in order."""
-    kept = each_fitting(lost, room, lambda one: estimate_text(one.said, estimator))
-    return sorted((one.seq, one.said) for one in kept)
+    return sorted((one.seq, one.said) for one in lost if budget.takes(estimate_text(one.said, estimator)))
 
 
 def _applied(

@@ -94,6 +94,8 @@ def prune(
         What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
     """
     served = tuple(entry for entry in entries if not entry.pruned)
+    if fits(state_of(schema, served)):
+        return served, ()
     steps = tuple(_steps(schema, served, standing))
 
     def fits_after(count: int) -> bool:
@@ -106,9 +108,7 @@ def prune(
 
 
 def _fewest(most: int, enough: Callable[[int], bool]) -> int:
-    """The smallest number of steps that is enough, ``most`` when none is; by bisection."""
-    if enough(0):
-        return 0
+    """The smallest number of steps that is enough where none is not, ``most`` when no number is; by bisection."""
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2

@@ -168,6 +168,8 @@ class _Texts:
 
         What corrects may stand in its messages alone.
         """
+        if not self._texts:
+            return []
         corrections = _corrections_of(item, messages)
         gone = frozenset[str]().union(*map(given_up, corrections))
         changing = any(not adds(sentence, TABLES) for sentence in corrections)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from app.core.text.factors import Index, alternatives, fold, pieces
+from app.core.text.factors import Index, alternatives, fold
 from app.core.text.patterns import capped, capped_later
 
 _NOTHING: Final = capped(r"(?!)", 1)
@@ -29,21 +29,6 @@ class Folded:
         return known
 
 
-class Sought:
-    """A pattern without regard to case, which most texts have nothing of: it is tried where a piece of it stands."""
-
-    __slots__ = ("_needed", "_pattern")
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern: Final = pattern
-        self._needed: Final = tuple(pieces(pattern.pattern) or ("",))
-
-    def fits(self, text: str) -> bool:
-        """Whether a text has it."""
-        folded = fold(text)
-        return any(piece in folded for piece in self._needed) and self._pattern.search(text) is not None
-
-
 class Cue:
     """Patterns of which one is enough, without regard to case."""
 
@@ -51,24 +36,27 @@ class Cue:
 
     def __init__(self, parts: Sequence[tuple[int, str, frozenset[str] | None]], longest: int | None) -> None:
         """From (bit, pattern, pieces of which one is needed) of each, and the characters of a text that they see."""
-        self._parts: Final = tuple((bit, capped_later(part, longest, re.IGNORECASE)) for bit, part, _ in parts)
-        self.mask: Final = sum(bit for bit, _ in self._parts)
+        self._parts: Final = {bit: capped_later(part, longest, re.IGNORECASE) for bit, part, _ in parts}
+        self.mask: Final = sum(self._parts)
         joined = "|".join(f"(?:{part})" for _, part, _ in parts)
         self.pattern: Final = capped_later(joined, longest, re.IGNORECASE) if parts else _NOTHING
         needed = [pieces for _, _, pieces in parts]
         self._needed: Final = None if None in needed else frozenset[str]().union(*(need or () for need in needed))
 
-    def fits(self, texts: Iterable[str], opened: int) -> bool:
+    def fits(self, texts: Sequence[str], opened: int) -> bool:
         """Whether one of these texts has it.
 
         Args:
             texts: Parts of one text.
             opened: What ``Folded.opened`` says of that text.
         """
-        if not self.mask & opened:
-            return False
-        tried = [pattern for bit, pattern in self._parts if bit & opened]
-        return any(pattern.search(text) for text in texts for pattern in tried)
+        left = self.mask & opened
+        while left:
+            bit = left & -left
+            if any(map(self._parts[bit].search, texts)):
+                return True
+            left ^= bit
+        return False
 
     def all_in(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands in a text of which nothing is looked up yet."""
@@ -88,7 +76,7 @@ class Cues(Index):
         self._longest: Final = longest
 
     def cue(self, patterns: Iterable[str]) -> Cue:
-        """Take one in; none any more once texts are looked at."""
+        """Take one in."""
         return Cue(
             [
                 (self.add_needing(needed), part, needed)
@@ -98,3 +86,21 @@ class Cues(Index):
             ],
             self._longest,
         )
+
+
+SAID: Final = Cues()
+"""What is looked for in every sentence, by whoever looks: one look tells what of it may stand there."""
+
+
+class Sought:
+    """A pattern without regard to case, which most texts have nothing of: it is tried where a piece of it stands."""
+
+    __slots__ = ("_bit", "_pattern")
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern: Final = pattern
+        self._bit: Final = SAID.add(pattern.pattern)
+
+    def fits(self, text: str) -> bool:
+        """Whether a text has it."""
+        return bool(SAID.opened(text) & self._bit) and self._pattern.search(text) is not None

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Final
 
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 
 _GRAM: Final = 3  # signs by which pieces are looked up
@@ -51,8 +52,10 @@ class _UnreadableError(ValueError):
 
 
 def fold(text: str) -> str:
-    """A spelling for all that ``re.IGNORECASE`` takes for the same."""
-    return text.replace("İ", "i").replace("ı", "i").casefold()
+    """A spelling for all that ``re.IGNORECASE`` takes for the same, and for both apostrophes."""
+    if text.isascii():
+        return text.lower()
+    return text.replace("İ", "i").replace("ı", "i").replace("’", "'").casefold()
 
 
 def pieces(pattern: str) -> frozenset[str] | None:
@@ -82,11 +85,13 @@ class Index:
         self._bits: defaultdict[str, int] = defaultdict(int)
 
     def add(self, pattern: str) -> int:
-        """Take one in, and number it: its bit. None any more once texts are looked at."""
+        """Take one in, and number it: its bit."""
         return self.add_needing(pieces(pattern))
 
     def add_needing(self, needed: frozenset[str] | None) -> int:
         """The same for one whose pieces are known."""
+        for seen in ("opened", "_short", "_grams", "_by_gram"):
+            self.__dict__.pop(seen, None)
         bit = 1 << self._count
         self._count += 1
         for piece in needed or ():
@@ -97,18 +102,25 @@ class Index:
     def open(self, folded: str) -> int:
         """The numbers, as bits, of the patterns that may fit a folded text."""
         found = self._always
-        for piece, bits in self._short:
+        for piece, bits in self._short[folded.isascii()]:
             if piece in folded:
                 found |= bits
         for gram in self._grams.intersection(zip(folded, folded[1:], folded[2:], strict=False)):
             for piece, bits in self._by_gram[gram]:
-                if bits | found != found and piece in folded:
+                if piece in folded:
                     found |= bits
         return found
 
     @cached_property
-    def _short(self) -> list[tuple[str, int]]:
-        return [(piece, bits) for piece, bits in self._bits.items() if len(piece) < _GRAM]
+    def opened(self) -> Callable[[str], int]:
+        """``open`` of a text as it stands, kept as readings are."""
+        return memoized(FIGURE)(lambda text: self.open(fold(text)))
+
+    @cached_property
+    def _short(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """All of them, and those that a text of ASCII can hold."""
+        short = [(piece, bits) for piece, bits in self._bits.items() if len(piece) < _GRAM]
+        return short, [(piece, bits) for piece, bits in short if piece.isascii()]
 
     @cached_property
     def _grams(self) -> frozenset[_Gram]:

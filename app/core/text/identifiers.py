@@ -97,7 +97,9 @@ _PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+ (?!
 _SCAN: Final = compiled(
     f"{_PLAIN}|{_MAY_BEGIN}(?:{'|'.join(f'(?P<p{i}>{pattern})' for i, (_, pattern) in enumerate(_PATTERNS))})"
 )
-_HAS_DIGIT_OR_CAPITAL: Final = compiled(r"[\d/@_#$€£¥\"“„«「`(A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w")
+_HAS_DIGIT_OR_CAPITAL: Final = compiled(
+    r"[\d/@_#$€£¥\"“„«「`(]|(?!^)[A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w"
+)  # a capital that begins the text begins a sentence: alone it is no name
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
 _TITLE: Final = compiled(rf"\b(?:{alternatives('exact', 'titles')})$")

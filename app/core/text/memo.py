@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sized
 from functools import lru_cache, wraps
+from inspect import signature
 from threading import Lock
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -63,13 +64,16 @@ class Memo:
 
     def keep(self, readings: _Readings, key: Hashable, reading: object, size: int) -> None:
         """Keep a reading of so many bytes; the older half goes once the newer one is full."""
-        with self._lock:
-            readings.new[key] = reading
-            self._size += size
-            if self._size > self._most // 2:
-                for one in self._of_functions:
-                    one.old, one.new = one.new, {}
-                self._size = 0
+        if size > _LARGEST:
+            return
+        readings.new[key] = reading
+        self._size += size  # without the lock, which would cost as much again: nothing is called, no thread gives way
+        if self._size > self._most // 2:
+            with self._lock:
+                if self._size > self._most // 2:
+                    for one in self._of_functions:
+                        one.old, one.new = one.new, {}
+                    self._size = 0
 
     def forget(self) -> None:
         """Drop all readings."""
@@ -94,23 +98,23 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
     """
 
     def keeping(function: Callable[P, R]) -> Callable[P, R]:
-        readings = memo.readings()
+        readings, is_of_one = memo.readings(), len(signature(function).parameters) == 1
+        make: Callable[[Any], R] = function if is_of_one else lambda key: function(*key[0], **dict(key[1]))
+
+        def read(key: Any) -> Any:
+            found = readings.new.get(key, _NOTHING)
+            if found is _NOTHING:
+                found = readings.old.get(key, _NOTHING)
+                if found is _NOTHING:
+                    found = make(key)
+                memo.keep(readings, key, found, _ENTRY + growth * (len(key) if type(key) is str else _characters(key)))
+            return found
 
         @wraps(function)
-        def read(*arguments: P.args, **named: P.kwargs) -> R:
-            key: Hashable = arguments[0] if len(arguments) == 1 and not named else (arguments, *named.items())
-            found: Any = readings.new.get(key, _NOTHING)
-            if found is not _NOTHING:
-                return found  # type: ignore[no-any-return]
-            found = readings.old.get(key, _NOTHING)
-            if found is _NOTHING:
-                found = function(*arguments, **named)
-            size = _ENTRY + growth * (len(key) if type(key) is str else _characters((*arguments, *named.values())))
-            if size <= _LARGEST:
-                memo.keep(readings, key, found, size)
-            return found  # type: ignore[no-any-return]
+        def read_several(*arguments: P.args, **named: P.kwargs) -> R:
+            return read((arguments, tuple(named.items())))  # type: ignore[no-any-return]
 
-        return read
+        return wraps(function)(read) if is_of_one else read_several  # type: ignore[return-value]
 
     return keeping
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
 
-from app.core.text.factors import Index, fold
+from app.core.text.cued import SAID
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Relative
 from app.core.text.patterns import compiled
@@ -47,7 +47,7 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    return _near(text, _INDEX.open(fold(text)))
+    return _near(text, SAID.opened(text))
 
 
 def _near(text: str, possible: int) -> list[Near]:
@@ -83,7 +83,7 @@ class Other:
 
 def other_times(text: str) -> list[Other]:
     """Those of a text; first those of which most of the day is needed."""
-    possible = _INDEX.open(fold(text))
+    possible = SAID.opened(text)
     return [
         Other(language, match[0], needed)
         for language, needed, bit, pattern in _OTHER
@@ -94,7 +94,7 @@ def other_times(text: str) -> list[Other]:
 
 def is_relative(text: str) -> bool:
     """Whether a text tells any time by the day on which it is said."""
-    possible = _INDEX.open(fold(text))
+    possible = SAID.opened(text) & _ANY
     if not possible:
         return False
     return bool(_near(text, possible)) or any(bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER)
@@ -178,19 +178,19 @@ def _added_patterns(table: Relative) -> Iterator[str]:
     yield rf"(?P<word>)(?:{'|'.join(said)})"
 
 
-_INDEX: Final = Index()
 _NEAR: Final[Mapping[str, tuple[int, re.Pattern[str], Mapping[str, int]]]] = {
-    language: (_INDEX.add(source), compiled(source, re.IGNORECASE), table.days)
+    language: (SAID.add(source), compiled(source, re.IGNORECASE), table.days)
     for language, table in _TABLES.items()
     for source in [_near_pattern(table)]
 }
 _OTHER: Final[Sequence[tuple[str, Needed, int, re.Pattern[str]]]] = [
-    (language, needed, _INDEX.add(source), compiled(source, re.IGNORECASE))
+    (language, needed, SAID.add(source), compiled(source, re.IGNORECASE))
     for needed in get_args(Needed)
     for language, table in _TABLES.items()
     for source in [_other_pattern(table, needed)]
     if source
 ]
+_ANY: Final = sum([*(bit for bit, _, _ in _NEAR.values()), *(bit for _, _, bit, _ in _OTHER)])
 _ADDED: Final = tuple(
     compiled(pattern, re.IGNORECASE) for table in _TABLES.values() for pattern in _added_patterns(table)
 )

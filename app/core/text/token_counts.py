@@ -31,6 +31,7 @@ MESSAGE_OVERHEAD: Final = 4
 BYTES_PER_TOKEN: Final = 4
 """The plain rule of thumb behind the estimator ``bytes``."""
 
+_MOST_CHARACTERS: Final = 7  # to a token, of a whole sentence: in few there are more, and in none that holds a value
 _IMAGE_TOKENS: Final = 258  # a small picture, as Gemini bills it; a page of a document weighs the same
 _AUDIO_TOKENS: Final = 32 * 60  # 32 a second, for a clip whose length is unknown and taken as a minute
 _VIDEO_TOKENS: Final = (258 + 32) * 60  # one frame and its sound a second, likewise
@@ -263,6 +264,11 @@ def estimate_text(text: str, estimator: Estimator = "script") -> int:
         byte_length(text) if estimator == "bytes" else 0,
         estimator,
     )
+
+
+def least_tokens(characters: int) -> int:
+    """What a sentence of so many characters weighs at the least, to be known before it is weighed."""
+    return characters // _MOST_CHARACTERS
 
 
 def tokens_of(tokens: int, bytes_: int, estimator: Estimator) -> int:

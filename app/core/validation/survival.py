@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
@@ -14,14 +15,17 @@ from app.core.model.conversation import Message
 from app.core.model.provenance import language_of, origin_of
 from app.core.model.redaction import redact
 from app.core.reading.quoting import quoted
+from app.core.text.budget import Budget
 from app.core.text.clauses import clause_starts
 from app.core.text.patterns import any_literal
 from app.core.text.sentences import is_code, sentences
+from app.core.text.token_counts import least_tokens
 from app.core.text.values import Given, Value, values
 
 _LONGEST: Final = 300
 """Characters of a sentence that is kept whole; of a longer one the clauses with its values are, of longer code nothing:
 a program or a trace is full of what reads as paths and identifiers, and shreds of it tell nothing."""
+_FRAME: Final = 5  # tokens of the words around a quote, in the language in which they are fewest
 _MOST: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _LONG_NUMBER: Final = 5  # digits: a number that long names something
@@ -54,8 +58,9 @@ def lost_sentences(
     shown: Sequence[FoundAnchor],
     hidden: Sequence[FoundAnchor],
     stale: Stale | None = None,
-) -> list[LostSentence]:
-    """The sentences of a span whose values nothing tells, those that matter most first.
+    room: Budget | None = None,
+) -> Iterator[LostSentence]:
+    """The sentences of a span whose values nothing tells, those that matter most first, each when it is asked for.
 
     Args:
         span: The folded messages; held ones are served anyway.
@@ -63,6 +68,7 @@ def lost_sentences(
         shown: Anchors that are served.
         hidden: Anchors of the span for which there is no room.
         stale: What no longer holds is not lost; a sentence that is kept has "…" in its place.
+        room: What is left for them, which the caller spends; what is surely longer is not read. ``None``: no end.
     """
     present = Told()
     for text in served:
@@ -73,26 +79,32 @@ def lost_sentences(
         if message.is_protected or message.role == "system":
             present.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
-    found = list(_lost(span, present, anchored, stale))
-    language = language_of(span) if found else None
-    return sorted((_sentence(*one, anchored, language) for one in found), key=lambda one: one.urgency)
+    language: str | None = None
+    for number, (urgency, message, text, lost) in enumerate(_lost(span, present, anchored, stale, room)):
+        kept = redact(_clauses(" ".join(text.split()), lost))
+        language = language if number else language_of(span)
+        said = quoted(kept, origin_of(message, text), language)
+        yield LostSentence(seq=message.seq, text=kept, said=said, urgency=urgency)
 
 
 def _lost(
-    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None
-) -> Iterator[tuple[Message, str, list[str]]]:
-    """(message, sentence, values): the values of the sentence that nothing tells."""
+    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None, room: Budget | None
+) -> Iterator[tuple[int, Message, str, list[str]]]:
+    """(urgency, message, sentence, values): the values of the sentence that nothing tells."""
     looked_at = 0
-    for message in span:
+    by_urgency = sorted(((_urgency(message, anchored), message) for message in span), key=itemgetter(0))
+    for urgency, message in by_urgency:
         for sentence in _told(message, anchored):
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
+            if room is not None and len(text) <= _LONGEST and _FRAME + least_tokens(len(text)) > room.left:
+                continue
             stated = critical_values(text, message.created_at)
             looked_at += len(stated)
             if looked_at > _MOST:
                 return
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
-                yield message, text, lost
+                yield urgency, message, text, lost
                 present.add(text, message.created_at)  # said twice, it is lost once
 
 
@@ -144,14 +156,9 @@ def _told(message: Message, anchored: dict[int, str]) -> tuple[str, ...]:
     return sentences(anchored.get(message.seq, ""))
 
 
-def _sentence(
-    message: Message, text: str, lost: Sequence[str], anchored: dict[int, str], language: str | None
-) -> LostSentence:
-    kept = redact(_clauses(" ".join(text.split()), lost))
+def _urgency(message: Message, anchored: dict[int, str]) -> int:
     is_own = len(message.content) <= _OWN_WORDS
-    urgency = 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
-    said = quoted(kept, origin_of(message, text), language)
-    return LostSentence(seq=message.seq, text=kept, said=said, urgency=urgency)
+    return 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
 
 
 def _clauses(sentence: str, lost: Sequence[str]) -> str:

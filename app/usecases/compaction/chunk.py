@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -236,8 +236,8 @@ async def _later(
     uow: UnitOfWork, conversation_id: UUID, outline: Sequence[Outline], after_seq: int
 ) -> tuple[Message, ...]:
     """The newest messages that stay as they are, as many as the probes look at; one that is longer is left out."""
-    staying = takewhile(lambda one: one.seq > after_seq, reversed(outline))
-    newest = first_fitting(staying, MOST_CHARACTERS, lambda one: one.byte_length)
+    staying = [one for one in reversed(outline) if one.seq > after_seq]
+    newest = first_fitting(staying, MOST_CHARACTERS, attrgetter("byte_length"))
     if not newest:
         return ()
     return tuple(await uow.messages.between(conversation_id, newest[-1].seq, newest[0].seq))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from app.core.model.model_io import (
     ModelProfile,
@@ -105,12 +106,12 @@ class Job:
         return _WaitedFor(summarizer, record) if record and summarizer.profile.metered else summarizer
 
     async def _asking(self, chunk: Chunk) -> Asking:
-        applying, fallback = chunk.applying(), await fallback_of(self.shell, chunk.resolved)
+        fallback = await fallback_of(self.shell, chunk.resolved)
         return Asking(
             summarizer=self._off_record(summarizer_of(self.shell, chunk.resolved)),
             fallback=self._off_record(fallback) if fallback else None,
             request=chunk.request,
-            apply=lambda report: apply_candidate(report, applying),
+            apply=partial(apply_candidate, context=chunk.applying()),
             seqs=tuple(message.seq for message in chunk.span),
             withholds_blocked=self.limits.withholds_blocked,
         )

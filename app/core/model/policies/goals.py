@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from app.core.text.factors import Index, fold
+from app.core.text.factors import Index
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 
@@ -27,7 +27,7 @@ class _Statements:
 
     def fit(self, text: str) -> bool:
         """Whether one of them fits."""
-        opened = self._index.open(fold(text))
+        opened = self._index.opened(text)
         return any(bit & opened and pattern.search(text) for bit, pattern in self.patterns.items())
 
 

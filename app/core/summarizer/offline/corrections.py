@@ -61,9 +61,8 @@ def _says_nothing_new(new: Claim, old: Claim) -> bool:
     return new.stems <= old.stems and new.values <= old.values
 
 
-def _is_taken_back(new: Passage, claim: Claim, old: Passage) -> bool:
+def _is_taken_back(new: Passage, claim: Claim, old: Passage, said: Claim) -> bool:
     """Whether an earlier passage does not hold any more; where they share one word alone, another value has to tell."""
-    said = _claim(old)
     is_about = len(claim.stems & said.stems) > 1 or bool(given_up(new.text) or (claim.values and said.values))
     if is_about and replaces(new.text, old.text, as_="correction"):
         return True
@@ -84,6 +83,7 @@ class Corrections:
         self.outdated: set[int] = set()
         self.restated: set[int] = set()
         self._passages = passages
+        self._claims = [_claim(passage) for passage in passages]
         self._texts = {entry.id: parted(entry.text) for entry in previous if entry.role in {"fact", "open"}}
         self._clauses = [
             (entry, place, _told(clause))
@@ -110,8 +110,7 @@ class Corrections:
     def _read(self) -> None:
         recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
         stated: dict[str, Passage] = {}
-        for passage in self._passages:
-            claim = _claim(passage)
+        for passage, claim in zip(self._passages, self._claims, strict=True):
             self._restate(passage, stated)
             if passage.cues & {"correction", "update"} and not passage.is_question and passage.role != "tool":
                 self._correct(passage, claim, recent)
@@ -132,7 +131,7 @@ class Corrections:
         for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
             entry, place, said = self._clauses[number]
             clause = self._texts[entry][1][place]
-            known = (entry, place) in self._lost or _says_nothing_new(_claim(passage), said)
+            known = (entry, place) in self._lost or _says_nothing_new(self._claims[passage.index], said)
             if not known and any(_outdates(one, clause) for one in (passage, *old)):
                 self._lost.add((entry, place))
                 found[entry] = None
@@ -173,7 +172,7 @@ class Corrections:
             if old.seq < passage.seq
             and old.index not in self.outdated
             and self._same_side(old, passage)
-            and _is_taken_back(passage, claim, old)
+            and _is_taken_back(passage, claim, old, self._claims[old.index])
         )
         return list(islice(found, FEW))
 

@@ -14,6 +14,7 @@ from app.core.reading.importance import Ratings
 from app.core.reading.ledger import as_records, is_call, name_of
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth, score_all
+from app.core.reading.sentence import TRAITS
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
 from app.core.summarizer.offline.keeping import Keeping
@@ -22,6 +23,7 @@ from app.core.text.relative import is_relative
 
 _CORRECTS: Final = 2.5  # what replaces something else must not be missing
 _RESTATES: Final = 1.0  # what is said again with another value has moved, and will be asked for
+_RELATIVE: Final = TRAITS.index("relative time")
 _DAY: Final = 9  # tokens of the day that is written beside a time which is told by it
 _SHARED: Final = 100  # characters of records behind one speaker and one name, about
 
@@ -97,7 +99,8 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
 def _cost(passage: Passage, phrasing: Phrasing) -> int:
     """What a passage adds to a state; records of one list stand behind one speaker and one name."""
     text = phrasing.text(passage)
-    whole = cost(text) + _DAY * is_relative(text)
+    is_simple = text == passage.told and not passage.traits[_RELATIVE]
+    whole = cost(text) + (0 if is_simple else _DAY * is_relative(text))
     if passage.line is None or is_call(passage.text):
         return whole
     record = passage.core[len(name_of(passage.core)) :]

@@ -55,9 +55,15 @@ class Phrasing:
         self._corrections = corrections
         self.is_brief = is_brief
         self._words = phrases(language)
+        self._written: dict[int, str] = {}
 
     def text(self, passage: Passage) -> str:
         """Speaker and words, with what is needed to understand them: the question answered, the value corrected."""
+        if passage.index not in self._written:
+            self._written[passage.index] = self._text(passage)
+        return self._written[passage.index]
+
+    def _text(self, passage: Passage) -> str:
         before = self.question_before(passage) or self._lead(passage)
         if before is not None:
             return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"

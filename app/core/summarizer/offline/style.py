@@ -24,7 +24,7 @@ from app.core.reading.labels import PHRASES, Phrases, phrases
 from app.core.reading.passages import Passage, own_words
 from app.core.summarizer.offline.items import Item
 from app.core.summarizer.offline.topics import returning
-from app.core.text.factors import Index, fold
+from app.core.text.factors import Index
 
 _BRIEF: Final = 8  # words of the median message
 _LENGTHY: Final = 40
@@ -83,7 +83,7 @@ def _tone(
     ):
         return None
     length = median(len(text.split()) for text in texts)
-    possible = [_INDEX.open(fold(text)) for text in texts]
+    possible = [_INDEX.opened(text) for text in texts]
     traits = [words.brief if length < _BRIEF else (words.lengthy if length > _LENGTHY else words.middling)]
     traits += [
         word
@@ -135,7 +135,7 @@ def _topic(low: Sequence[_Mood], passages: Sequence[Passage], words: Phrases) ->
 
 def _mood(seq: int, turn: int, text: str) -> _Mood:
     plain = text.replace("\u2019", "'")
-    possible = _INDEX.open(fold(plain))
+    possible = _INDEX.opened(text)
     anger, distress, delight, relief = (
         _count(pattern, plain) if _BITS[pattern] & possible else 0
         for pattern in (FRUSTRATION, DISTRESS, DELIGHT, RELIEF)
