@@ -79,8 +79,9 @@ async def test_control_without_the_lock_writers_collide(begin: UnitOfWorkFactory
         read = await unit.conversations.get(row.id)
         await asyncio.sleep(0.05)
         try:
-            await unit.messages.append([message(row.id, read.last_seq + 1)], [Sums()])
-            await unit.commit()
+            async with begin(tenant) as writer:
+                await writer.messages.append([message(row.id, read.last_seq + 1)], [Sums()])
+                await writer.commit()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what the lock prevents
             return type(error).__name__
         return "written"
