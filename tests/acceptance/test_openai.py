@@ -330,7 +330,7 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
         ("/responses", {"input": [{"type": "computer_call"}]}, 400, "input.0"),
         ("/responses", {"input": "x", "conversation": "conv_1", "previous_response_id": "resp_1"}, 400, "body"),
         ("/responses", {"input": [UNASKED], "store": False}, 400, "input"),
-        ("/responses", {"input": [UNASKED]}, 400, "tool_results.0"),
+        ("/responses", {"input": [UNASKED]}, 400, "input"),
         ("/responses", {"input": "x", "tools": [{"type": "function", "name": "a b"}]}, 400, "tools.0.name"),
         ("/responses", {"input": "x", "tool_choice": "required"}, 400, "tool_choice"),
         ("/responses/compact", {"input": "x", "model": None}, 400, "model"),
