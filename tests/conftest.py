@@ -72,6 +72,15 @@ def configure_logs() -> None:
     )
 
 
+@pytest.fixture
+def plain_logs() -> Iterator[None]:
+    """Another test of this process may have set a level above that of warnings."""
+    before = structlog.get_config()
+    configure_logs()
+    yield
+    structlog.configure(**before)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Some shells start background jobs with SIGINT ignored, and so would every process that a test starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

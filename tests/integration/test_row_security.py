@@ -173,6 +173,7 @@ class TestRoles:
     """Who may act as whom, on a server whose users are not all superusers."""
 
     @pytest.mark.long
+    @pytest.mark.usefixtures("plain_logs")
     async def test_an_owner_that_may_not_make_the_role_works_and_is_told(self, servers: Endpoints) -> None:
         with owned_database(servers, "poor_owner") as url:
             refused = with_role(url, "never_made")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 import app.providers.shelf  # noqa: F401 - takes longer to import than a test waits for a start
@@ -15,19 +13,11 @@ from app.bootstrap import make_models
 from app.core.model.errors import InvalidInputError
 from app.main import create_app
 from app.settings import Settings
-from tests.conftest import configure_logs
 from tests.unit.api_fakes import Calls, Feed, Keys, fake_container
 from tests.unit.test_api_lifespan import Server
 from worker import runtime
 
-
-@pytest.fixture(autouse=True)
-def _plain_logs() -> Iterator[None]:
-    """Another test of this process may have set a level above that of warnings."""
-    before = structlog.get_config()
-    configure_logs()
-    yield
-    structlog.configure(**before)
+pytestmark = pytest.mark.usefixtures("plain_logs")
 
 
 def container(**settings: Any) -> Any:
