@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -91,7 +91,6 @@ class Ranking:
         if alike is not None:
             self._found[FEATURE] = alike
         self._values = _scores(self._found, len(corpus.pieces))
-        self._reasons: dict[int, Mapping[str, float]] = {}
 
     def best(self, count: int) -> list[int]:
         """The ``seq`` of so many messages, those for which most speaks, best first."""
@@ -129,19 +128,12 @@ class Ranking:
         least = max(one.value for one in left) - margin
         near = [one for one in left if one.value >= least]
         shortest = max(min(one.cost for one in near), _TOO_SHORT)
-        packing = _Packing(self._corpus, self._values, self._reasons_of, room)
+        packing = _Packing(self._corpus, self._values, self._found, room)
         for rank, one in enumerate(near):
             if packing.room < shortest and rank >= _EXCERPTED:
                 break
             packing.takes(one, may_cut=rank < _EXCERPTED)
         return tuple(packing.chosen)
-
-    def _reasons_of(self, index: int) -> Mapping[str, float]:
-        """The same messages are packed again where the room changes."""
-        found = self._reasons.get(index)
-        if found is None:
-            found = self._reasons[index] = _reasons(self._found, index)
-        return found
 
     @cached_property
     def _led_to(self) -> frozenset[int]:
@@ -177,12 +169,10 @@ class _Candidate(NamedTuple):
 
 
 class _Packing:
-    def __init__(
-        self, corpus: Corpus, values: Sequence[float], reasons: Callable[[int], Mapping[str, float]], room: int
-    ) -> None:
+    def __init__(self, corpus: Corpus, values: Sequence[float], found: Mapping[str, Values], room: int) -> None:
         self._corpus = corpus
         self._values = values
-        self._reasons = reasons
+        self._found = found
         self._days: set[date] = set()
         self.room = room
         self.chosen: list[Recalled] = []
@@ -203,7 +193,7 @@ class _Packing:
             Recalled(
                 source=source,
                 score=round(self._values[index], 3),
-                reasons=self._reasons(index),
+                reasons=_reasons(self._found, index),
                 excerpt=excerpt,
             )
         )
