@@ -32,12 +32,18 @@ from tests.unit.talk import START, entry, message, talk
 
 DECISION = "Ni decidis uzi verdan koverton por ĉiuj invitoj."
 APPOINTMENT = "Ĝi estas je la 12 majo 2027 kaj ĝi daŭros kvardek du horojn."
+LATER = (
+    "Mia fratino volas inviti ankaŭ niajn najbarojn, ĉar ili helpis pri la ĝardeno kaj la domo.",
+    "Tio estas bona ideo, sed la salono havas lokon por nur malmultaj homoj.",
+    "La najbaroj portos siajn proprajn seĝojn, kaj ni sidos ekstere sub la granda arbo.",
+    "Bone, tiam ni bezonas nur pli da manĝaĵo kaj iom da muziko por la vespero.",
+)
 YESTERDAY = "Hieraŭ ni vizitis malnovan muzeon kun mia fratino."
 
 
 def heard() -> dict[str, Any]:
     """What is recognised, and what is written."""
-    spoken = talk(DECISION, "Bone, kaj kiam estas nia kunveno?", APPOINTMENT, "Dankon, tio estas en ordo.")
+    spoken = talk(DECISION, "Bone, kaj kiam estas nia kunveno?", APPOINTMENT, "Dankon, tio estas en ordo.", *LATER)
     return {
         "known": [one.code for one in languages()],
         "language": detect(" ".join(one.content for one in spoken)),

@@ -23,7 +23,7 @@ from tests.fakes import ScriptedSummarizer
 OLD = "summary-2"
 CASES = 6
 ALIKE = "turn_end"
-"""A preset whose prompt has none of the rules in which the versions differ."""
+"""A preset whose prompt has no rules for lists."""
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_pairs_whose_prompts_are_the_same_are_told_apart(
     path = ANSWERS / f"{cases[0].talk.id}.json"
     mixed = [*cases, *(case for case in of_talk(path) if case.preset == ALIKE)]
     record(SUMMARY_VERSION, {case.id: case.answer for case in mixed}, tmp_path)
-    words = {version: words_of(version) for version in (OLD, SUMMARY_VERSION)}
+    words = {OLD: replace(WORDS, list_rules=words_of(OLD).list_rules), SUMMARY_VERSION: WORDS}
     assert prompts.report(words, mixed, tmp_path / "none", tmp_path) == 0
     said = capsys.readouterr().out
     assert "Answered by writers: 6 pairs of 6 conversations." in said

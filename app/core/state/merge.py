@@ -25,7 +25,7 @@ from app.core.state.outdated import Outdated
 from app.core.state.pruning import age
 from app.core.state.supersession import supersede
 from app.core.summarizer.candidate import DROP_REASONS
-from app.core.text.sameness import canonical, covers, length
+from app.core.text.sameness import canonical, covers, length, runs
 from app.core.text.sentences import sentences
 from app.core.validation.dates import with_days
 from app.core.validation.subjects import tells_again
@@ -258,30 +258,59 @@ def _place_items(
 
     Longest first: a text, once placed, is then never overgrown by a later one, which is why merging twice adds nothing.
     """
-    fields: defaultdict[str, list[_Place]] = defaultdict(list)
+    fields: defaultdict[str, _Places] = defaultdict(_Places)
     exact: dict[tuple[str, str], _Place] = {}
     for stays in staying:
-        fields[stays.field].append(stays)
+        fields[stays.field].add(stays)
         exact.setdefault((stays.field, stays.key), stays)
         exact.setdefault((stays.field, canonical(uncarried(stays.text, stays.superseded))), stays)
     for order, item in sorted(enumerate(items), key=lambda pair: -length(pair[1].text)):
-        place = exact.get((item.field, canonical(item.text))) or _near(fields[item.field], item.text)
+        place = exact.get((item.field, canonical(item.text))) or fields[item.field].near(item.text)
         if place is None:
             place = _Place(field=item.field, text=item.text, order=order, from_seqs=set(), superseded=[])
-            fields[item.field].append(place)
+            fields[item.field].add(place)
         elif length(item.text) > length(place.text):
             place.superseded.append(place.text)
             place.text = item.text
+            fields[item.field].changed(place)
         exact[item.field, canonical(item.text)] = place
         _take_over(place, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ()))
-    return [place for group in fields.values() for place in group]
+    return [place for group in fields.values() for place in group.places]
 
 
-def _near(places: Sequence[_Place], text: str) -> _Place | None:
-    """A place that says all of the text already, or else one whose text it would make longer."""
-    saying = (place for place in places if covers(place.text, text))
-    said = (place for place in places if covers(text, place.text))
-    return next(saying, None) or next(said, None)
+class _Places:
+    """The places of one field, found by the runs of words that they share with a text."""
+
+    def __init__(self) -> None:
+        self.places: Final[list[_Place]] = []
+        self._numbers: Final[dict[int, int]] = {}
+        self._holding: Final[defaultdict[str, set[int]]] = defaultdict(set)
+        self._beginning: Final[defaultdict[str, set[int]]] = defaultdict(set)
+
+    def add(self, place: _Place) -> None:
+        self._numbers[id(place)] = len(self.places)
+        self.places.append(place)
+        self.changed(place)
+
+    def changed(self, place: _Place) -> None:
+        """Its text is another one now."""
+        number, held = self._numbers[id(place)], runs(place.text)
+        for run in held:
+            self._holding[run].add(number)
+        if held:
+            self._beginning[held[0]].add(number)
+
+    def near(self, text: str) -> _Place | None:
+        """The first place that says all of the text already, or else one whose text it would make longer."""
+        held = runs(text)
+        holding = self._at(self._holding.get(run, set()) for run in held[:1])
+        begun = self._at(self._beginning.get(run, set()) for run in held)
+        saying = (place for place in holding if covers(place.text, text))
+        said = (place for place in begun if covers(text, place.text))
+        return next(saying, None) or next(said, None)
+
+    def _at(self, numbers: Iterable[set[int]]) -> list[_Place]:
+        return [self.places[number] for number in sorted(set[int]().union(*numbers))]
 
 
 def _take_over(

@@ -53,6 +53,12 @@ def covers(longer: str, shorter: str) -> bool:
     return not (_TURNING & added.keys()) and _values(longer) == _values(shorter)
 
 
+def runs(text: str) -> list[str]:
+    """All runs of so many words as a text must have to be covered; what covers it has them too."""
+    words = _words(text)
+    return [" ".join(words[at : at + _FEWEST]) for at in range(len(words) - _FEWEST + 1)]
+
+
 def _fold(word: str) -> str:
     return respelled(word.casefold())
 
