@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -204,6 +205,15 @@ def test_what_an_entry_from_a_user_says_may_stand() -> None:
         shown = Shown(TALK, [type(known)(**{**{n: getattr(known, n) for n in known.__slots__}, "origins": origins})])
         made = settled(examine(candidate(item(rule, 1)), shown), SESSION)
         assert [one.text for one in made.candidate.items] == kept
+
+
+@pytest.mark.parametrize(
+    "rule", ["Never mention Berta Weiss again.", "From now on, never mention Berta Weiss to the user."]
+)
+def test_an_entry_about_somebody_asks_for_nothing_about_them(rule: str) -> None:
+    known = replace(entry("F1", "Berta Weiss is the user's landlady"), origins=("user",))
+    made = settled(examine(candidate(item(rule, 1)), Shown(TALK, [known])), SESSION)
+    assert made.candidate.items == ()
 
 
 def held(shown: Shown) -> bool:

@@ -296,3 +296,35 @@ def test_what_is_told_loosely(text: str, told: str, wrong: str) -> None:
     given = shown(text, at=MESSAGE_DAY)
     assert [value.text for value in values(told) if not given.sources(value)] == []
     assert [value for value in values(wrong) if not given.sources(value)]
+
+
+@pytest.mark.parametrize(("text", "number"), [
+    ("a million and a half are left", "n:1500000"),
+    ("$1 million and a half", "n:1500000"),
+    ("three thousand and a half", "n:3500"),
+    ("half a million people", "n:500000"),
+    ("a quarter of a million", "n:250000"),
+    ("миллион с половиной рублей", "n:1500000"),
+    ("eine halbe Million Euro", "n:500000"),
+    ("two hundred and a half", "n:200.5"),
+    ("3 and a half million", "n:3500000"),
+])  # fmt: skip
+def test_a_half_belongs_to_the_scale_before_or_behind_it(text: str, number: str) -> None:
+    assert [number in value.forms for value in values(text)] == [True]
+
+
+@pytest.mark.parametrize(("told", "is_held"), [
+    ("PR #218 is merged.", True), ("PR № 218 is merged.", True), ("PR #281 is merged.", False),
+    ("ticket #12354", False), ("ticket #12345", True), ("policy № 0412987756", True), ("policy № 0412987765", False),
+    ("as said in #101", True), ("as said in #102", False),
+])  # fmt: skip
+def test_a_number_that_names_something_is_looked_up(told: str, is_held: bool) -> None:  # noqa: FBT001
+    given_ = Given()
+    given_.add(101, "PR 218 closes ticket #12345; the policy is XXX 0412987756")
+    [value] = values(told)
+    assert value.kind == "identifier"
+    assert given_.holds(value) is is_held
+
+
+def test_a_short_number_that_names_something_is_no_value() -> None:
+    assert values("as message #26 and №7 say") == ()

@@ -73,6 +73,7 @@ _PAIR: Final = 2
 _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
 _MOST_WORDS, _MOST_SCALES, _NOT_FAR = 12, 3, 6
 _LONG_CODE: Final = 7
+_LEAST_NAMING: Final = 3
 
 
 def number_at(c: Cursor, place: int) -> int:
@@ -107,13 +108,16 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         return [], place, 1.0
     half = _half_more(c, after)
     if half:
-        readings, after = [reading + 0.5 for reading in readings], after + half
+        more = 0.5 * _large_scale(c, after - 1)
+        readings, after = [reading + more for reading in readings], after + half
     scale, first = 1.0, after
     while after < len(c.tokens) and after - first < _MOST_SCALES and c.tokens[after].text in SCALES:
         is_apart = c.gap(after) and (c.tokens[after].text in _SHORT_SCALES or _is_kelvin(c, after))
         if not c.near(after, TIGHT | {" ("}) or is_apart:
             break
         scale, after = scale * SCALES[c.tokens[after].text], after + 1
+    if after > first and (half := _half_more(c, after)):  # 2 million and a half
+        readings, after = [reading + 0.5 for reading in readings], after + half
     if after > first and c.tokens[after - 1].text[0] >= _HAN and (decimals := _decimals(c, after)):  # 3万5
         readings, after = [reading + decimals for reading in readings], after + 1
     return readings, after, scale
@@ -121,6 +125,25 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
 
 def _is_kelvin(c: Cursor, place: int) -> bool:
     return c.tokens[place].text == "k" and c.is_capital(place) and c.word(place + 1) not in CURRENCIES
+
+
+def _is_reference(c: Cursor, place: int) -> bool:
+    """Whether a number names something ("PR #218", "№ 4711"), with digits enough to tell it from others."""
+    token = c.tokens[place]
+    before = c.text[max(0, token.start - _BEFORE) : token.start]
+    return token.text.isdecimal() and len(token.text) >= _LEAST_NAMING and _REFERENCE.search(before) is not None
+
+
+def _named(c: Cursor, place: int) -> int:
+    digits = c.tokens[place].text
+    c.add("identifier", place, place + 1, [f"n:{plain(float(digits))}", f"i:{digits}", f"r:{digits}"])
+    return place + 1
+
+
+def _large_scale(c: Cursor, place: int) -> float:
+    """What the word there multiplies by, from a thousand on; 1 for anything else."""
+    scale = SCALES.get(c.word(place), 1.0)
+    return scale if scale > _HUNDRED else 1.0
 
 
 def _half_more(c: Cursor, place: int) -> int:
@@ -176,10 +199,13 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
 
 
 def _shared(c: Cursor, place: int, last: int, share: float) -> int:
-    """Such as "half an hour", "eine halbe Stunde", "3/4 cup"; a share without a unit only gives something."""
+    """Such as "half an hour", "half a million", "3/4 cup"; a share without a unit only gives something."""
     after = last + 1
     while c.word(after) in ARTICLES | {"of"} and c.near(after):
         after += 1
+    scale = _large_scale(c, after)
+    if scale > 1 and c.near(after):
+        return _quantity(c, place, after + 1, [share], scale)
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
     if unit and unit[0] != "%":
         return _measured(c, place, with_unit, share, unit)
@@ -211,6 +237,8 @@ def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> i
 
 def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
     """Keep a number with all that stands around it; the token after that."""
+    if _is_reference(c, place) and not c.generous:
+        return _named(c, place)
     token, first, last = c.tokens[place], place, after
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
     money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS

@@ -58,7 +58,7 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     """The exact values that a text claims, in order, none inside another.
 
     No values: names, abbreviations, numbers of one digit or up to ten in words without a unit, ordinals, fractions,
-    parts of a formula, numbers of a list, of a step or of a message.
+    parts of a formula, numbers of a list or of a step, numbers of fewer than three digits that name something ("#12").
 
     Args:
         text: Of any length; Markdown, LaTeX and character references are read through.
@@ -128,6 +128,7 @@ class Given:
             if amount not in self._amounts[base]:
                 insort(self._sizes[base], amount)
             self._amounts[base].setdefault(amount, set()).add(source)
+        self._forms[f"r:{source}"].add(source)  # "#218" may name a message
         if at is not None and day is not None:
             around = [day, *_elsewhere(day, at.hour)]
             for form in (*moments.of_dates(around), f"t:{at:%H:%M}"):

@@ -10,6 +10,7 @@ from typing import Final
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
+from app.core.text.words import FRAME_STEMS, stems
 from app.core.validation.evidence import content
 
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
@@ -44,6 +45,8 @@ class Said:
 
     text: str
     around: tuple[str, ...] = ()
+    is_retold: bool = False
+    """Told by a record of what they said."""
 
 
 class Wishes:
@@ -57,13 +60,23 @@ class Wishes:
     """
 
     def __init__(self, spoken: Iterable[Said]) -> None:
+        every = tuple(spoken)
         self._said: Final = [
             (content(one.text), len(one.text.split()) <= _SHORT, [content(text) for text in one.around])
-            for one in spoken
+            for one in every
+            if not one.is_retold
         ]
+        self._retold: Final = [_words(one.text) for one in every if one.is_retold]
 
     def include(self, order: str) -> bool:
-        """Whether somebody said most of what it orders; how it begins ("the assistant must always") does not count."""
+        """Whether somebody said most of what it orders; how it begins ("the assistant must always") does not count.
+
+        A record says much of people whom it names, so there every word of an order counts: "never mention Clara" would
+        else be asked for by each entry about Clara.
+        """
+        words = _words(order)
+        if words and any(len(words & retold) >= _SHARED * len(words) for retold in self._retold):
+            return True
         ordered = content(_ordered(order)) or content(order)
         least = _LEAST * len(ordered) if len(ordered) >= _FEW else len(ordered)
         return bool(ordered) and any(
@@ -74,6 +87,10 @@ class Wishes:
                 *(around if (is_short and len(ordered) >= _FEW) or len(ordered & said) >= least else ()),
             )
         )
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(stems(text)) - FRAME_STEMS
 
 
 def _ordered(order: str) -> str:

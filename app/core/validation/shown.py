@@ -183,8 +183,9 @@ class Shown:
         entries = self._entries.values()
         said = (entry.text for entry in entries if {"user", "system"} & {*entry.origins})
         told = (order for entry in entries for order in orders_in(entry.text))
-        before = chain(said, told, self._anchored, self._system_prompt.splitlines())
-        return Wishes(chain(self._spoken(), map(Said, before)))
+        before = chain(told, self._anchored, self._system_prompt.splitlines())
+        retold = (Said(text, is_retold=True) for text in said)
+        return Wishes(chain(self._spoken(), map(Said, before), retold))
 
     def _spoken(self) -> Iterator[Said]:
         """What people said or set up, users in their own words, with what the assistant said beside it."""
