@@ -386,22 +386,6 @@ def test_of_an_entry_only_the_reversed_clause_goes() -> None:
     assert [item["replaces"] for item in found] == [["F1"], ["F1"]]
 
 
-def test_only_the_changed_value_is_quoted_with_a_terse_correction() -> None:
-    rows = f"U The launch is on 4 July 2025.\nA Fine. {CHATTER}\nU No, make it 11 July 2025.\nA Good. {CHATTER}"
-    assert texts(state(talk(rows))) == "User: No, make it 11 July 2025. (before: 4 July 2025)"
-
-
-def test_a_correction_that_says_all_quotes_nothing() -> None:
-    rows = f"""
-A I've gone through all the papers: 280 seats, 16,500 euros and Nordlicht everywhere now. {CHATTER}
-U Our total budget is now 19,000 euros instead of 16,500.
-A Good. {CHATTER}
-"""
-    facts = texts(state(talk(rows)))
-    assert "User: Our total budget is now 19,000 euros instead of 16,500." in facts
-    assert "before:" not in facts
-
-
 MOOD = """
 U Hi there! I'd love to plan a small wedding at the lake, could you help me please?
 A With pleasure. What is the date?

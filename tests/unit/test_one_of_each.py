@@ -83,7 +83,6 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
         "app.core.text.words",
         {
             "app.core.reading.ledger": "parts of the key of a record, at its underscores too",
-            "app.core.reading.logs": "ids, paths and addresses of a log, each as a whole",
             "app.core.reading.scoring": "ids, paths and addresses that were talked of, each as a whole",
             "app.core.context.brought": "a tool's name, no word",
             "app.core.text.language": "runs of one script",

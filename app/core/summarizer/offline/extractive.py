@@ -168,7 +168,7 @@ class _Collected:
         self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
         self.open = self._within(open_items(passages, previous, language), int(room * 0.2), "open")
         self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
-        phrasing = Phrasing(passages, ratings, corrections, language, is_brief=_is_brief(request))
+        phrasing = Phrasing(passages, ratings, corrections, is_brief=_is_brief(request))
         self.files = self._files(passages, phrasing, corrections, int(_FILES_SHARE * room))
         beside_facts = [*self.style, *self.known, *self.open, *self.files]
         aside = [item.cost for item in beside_facts] + [estimate_text(self.story)]

@@ -38,7 +38,6 @@ class Phrases(Section):
     """What the offline summarizer adds of its own; without them it writes a conversation's own words alone."""
 
     open_question: Template
-    before: Template
     tone: Template
     about: OfTopics
     last: OfText
