@@ -414,7 +414,6 @@ def test_control_a_call_is_found() -> None:
 
 SPELLING: Final = {
     "segments/topics.py": "the one: what a stretch is about",
-    "summarizer/offline/topics.py": "the subject of a narrative",
     "text/speakers.py": "how often a role names itself how",
 }
 
