@@ -83,6 +83,7 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
         "app.core.text.words",
         {
             "app.core.reading.ledger": "parts of the key of a record, at its underscores too",
+            "app.core.reading.logs": "ids, paths and addresses of a log, each as a whole",
             "app.core.reading.scoring": "ids, paths and addresses that were talked of, each as a whole",
             "app.core.context.brought": "a tool's name, no word",
             "app.core.text.language": "runs of one script",
@@ -168,7 +169,6 @@ DECIDING: Final = re.compile(
 
 ASKING_THE_ENGINE: Final = {
     "state/supersession.py": "_outdates",
-    "summarizer/offline/corrections.py": "_outdates",
 }
 NO_PAIR_OF_TEXTS: Final = {("model/claims.py", "gives_up"): "whether a claim is of that kind"}
 

@@ -207,6 +207,12 @@ def _chunk(text: str) -> list[_Leaf]:
     return [leaf for word in (words if apart else [told]) if (leaf := _leaf(key, word))]
 
 
+def line_from_fields(texts: Iterable[str]) -> Line | None:
+    """A line of these values, as far as they are values and no prose; ``None`` where none is."""
+    leaves = [leaf for text in texts if (leaf := _leaf("", text))]
+    return _line(_text("", [leaves], named=False), leaves) if leaves else None
+
+
 def is_exact(word: str) -> bool:
     """Whether a word is an id, a code, an address, a path or a date."""
     return len(word) <= _LONGEST_WORD and _EXACT.fullmatch(word) is not None

@@ -14,6 +14,7 @@ from app.core.model.conversation import Message
 from app.core.reading.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.core.reading.labels import role_label
 from app.core.reading.ledger import Line, heads_of, is_call, lines_from_data, parse_line, parsed, terse
+from app.core.reading.logs import is_log, log_lines
 from app.core.reading.sentence import sentence_of
 from app.core.text.identifiers import Identifier
 from app.core.text.parts import as_text, own_parts
@@ -222,6 +223,9 @@ def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | N
     if is_data(content):
         yield from _data(content)
         found = ()
+    elif message.role == "tool" and is_log(content):
+        yield from _logged(content)
+        found = ()
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
     if message.role == "assistant" and BOILERPLATE.search(content):
@@ -251,6 +255,8 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | Non
         content = as_text(part.get("content", ""))
         if is_data(content):
             yield from _data(content)
+        elif is_log(content):
+            yield from _logged(content)
         else:
             told = map(_tidy, sentences(content)[:_MOST_SENTENCES])
             yield from ((text, text, None) for text in told if text)
@@ -266,6 +272,15 @@ def _data(text: str) -> Iterable[tuple[str, str, Line | None]]:
     told = clip(", ".join(islice(dict.fromkeys(pairs), _PAIRS)), _CALL)
     if told:
         yield told, told, None
+
+
+def _logged(text: str) -> Iterable[tuple[str, str, Line | None]]:
+    """A listing or a log: its prose, and the exact values between."""
+    for one in log_lines(text):
+        if isinstance(one, Line):
+            yield one.text, one.text, one
+        elif told := _tidy(one):
+            yield one, told, None
 
 
 def _arguments(arguments: Any) -> str:

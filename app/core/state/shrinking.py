@@ -28,6 +28,7 @@ from app.core.reading.ledger import (
     records_in,
     terse,
 )
+from app.core.reading.logs import is_prose
 from app.core.reading.scoring import (
     HEAD,
     Worth,
@@ -42,7 +43,6 @@ from app.core.state.pruning import age, state_of
 from app.core.summarizer.offline.items import cost, parted, together
 from app.core.summarizer.offline.keeping import worth_of
 from app.core.text.memo import memoized
-from app.core.text.patterns import compiled
 from app.core.text.words import stems
 
 _RECENT: Final = 0.25  # what the newest entry's worth is raised by; the oldest one's by nothing
@@ -51,8 +51,6 @@ _MOST_CLAUSES: Final = 100_000  # for numbering them
 _NEWS: Final = 0.6  # of its worth: what tells less beside the others comes last
 _NEXT_CALL: Final = 2.2  # for what a tool's data holds, early or late: no text tells it anew
 _ABOUT: Final = 0.5  # more for an id that stands beside a name that was talked of, less the farther it stands
-_PROSE: Final = compiled(r"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){4}[^\W\d_]+\b")
-"""Five plain words in a row, as in a sentence."""
 _NEAR: Final = 2  # tokens: the search for how much fits ends so near
 
 _GUESSES: Final = 4  # of how much fits, by what was too much or left the last time; then it is halved
@@ -275,7 +273,7 @@ def _names(line: Line) -> Iterator[str]:
 def _lists(label: str, text: str) -> bool:
     """Whether a clause lists values: a tool's data, or a call that only looked something up."""
     if _is_data(label):
-        return _PROSE.search(text) is None
+        return not is_prose(text)
     return is_call(text) and READING_TOOL.match(text) is not None
 
 

@@ -1,0 +1,133 @@
+"""What a tool's plain text holds: listings, logs, search results, sources.
+
+Prose stays as it is; of all other lines the exact values are kept, since they say hardly anything as sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from app.core.reading.ledger import LINE, Line, is_exact, line_from_fields, parse_line
+from app.core.text.identifiers import find_identifiers
+from app.core.text.patterns import compiled
+from app.core.text.words import words as words_of
+
+_FEWEST_LINES: Final = 3  # a shorter answer is a message to whoever called
+_MOST_LINES: Final = 400
+_LONGEST: Final = 400  # characters of a line that are looked at
+_PROSE: Final = 5  # plain words in a row
+_SENTENCE: Final = compiled(rf"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){{{_PROSE - 1},}}[^\W\d_]+\b")
+_TOKEN: Final = compiled(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
+_PLACE: Final = compiled(r"(?::\d{1,7})+")
+_FILE: Final = compiled(r"[./]")
+_EDGES: Final = ".-/+~"
+_ITEM: Final = compiled(r"(?:[-*+•]|\d{1,3}[.)])\s+")
+_DEFINED: Final = compiled(
+    r"(\d{1,6})[:|]?\s+(?:(?:export|default|public|private|static|async|pub|abstract) ){0,3}"
+    r"(?:def|class|function|func|fn|interface|struct|enum|trait) "
+)
+_CONSTANTS: Final = frozenset({"True", "False", "None", "Null"})
+_FIELDS: Final = compiled(r"[\[\](){}|\t,;]|:\s|\s[-–—]\s")
+_NAME: Final = compiled(r"[^\W\d][^\W_]*+_\w++|(?=\w++\Z)[^\W\d]+[a-z][A-Z]\w*+")
+
+
+def is_log(text: str) -> bool:
+    """Whether a text is no prose: several lines, most of them no sentences."""
+    lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
+    return len(lines) >= _FEWEST_LINES and sum(is_prose(line) for line in lines) * 2 <= len(lines)
+
+
+def log_lines(text: str) -> Iterator[str | Line]:
+    """Its prose, line by line, and between it the exact values of all other lines, each once."""
+    waiting: list[str] = []
+    told: set[str] = set()
+    for raw in text.splitlines()[:_MOST_LINES]:
+        line = raw.strip()[:_LONGEST]
+        if is_prose(line):
+            yield from _flushed(waiting)
+            yield line
+            continue
+        if record := _record(line):
+            yield from _flushed(waiting)
+            yield record
+            continue
+        new = [value for value in [*_numbered(line), *_names_in(line)] if value.casefold() not in told]
+        told.update(value.casefold() for value in new)
+        for value in new:
+            if waiting and len(", ".join([*waiting, value])) > LINE:
+                yield from _flushed(waiting)
+            waiting.append(value)
+    yield from _flushed(waiting)
+
+
+def _record(line: str) -> Line | None:
+    """An item of a list that begins with an id, or has one: its values, and its words in few."""
+    item = _ITEM.match(line)
+    if not item or not any(is_exact(token) for token in _TOKEN.findall(line)):
+        return None
+    fields: list[str] = []
+    for field in _FIELDS.split(line[item.end() :]):
+        words: list[str] = []
+        for word in field.split():
+            if is_exact(word.strip(_EDGES)):
+                fields += [" ".join(words), word.strip(_EDGES)]
+                words = []
+            else:
+                words.append(word)
+        fields.append(" ".join(words))
+    return line_from_fields(
+        field for field in fields if field and (any(map(str.isdigit, field)) or _says_something(field))
+    )
+
+
+def _says_something(field: str) -> bool:
+    """Whether there is more in it than what holds a line together: "with", "in", "for"."""
+    return is_exact(field) or bool(words_of(field))
+
+
+def _names_in(line: str) -> Iterator[str]:
+    """Names of people and places; not the capital that a line begins with, nor that of a constant."""
+    for found in find_identifiers(line):
+        is_opening = " " not in found.text and not words_of(_without_values(line[: found.start]))
+        if found.kind == "name" and not is_opening and found.text not in _CONSTANTS:
+            yield found.text
+
+
+def _without_values(text: str) -> str:
+    return " ".join(word for word in text.split() if not any(map(str.isdigit, word)))
+
+
+def _numbered(line: str) -> Iterator[str]:
+    """The values of a line; what is defined there, in a source that is listed with its numbers, with its number."""
+    defined = _DEFINED.match(line)
+    values = list(values_in(line[defined.end() :] if defined else line))
+    if defined and values:
+        values[0] = f"{values[0]}:{defined[1]}"
+    yield from values
+
+
+def values_in(text: str) -> Iterator[str]:
+    """Paths, ids, names of code, dates; ``file:12`` as its file and its line."""
+    for match in _TOKEN.finditer(text):
+        token = match.group().strip(_EDGES) if "://" not in match.group() else match.group()
+        place = _PLACE.search(token)
+        if place and "://" not in token:
+            head = token[: place.start()]
+            if is_exact(head) and _FILE.search(head):
+                yield f"{head}:{place.group()[1:].split(':')[0]}"
+                token = token[place.end() :].strip(":")
+        for part in token.split("::") if "://" not in token else [token]:
+            if part and (is_exact(part) or _NAME.fullmatch(part)):
+                yield part
+
+
+def is_prose(line: str) -> bool:
+    """Whether plain words follow one another as in a sentence."""
+    return _SENTENCE.search(line) is not None
+
+
+def _flushed(waiting: list[str]) -> Iterator[Line]:
+    if waiting:
+        yield parse_line(", ".join(waiting))
+        waiting.clear()
