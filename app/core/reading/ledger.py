@@ -51,6 +51,7 @@ _CALL: Final = compiled(r"([^\W\d][\w.-]{0,60})\((.*)\)")
 _LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")
 _DIGITS: Final = compiled(r"\d+")
 _LETTERS: Final = compiled(r"[^\W\d_]+")
+_KEY_WORDS: Final = compiled(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +335,7 @@ def _record(record: Sequence[_Leaf], *, named: bool) -> str:
     told, before = "", None
     for leaf in _once(record):
         between = " " if before and not named and before.is_code and leaf.is_code else ", "
-        told += f"{between if told else ''}{leaf.told(named=named)}"
+        told += f"{between if told else ''}{leaf.told(named=named and not _speaks(leaf))}"
         before = leaf
     return told
 
@@ -347,6 +348,14 @@ def _once(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
         if leaf.kind == "amounts" or not (begun or leaf.value in seen):
             seen.add(leaf.value)
             yield leaf
+
+
+def _speaks(leaf: _Leaf) -> bool:
+    """Whether a value says what it is: ``credit_card_44`` for an id, an address, a word of its own name."""
+    if leaf.kind != "values":
+        return False
+    parts = {part.lower() for part in _KEY_WORDS.findall(leaf.key)} - {"id", "number", "code"}
+    return "@" in leaf.value or "://" in leaf.value or any(part in leaf.value.lower() for part in parts)
 
 
 def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]]:

@@ -75,8 +75,15 @@ class Passage:
     """A tool was called to change something."""
     line: Line | None = None
     """What it tells of a tool's data; ``None`` for what is said in sentences."""
+    longer: Line | None = None
+    """What it told of a tool's data before values that are told elsewhere were taken out."""
     values: frozenset[str] = frozenset()
     """Exact values other than names, in lower case."""
+
+    @property
+    def whole(self) -> Line | None:
+        """All that it told of a tool's data, also what is told elsewhere."""
+        return self.longer or self.line
 
     @property
     def spoken(self) -> str:
@@ -142,7 +149,7 @@ def with_terse_data(passages: Sequence[Passage]) -> list[Passage]:
         if passage.line is not None and not is_call(passage.text):
             lead, parts = terse(passage.text, told, heads=heads)
             text = f"{lead}{', '.join(parts)}" if parts else ""
-            found[passage.index] = replace(passage, text=text, core=text, line=parse_line(text))
+            found[passage.index] = replace(passage, text=text, core=text, line=parse_line(text), longer=passage.line)
     return found
 
 
@@ -291,7 +298,14 @@ def _arguments(arguments: Any) -> str:
             return _one_line(str(arguments))
     if not isinstance(arguments, Mapping):
         return _one_line(as_text(arguments)) if arguments else ""
-    return ", ".join(f"{name}={_one_line(as_text(value))}" for name, value in arguments.items())
+    return ", ".join(f"{name}={_one_line(_argument(value))}" for name, value in arguments.items())
+
+
+def _argument(value: Any) -> str:
+    """Ids in a list as they are, one after the other; all else as JSON."""
+    if isinstance(value, list) and all(isinstance(one, str) and " " not in one for one in value):
+        return " ".join(value)
+    return as_text(value)
 
 
 def _one_line(text: str) -> str:

@@ -102,10 +102,12 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
     """The worth of each passage, rated already or not. Linear in the number of passages."""
     frequency = Counter(chain.from_iterable(passage.stems for passage in passages))
     wanted = frozenset(stems(focus)) if focus else frozenset()
+    wholes = [whole for passage in passages if (whole := passage.whole)]
+    mentioned = said_twice(wholes)
     answers = _answers(passages)
     likely = (ratings or rated(passages)).likely
     return [
-        worth_of_data(passage.line, ()).plus(_CHANGED if passage.is_action else 0.0)
+        worth_of_data(passage.line, mentioned).plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
         else _score(passage, likely[passage.index], frequency, len(passages)).plus(
             answers.get(passage.index, 0.0) + _focused(passage, wanted)
@@ -117,6 +119,12 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
 def words_said(texts: Iterable[str]) -> frozenset[str]:
     """Every word of these texts, as it is compared with the values of data: what was talked of is worth more."""
     return frozenset(word.strip(_AROUND) for text in texts for word in _WORD.findall(text.casefold()))
+
+
+def said_twice(lines: Iterable[Line]) -> frozenset[str]:
+    """Values that stand in several records: what they have to do with each other."""
+    counts = Counter(value.casefold() for line in lines for value in line.values)
+    return frozenset(value for value, count in counts.items() if count > 1)
 
 
 def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:

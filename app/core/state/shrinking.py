@@ -34,6 +34,7 @@ from app.core.reading.scoring import (
     Worth,
     is_mentioned,
     relevances,
+    said_twice,
     words_said,
     worth_of_action,
     worth_of_data,
@@ -199,9 +200,11 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
     # Only data and calls are weighed by what was talked of.
     is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
     talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
+    mentioned = talk | said_twice(parse_line(text) for _, text in data)
     meant = _meant(data, talk)
     worths = {
-        (entry.id, text): meant[entry.id, text] * worth_of_data(parse_line(text), talk).total for entry, text in data
+        (entry.id, text): meant[entry.id, text] * worth_of_data(parse_line(text), mentioned).total
+        for entry, text in data
     }
     told: set[str] = set()
     heads = heads_of(text for _, text in data)
@@ -216,9 +219,9 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
         lists = _lists(label, text)
         lead, parts = short[entry.id, text] if lists else ("", [text] if text not in said else [])
         if lists:
-            told_of = list(_of_data(parts, talk, meant[entry.id, text]))
+            told_of = list(_of_data(parts, mentioned, talk, meant[entry.id, text]))
         elif is_call(text):
-            told_of = [(worth_of_action(text, talk), parse_line(text).stems)]
+            told_of = [(worth_of_action(text, mentioned), parse_line(text).stems)]
         else:
             told_of = [_of_talk(entry.role, f"{label}{text}", text)]
         head = None
@@ -249,12 +252,14 @@ def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dic
     return found
 
 
-def _of_data(parts: Sequence[str], talk: Collection[str], meant: float) -> Iterator[tuple[Worth, frozenset[str]]]:
+def _of_data(
+    parts: Sequence[str], mentioned: Collection[str], talk: Collection[str], meant: float
+) -> Iterator[tuple[Worth, frozenset[str]]]:
     """What each part of a line is worth beside the others: an id behind a name that was talked of is about it."""
     lines = [parse_line(part) for part in parts]
     said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
     head = next((place for place, line in enumerate(lines) if line.values), None)
-    for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, talk), strict=True)):
+    for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
         near = min((abs(place - other) for other in said if other != place), default=0)
         yield (
             worth.times(
