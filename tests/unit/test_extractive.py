@@ -506,6 +506,14 @@ def shoes(count: int) -> str:
     )
 
 
+def test_what_several_records_say_is_told_with_the_one_that_was_talked_of() -> None:
+    result = {"type": "tool_result", "tool_call_id": "c1", "content": shoes(4)}
+    chat = [message(1, "tool", "", (result,)), message(2, "user", "I take the yellow foam one.")]
+    told = texts(state(chat, target=130))
+
+    assert "8069974003, yellow, foam" in told
+
+
 def test_records_of_one_list_cost_what_they_take_behind_one_name() -> None:
     result = {"type": "tool_result", "tool_call_id": "c1", "content": shoes(16)}
     chat = [message(1, "user", "Which shoes are there?"), message(2, "tool", "", (result,))]

@@ -71,12 +71,12 @@ def test_what_is_small_inside_a_record_of_a_list_is_part_of_it() -> None:
     ]
 
 
-def test_ids_stand_as_the_record_has_them_and_measures_are_no_ids() -> None:
+def test_the_records_own_id_comes_first_and_measures_are_no_ids() -> None:
     lamp = {"name": "Lamp", "shop_id": "S-100", "item_id": "A1-77", "size": 376_593, "weight": 253.07999999999998}
 
     assert texts({"items": [lamp, {**lamp, "item_id": "B2-88"}]}) == [
-        "items: Lamp, S-100 A1-77",
-        "items: Lamp, S-100 B2-88",
+        "items: Lamp, A1-77 S-100",
+        "items: Lamp, B2-88 S-100",
     ]
 
 

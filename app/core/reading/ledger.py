@@ -294,7 +294,7 @@ class _Ledger:
                         kept += part
                     else:
                         self.read(key, value, depth + 1)
-                records.append(tuple(_amounts_behind(kept)))
+                records.append(tuple(_amounts_behind(_own_id_first(name, kept))))
         for record in dict.fromkeys(records):
             if record:
                 self._add(_text(name, [record], named=False), record)
@@ -370,11 +370,26 @@ def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]
     return leaves, inside
 
 
+def _own_id_first(name: str, leaves: Sequence[_Leaf]) -> list[_Leaf]:
+    """``item_id`` of ``items`` before the ids of what a record has to do with."""
+    own = next((leaf for leaf in leaves if leaf.key.casefold() in _own_keys(name)), None)
+    if own is None or own.kind != "values":
+        return list(leaves)
+    first = next(place for place, leaf in enumerate(leaves) if leaf.kind == "values")
+    rest = [leaf for leaf in leaves if leaf is not own]
+    return [*rest[:first], own, *rest[first:]]
+
+
 def _amounts_behind(leaves: Sequence[_Leaf]) -> list[_Leaf]:
     """No amount before a record's first id, or its first word: it would stand behind what is not its own."""
     heads = [place for kind in ("values", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
     front = leaves[: heads[0] + 1] if heads else ()
     return [*sorted(front, key=lambda leaf: leaf.kind == "amounts"), *leaves[len(front) :]]
+
+
+def _own_keys(name: str) -> frozenset[str]:
+    single = name.casefold().removesuffix("s")
+    return frozenset({"id", f"{single}_id", f"{single}id"})
 
 
 def _part(value: Any) -> list[_Leaf] | None:

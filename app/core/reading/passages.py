@@ -140,12 +140,17 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
     return found
 
 
-def with_terse_data(passages: Sequence[Passage]) -> list[Passage]:
-    """The passages with each value of tools' data told once, without its name: for data that would fill the state."""
+def with_terse_data(passages: Sequence[Passage], meant: Mapping[int, float]) -> list[Passage]:
+    """The passages with each value of tools' data told once, without its name: for data that would fill the state.
+
+    Args:
+        passages: Of the span.
+        meant: By passage, how much a record was talked of: what several tell is told with the one that was meant.
+    """
     told: set[str] = set()
     heads = heads_of(passage.text for passage in passages if passage.line is not None)
     found = list(passages)
-    for passage in passages:
+    for passage in sorted(passages, key=lambda one: (one.seq, -max(meant.get(one.index, 1.0), 1.0))):
         if passage.line is not None and not is_call(passage.text):
             lead, parts = terse(passage.text, told, heads=heads)
             text = f"{lead}{', '.join(parts)}" if parts else ""

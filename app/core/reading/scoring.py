@@ -11,7 +11,7 @@ from typing import Final
 
 from app.core.reading.cues import CODES, IN_WORDS, PROPOSAL, WEIGHTS, Cue
 from app.core.reading.importance import Ratings, rated
-from app.core.reading.ledger import Line, parse_line
+from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
 from app.core.text.cued import SAID
 from app.core.text.identifiers import Identifier, Kind
@@ -103,17 +103,37 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
     frequency = Counter(chain.from_iterable(passage.stems for passage in passages))
     wanted = frozenset(stems(focus)) if focus else frozenset()
     wholes = [whole for passage in passages if (whole := passage.whole)]
-    mentioned = said_twice(wholes)
-    answers = _answers(passages)
+    mentioned = _talk(passages) | said_twice(wholes) if wholes else frozenset[str]()
+    meant, answers = meant_of(passages), _answers(passages)
     likely = (ratings or rated(passages)).likely
     return [
-        worth_of_data(passage.line, mentioned).plus(_CHANGED if passage.is_action else 0.0)
+        worth_of_data(passage.line, mentioned)
+        .times(meant.get(passage.index, 1.0))
+        .plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
         else _score(passage, likely[passage.index], frequency, len(passages)).plus(
             answers.get(passage.index, 0.0) + _focused(passage, wanted)
         )
         for passage in passages
     ]
+
+
+def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
+    """By passage: whether a record of a list was talked of more than the others, by all that the record said."""
+    lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
+    for passage in passages:
+        if passage.whole and (name := list_name(passage.whole.text)):
+            lists[passage.seq, name].append(passage)
+    talk = _talk(passages) if lists else frozenset[str]()
+    scaled: dict[int, float] = {}
+    for records in lists.values():
+        factors = relevances([one.whole for one in records if one.whole], talk)
+        scaled.update(zip((one.index for one in records), factors, strict=True))
+    return scaled
+
+
+def _talk(passages: Sequence[Passage]) -> frozenset[str]:
+    return words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
 
 
 def words_said(texts: Iterable[str]) -> frozenset[str]:

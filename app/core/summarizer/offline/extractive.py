@@ -21,7 +21,7 @@ from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.importance import rated
 from app.core.reading.passages import Passage, passages_of, with_terse_data
-from app.core.reading.scoring import score_all
+from app.core.reading.scoring import meant_of, score_all
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.facts import Facts, Room, facts_of
 from app.core.summarizer.offline.files import file_items
@@ -67,7 +67,7 @@ def compress(request: SummaryRequest) -> str:
         request = replace(request, previous=spelled_out(request.previous, request.schema, language))
     passages = passages_of(request.messages, language, brief=_is_brief(request))
     if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
-        passages = with_terse_data(passages)
+        passages = with_terse_data(passages, meant_of(passages))
     replaceable = [entry for entry in request.previous if not states(request.anchors, entry)]
     collected = _Collected(request, passages, language, Corrections(passages, replaceable))
     fields: dict[str, Any] = collected.fields()
