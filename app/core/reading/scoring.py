@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Final
 
-from app.core.reading.cues import CODES, IN_WORDS, PROPOSAL, WEIGHTS, Cue
+from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
 from app.core.reading.importance import Ratings, rated
 from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
@@ -32,6 +32,7 @@ _OF_A_TOOL: Final = 2.0  # whoever called it says what mattered
 _PASTED: Final = 0.5  # of what the user says themselves: a document can be asked for again
 _HELD: Final = 0.6  # it is served anyway
 _ROLE: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
+_NAMED_ROLE: Final = 0.95  # the other person of a talk between people
 _FURTHER_CUES: Final = 0.35  # a second cue adds a third of its weight
 OPENING: Final = 2
 """The highest ``seq`` of a message that opens a talk: a system message may stand before it."""
@@ -40,6 +41,7 @@ _FIRST_TURN: Final = 3.0  # the opening message says what it is all about
 _FOCUS: Final = 4.0
 _ASKED: Final = 0.35  # of what the same words would be worth as a statement
 _ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision,
+_ACCEPTED_VAGUE: Final = 1.6  # less of one when it names nothing
 _REJECTED: Final = -3.0  # one that was turned down is none
 _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
 _DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
@@ -62,6 +64,8 @@ _IN_WORDS_BIT: Final = SAID.add(IN_WORDS.pattern)
 _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
 _AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
 _TWO: Final = 2
+_TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
+_BARE: Final = 3.0  # a bare yes or no is told with what it answers, never alone
 FOLLOWED: Final = frozenset({"wish", "rule", "limit", "aim"})  # whether anybody would ask for it or not
 BINDING: Final = 1.25  # what the user wants followed, beside what is only worth remembering
 _OF_WORK: Final[frozenset[Cue]] = frozenset({"commitment", "result", "decision"})
@@ -102,9 +106,10 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
     """The worth of each passage, rated already or not. Linear in the number of passages."""
     frequency = Counter(chain.from_iterable(passage.stems for passage in passages))
     wanted = frozenset(stems(focus)) if focus else frozenset()
+    answers = _answers(passages)
     wholes = [whole for passage in passages if (whole := passage.whole)]
     mentioned = _talk(passages) | said_twice(wholes) if wholes else frozenset[str]()
-    meant, answers = meant_of(passages), _answers(passages)
+    meant = meant_of(passages)
     likely = (ratings or rated(passages)).likely
     return [
         worth_of_data(passage.line, mentioned)
@@ -253,27 +258,28 @@ def _told(passage: Passage, likelihood: float, about: str) -> Worth:
 
 
 def _by_cues(passage: Passage, about: str, frequency: Counter[str], total: int) -> Worth:
-    """What the kinds of importance that a sentence shows are worth, with its exact values and its words."""
     content = [stem for stem in passage.stems if stem not in GENERIC_STEMS]
     most = _OF_A_TOOL if passage.role == "tool" else _IDENTIFIERS_AT_MOST
     values = values_worth(passage.core, passage.identifiers, most)
-    opening = passage.seq <= OPENING and passage.role == "user"
     score = cue_worth(passage.cues) + min(1.0, 0.14 * len(content)) + _centrality(content, frequency, total)
-    score += _FIRST_TURN * opening
+    opening = passage.seq <= OPENING and passage.role == "user"
+    if opening:
+        score += _FIRST_TURN
     if "correction" in passage.cues and passage.role == "user" and not passage.is_named:
         score += _SAID_OTHERWISE
     if passage.is_question:
         score = _ASKED * score - 0.8
         values = {text: _ASKED * worth for text, worth in values.items()}
-    factor = _PASTED if passage.is_pasted else (_HELD if passage.is_held and not opening else 1.0)
-    return Worth(rest=score, values=values, about=about).times(factor * _ROLE.get(passage.role, 1.0))
-
-
-def _centrality(content: Collection[str], frequency: Counter[str], total: int) -> float:
-    """How much of the talk shares these words: degree centrality by postings, without pairs."""
-    if not content or total < 2:  # noqa: PLR2004 - nothing to be central in
-        return 0.0
-    return 0.8 * sum(math.log(frequency[stem]) for stem in content) / (len(content) * math.log(total))
+    if PLEASANTRY.match(passage.text):
+        score -= 1.0 if passage.values or len(content) > 6 else 2.4  # noqa: PLR2004 - a long one says something too
+    if len(content) < _TWO and not passage.values:
+        score -= _TERSE
+    if passage.is_action:
+        score += _ACTION
+    factor = _role_worth(passage) * (
+        _PASTED if passage.is_pasted else (_HELD if passage.is_held and not opening else 1.0)
+    )
+    return Worth(rest=score, values=values, about=about).times(factor)
 
 
 def _focused(passage: Passage, wanted: frozenset[str]) -> float:
@@ -300,15 +306,34 @@ def cue_worth(cues: Iterable[Cue]) -> float:
     return weights[0] + _FURTHER_CUES * sum(weights[1:4]) if weights else 0.0
 
 
+def _centrality(content: Sequence[str], frequency: Counter[str], total: int) -> float:
+    """How much of the talk shares these words: degree centrality by postings, without pairs."""
+    if not content or total < 2:  # noqa: PLR2004 - nothing to be central in
+        return 0.0
+    return 0.8 * sum(math.log(frequency[stem]) for stem in content) / (len(content) * math.log(total))
+
+
+def _role_worth(passage: Passage) -> float:
+    if passage.role == "assistant" and passage.is_named:
+        return _NAMED_ROLE
+    worth = _ROLE.get(passage.role, 0.35)
+    if passage.role == "assistant" and passage.cues & {"commitment", "result", "decision"}:
+        worth += 0.3 if passage.values and "result" in passage.cues else 0.1
+    return worth
+
+
 def _answers(passages: Sequence[Passage]) -> dict[int, float]:
     """What the user's next words do to an assistant's proposal."""
     change: defaultdict[int, float] = defaultdict(float)
     for here, after in pairwise(passages):
-        if after.seq == here.seq or not after.verdict or after.role != "user" or here.role != "assistant":
+        if after.seq == here.seq or after.role != "user" or here.role != "assistant" or here.is_named:
             continue
-        proposal = None if here.is_named else proposal_before(passages, after)
+        if after.verdict and len(after.stems - GENERIC_STEMS) < _TWO:
+            change[after.index] -= _BARE
+        proposal = proposal_before(passages, after) if after.verdict else None
         if proposal is not None:
-            change[proposal.index] += _ACCEPTED if after.verdict > 0 else _REJECTED
+            accepted = _ACCEPTED if proposal.identifiers else _ACCEPTED_VAGUE
+            change[proposal.index] += accepted if after.verdict > 0 else _REJECTED
     return change
 
 
