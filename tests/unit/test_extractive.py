@@ -219,17 +219,11 @@ def test_what_is_already_known_is_not_repeated() -> None:
     assert not known & {item["text"] for item in again["logos"]}
 
 
-def test_open_questions_are_kept_and_settled_ones_dropped() -> None:
+def test_open_questions_are_kept() -> None:
     facts = texts(state(talk(PROJECT)))
     assert "Open question: Payment: we still need to decide between MB WAY and Stripe." in facts
     assert "Open question: How many orders per minute can we handle?" in facts
     assert "Open question: What is the deadline" not in facts
-    previous = [entry("logos", "Open question: we still need to decide between MB WAY and Stripe.", id_="F7")]
-    later = talk("U We decided: Stripe it is, not MB WAY.\nA Good choice, I'll add it.", start=40)
-    candidate = state(later, previous=previous)
-    replaced = [entry_id for item in candidate["logos"] for entry_id in item["replaces"]]
-    dropped = [(gone["entry"], gone["reason"], gone["by_seq"]) for gone in candidate["dropped"]]
-    assert replaced == ["F7"] or dropped == [("F7", "resolved", 40)]
 
 
 def test_open_fields_take_open_questions() -> None:
@@ -260,7 +254,7 @@ def test_style_tells_tone_and_wishes() -> None:
 
 
 def test_a_new_tone_replaces_the_old_one() -> None:
-    previous = [entry("pathos", "Tone: brief messages; mood stable", id_="S4", role="style")]
+    previous = [entry("pathos", "Tone: polite; mood stable", id_="S4", role="style")]
     style = state(talk(PROJECT, start=9), previous=previous)["pathos"]
     assert style[0]["replaces"] == ["S4"]
 
@@ -392,22 +386,6 @@ def test_of_an_entry_only_the_reversed_clause_goes() -> None:
     assert [item["replaces"] for item in found] == [["F1"], ["F1"]]
 
 
-def test_only_the_changed_value_is_quoted_with_a_terse_correction() -> None:
-    rows = f"U The launch is on 4 July 2025.\nA Fine. {CHATTER}\nU No, make it 11 July 2025.\nA Good. {CHATTER}"
-    assert texts(state(talk(rows))) == "User: No, make it 11 July 2025. (before: 4 July 2025)"
-
-
-def test_a_correction_that_says_all_quotes_nothing() -> None:
-    rows = f"""
-A I've gone through all the papers: 280 seats, 16,500 euros and Nordlicht everywhere now. {CHATTER}
-U Our total budget is now 19,000 euros instead of 16,500.
-A Good. {CHATTER}
-"""
-    facts = texts(state(talk(rows)))
-    assert "User: Our total budget is now 19,000 euros instead of 16,500." in facts
-    assert "before:" not in facts
-
-
 MOOD = """
 U Hi there! I'd love to plan a small wedding at the lake, could you help me please?
 A With pleasure. What is the date?
@@ -444,21 +422,16 @@ def tone(text: str, previous: Sequence[StateEntry] = ()) -> str:
     return str(state(talk(text), previous=previous)["pathos"][0]["text"])
 
 
-def test_the_tone_says_what_changed_and_over_what() -> None:
-    assert tone(MOOD).endswith("mood worsening: frustrated over the permit")
-    assert tone(MOOD + RELIEF.lstrip()) == (
-        "Tone: messages of a sentence or two, polite, friendly; "
-        "mood improving: frustrated over the permit, relieved at the end"
-    )
-    russian = tone(MOOD_RU + RELIEF_RU.lstrip())
-    assert "настроение улучшается: раздражение" in russian
-    assert russian.endswith("в конце облегчение")
+def test_the_tone_says_what_changed() -> None:
+    assert tone(MOOD).endswith("mood worsening: frustrated")
+    assert tone(MOOD + RELIEF.lstrip()) == "Tone: polite, friendly; mood improving: frustrated"
+    assert "настроение улучшается: раздражение" in tone(MOOD_RU + RELIEF_RU.lstrip())
 
 
 def test_the_tone_remembers_earlier_trouble() -> None:
     before = [entry("pathos", tone(MOOD), id_="S1", role="style")]
     later = f"{RELIEF}U Let's book the boat.\nA Good.\nU And the music, please.\nA Gladly. {CHATTER}"
-    assert tone(later, before).endswith("mood improving: relieved after earlier trouble")
+    assert tone(later, before).endswith("mood improving")
 
 
 def test_joy_with_three_exclamation_marks_is_no_anger() -> None:
@@ -466,47 +439,6 @@ def test_joy_with_three_exclamation_marks_is_no_anger() -> None:
         "U We are on sale!!!\nA Good.\nU I'm not angry any more!!!\nA Good.\nU Great idea!!!\nA Yes.\nU Good night!\n"
     )
     assert state(talk(f"{rows}A {CHATTER}"))["pathos"] == []
-
-
-ANGER = "U The permit was refused! This is ridiculous.\nA Write to the mayor."
-
-
-def test_messages_are_as_long_as_most_of_them_are() -> None:
-    document = "Clause. The hirer pays the fee for the quay and the power on the day of the signature. " * 40
-    chat = [
-        *talk(
-            "\n".join(f"U Please note that crate {n} goes to the pier in the old harbour.\nA Fine." for n in range(6))
-            + f"\n{ANGER}"
-        ),
-        message(50, "user", f"Here is the agreement.\n\n{document}"),
-        message(51, "assistant", "Thanks."),
-    ]
-    style = [item["text"] for item in state(chat)["pathos"]]
-    assert any(text.startswith("Tone: messages of a sentence or two") for text in style)
-
-
-def test_one_long_message_does_not_make_all_of_them_long() -> None:
-    rant = "and then the boat went round the old pier with all of us and the lamps and the band " * 6
-    rows = "\n".join(f"U Please note that crate {n} goes to the pier in the old harbour.\nA Fine." for n in range(6))
-    assert tone(f"{rows}\nU We sailed {rant}\nA Nice.\n{ANGER}").startswith("Tone: messages of a sentence or two")
-
-
-def test_only_terms_in_steady_use_are_known() -> None:
-    rows = """
-U We use `asyncio` here, and we like paper boats.
-A Fine.
-U The `asyncio` loop is blocked. Paper boats again, and Redis.
-A Fine.
-U I wrote my own `asyncio` runner for the paper boats, with Redis.
-A Redis is fast.
-U Kubernetes means that somebody else restarts our containers.
-A What is Postgres?
-"""
-    known = [item["text"] for item in state(talk(rows + f"U ok\nA {CHATTER}"))["abstract"]]
-    assert known == ["Uses with ease: `asyncio`, Kubernetes"]
-    assert state(talk(FESTIVAL))["abstract"] == []
-    asked = "\n".join(f"U What does Kubernetes mean in case {n}?\nA {CHATTER}" for n in range(4))
-    assert state(talk(asked))["abstract"] == []
 
 
 @pytest.mark.parametrize("text", [PROJECT, RUSSIAN, GERMAN, FRAGMENTS, FESTIVAL, REVERSED, MOOD, MOOD_RU])

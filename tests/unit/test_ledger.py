@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from app.core.reading.ledger import (
     as_records,
     heads_of,
     is_call,
+    is_exact,
     lines_from_data,
     list_name,
     parse_line,
@@ -208,3 +210,27 @@ def test_records_that_were_talked_of_alike_are_told_alike_whatever_their_words()
     records = [Line(" ".join(words), tuple(words), (), ()) for words in (*said.values(), *rare)]
     factors = relevances(records, frozenset(word for words in said.values() for word in words))
     assert len(set(factors[: len(names)])) == 1
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "a_b",
+        "_a_b",
+        "a_/b",
+        "src/app/main.py",
+        "a_b-c/d.e",
+        "a.b@c.example",
+        "a@.b.c",
+        "s3://bucket/x",
+        "W123",
+        "12345",
+    ],
+)
+def test_a_word_that_is_exact(word: str) -> None:
+    assert is_exact(word)
+
+
+@pytest.mark.parametrize("word", ["word", "a_", "_", "a//b", "a/", "a.b_c", "a@b", "a@b.", "x y_z", "a_b" + "_c" * 200])
+def test_a_word_that_is_not(word: str) -> None:
+    assert not is_exact(word)

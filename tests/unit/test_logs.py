@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.reading.ledger import Line, is_exact
+from app.core.reading.ledger import Line
 from app.core.reading.logs import is_log, log_lines, values_in
 
 FAILING = """shop/cart/service.py:24: in total_rows
@@ -64,30 +64,6 @@ def test_words_that_only_open_a_line_or_hold_it_together_are_no_values() -> None
     told = [line.text for line in log_lines(log) if isinstance(line, Line)]
 
     assert told == ["ed0e9da, 1f22bc7, Lyon", "evt_1, Maple, a.b@norvik.example"]
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "a_b",
-        "_a_b",
-        "a_/b",
-        "src/app/main.py",
-        "a_b-c/d.e",
-        "a.b@c.example",
-        "a@.b.c",
-        "s3://bucket/x",
-        "W123",
-        "12345",
-    ],
-)
-def test_a_word_that_is_exact(word: str) -> None:
-    assert is_exact(word)
-
-
-@pytest.mark.parametrize("word", ["word", "a_", "_", "a//b", "a/", "a.b_c", "a@b", "a@b.", "x y_z", "a_b" + "_c" * 200])
-def test_a_word_that_is_not(word: str) -> None:
-    assert not is_exact(word)
 
 
 @pytest.mark.parametrize(

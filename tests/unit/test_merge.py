@@ -349,34 +349,6 @@ def test_control_without_supersession_both_stand(monkeypatch: pytest.MonkeyPatch
     assert sorted(texts(result)) == ["Database: MySQL", "Database: Postgres"]
 
 
-# --- exact values of what is replaced
-
-
-def test_a_replacement_that_forgets_an_address_is_given_it() -> None:
-    earlier = entry("F1", "Waiting for parcel JD0146, see https://example.org/t/1", seqs=(3,))
-    proposed = candidate(item("The parcel arrived", 20, replaces=["F1"]))
-    once = after(SPAN, proposed, earlier)
-    assert texts(once) == ["The parcel arrived (https://example.org/t/1, JD0146)"] or texts(once) == [
-        "The parcel arrived (JD0146, https://example.org/t/1)"
-    ]
-    again = merge(SESSION, once.entries, proposed, SPAN, 8, once.next_entry)
-    assert (texts(again), again.counts.added) == (texts(once), 0)
-
-
-def test_a_value_that_is_replaced_or_stands_elsewhere_is_not_carried() -> None:
-    earlier = (entry("F1", "Mail: a@example.org"), entry("F2", "Order A-7781 is late"))
-    proposed = candidate(
-        item("Mail: b@example.org", 20, replaces=["F1"]),
-        item("The order arrived", 21, replaces=["F2"]),
-        item("Invoice for A-7781 is open", 22),
-    )
-    assert texts(after(SPAN, proposed, *earlier)) == [
-        "Mail: b@example.org",
-        "The order arrived",
-        "Invoice for A-7781 is open",
-    ]
-
-
 def test_every_entry_says_where_its_sources_came_from() -> None:
     span = (
         *talk("My order is A-7781.", "I see.", start=20),

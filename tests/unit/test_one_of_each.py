@@ -169,7 +169,6 @@ DECIDING: Final = re.compile(
 
 ASKING_THE_ENGINE: Final = {
     "state/supersession.py": "_outdates",
-    "summarizer/offline/corrections.py": "_outdates",
 }
 NO_PAIR_OF_TEXTS: Final = {("model/claims.py", "gives_up"): "whether a claim is of that kind"}
 
@@ -415,7 +414,6 @@ def test_control_a_call_is_found() -> None:
 
 SPELLING: Final = {
     "segments/topics.py": "the one: what a stretch is about",
-    "summarizer/offline/topics.py": "the subject of a narrative",
     "text/speakers.py": "how often a role names itself how",
 }
 

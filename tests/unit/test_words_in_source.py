@@ -92,7 +92,6 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
     "retrieval/question.py": (2, "how a day and a month are written in figures"),
     "segments/naming.py": (3, "an apostrophe, letters that show nothing"),
     "segments/topics.py": (3, "marks within words of Japanese and Chinese; a name of a section"),
-    "summarizer/offline/topics.py": (2, "which words are Russian: any of them may be a noun"),
     "text/amounts.py": (2, "a Chinese half, and where Chinese ends"),
     "text/days.py": (1, "a Chinese sign between two days"),
     "text/escaping.py": (3, "letters that look like others"),

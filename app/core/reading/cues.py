@@ -67,7 +67,6 @@ DELIGHT: Final = compiled(
 )
 POLITE: Final = compiled(rf"\b(?:{alternatives('talk', 'polite')})\b", re.IGNORECASE)
 INFORMAL: Final = compiled(rf"\b(?:{alternatives('talk', 'informal')})\b|[\U0001f600-\U0001f64f]|\)\)", re.IGNORECASE)
-EXPLAIN: Final = compiled(rf"\b(?:{alternatives('talk', 'explain')})\b", re.IGNORECASE)
 HEADING: Final = compiled(rf"(?:{alternatives('talk', 'headings')}):\s+(?=\S)")
 """A heading in capitals that only says what kind of statement follows: what follows is as true without it."""
 

@@ -20,7 +20,6 @@ from app.core.model.provenance import origin_of
 from app.core.model.records import EntryCounts
 from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateSchema
-from app.core.state.carrying import carried, uncarried
 from app.core.state.outdated import Outdated
 from app.core.state.pruning import age
 from app.core.state.supersession import supersede
@@ -71,8 +70,6 @@ class _Place:
     order: int
     from_seqs: set[int]
     superseded: list[str]
-    replaced: list[str] = dataclasses.field(default_factory=list)
-    """Texts of entries that it takes the place of now."""
     named: list[str] = dataclasses.field(default_factory=list)
     """Ids of entries that a candidate would have it take the place of, whether or not it does."""
     earlier: StateEntry | None = None
@@ -129,9 +126,6 @@ def merge(
     if by_model:
         fate = _in_doubt(fate, served, candidate, anchors)
     places = _place_items(_staying(served, fate), candidate.items, fate.replaced, older)
-    if not by_model:
-        for place, text in carried([(place.text, place.replaced) for place in places]).items():
-            places[place].text = text
     origins = _Origins(span, served.values())
     retold, narratives = _narratives(served, candidate)
     made = sorted((place for place in [*places, *narratives] if place.earlier is None), key=lambda place: place.order)
@@ -263,7 +257,6 @@ def _place_items(
     for stays in staying:
         fields[stays.field].add(stays)
         exact.setdefault((stays.field, stays.key), stays)
-        exact.setdefault((stays.field, canonical(uncarried(stays.text, stays.superseded))), stays)
     for order, item in sorted(enumerate(items), key=lambda pair: -length(pair[1].text)):
         place = exact.get((item.field, canonical(item.text))) or fields[item.field].near(item.text)
         if place is None:
@@ -324,7 +317,6 @@ def _take_over(
     before = [text for entry in replaced for text in entry.superseded][-_OLDER_TEXTS:]
     gone = [source.text for source in sources]
     place.superseded[:] = [*before, *place.superseded, *gone]
-    place.replaced += [entry.text for entry in replaced]
 
 
 class _Origins:

@@ -14,7 +14,6 @@ from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import parted
 from app.core.text.identifiers import Identifier, find_identifiers
-from app.core.text.sameness import covers
 from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
@@ -68,10 +67,6 @@ def _is_taken_back(new: Passage, claim: Claim, old: Passage, said: Claim) -> boo
         return True
     is_bare = len(claim.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
     return is_bare and bool(claim.values and said.values) and answers_otherwise(new.text, old.text, near=True)
-
-
-def _outdates(passage: Passage, text: str) -> bool:
-    return covers(passage.text, text) or replaces(passage.text, text, as_="correction")
 
 
 class Corrections:
@@ -132,7 +127,7 @@ class Corrections:
             entry, place, said = self._clauses[number]
             clause = self._texts[entry][1][place]
             known = (entry, place) in self._lost or _says_nothing_new(self._claims[passage.index], said)
-            if not known and any(_outdates(one, clause) for one in (passage, *old)):
+            if not known and any(replaces(one.text, clause, as_="correction") for one in (passage, *old)):
                 self._lost.add((entry, place))
                 found[entry] = None
         if found:
@@ -149,8 +144,6 @@ class Corrections:
         stated[statement] = passage
         if before is not None and before.seq < passage.seq and before.speaker == passage.speaker:
             self.outdated.add(before.index)
-            if before.index in self.replaced:
-                self.replaced[passage.index] = self.replaced.pop(before.index)
             self.restated.add(passage.index)
         said = passage.core.casefold().rstrip(".")
         lost = [

@@ -20,7 +20,6 @@ from app.core.model.provenance import language_or_locale
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.importance import rated
-from app.core.reading.labels import PHRASES, phrases
 from app.core.reading.passages import Passage, passages_of, with_terse_data
 from app.core.reading.scoring import meant_of, score_all
 from app.core.summarizer.offline.corrections import Corrections
@@ -29,15 +28,13 @@ from app.core.summarizer.offline.files import file_items
 from app.core.summarizer.offline.items import Item, cost
 from app.core.summarizer.offline.kinds import OBJECTIVE, PATH, field_for, objective
 from app.core.summarizer.offline.narrative import narrative
-from app.core.summarizer.offline.open_points import open_items, resolved_entries
+from app.core.summarizer.offline.open_points import open_items
 from app.core.summarizer.offline.phrasing import Phrasing
 from app.core.summarizer.offline.retold import is_told, retold, spelled_out
 from app.core.summarizer.offline.style import style_items
-from app.core.summarizer.offline.topics import familiar_terms
 from app.core.summarizer.offline.understood import understood_items
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import language_of_locale
-from app.core.text.shortening import clip
 from app.core.text.token_counts import estimate_text, weigh
 from app.core.text.words import stems
 
@@ -63,7 +60,7 @@ def compress(request: SummaryRequest) -> str:
     """Propose a state for a span: the candidate as JSON, in the conversation's language.
 
     Every item is taken from the span nearly verbatim and names its messages; a correction replaces the entry that it
-    corrects, a settled open entry is dropped. Where the state is one text, what it says stands for the entries.
+    corrects. Where the state is one text, what it says stands for the entries.
     """
     language = request.language or language_of_locale(request.locale)
     if is_told(request.schema):
@@ -167,17 +164,15 @@ class _Collected:
         if _is_brief(request):
             manner = [item for item in manner if item.passages]
         self.style = self._within(manner, _style_room(room), "style")
-        known = [] if _is_brief(request) else _known_items(passages, previous, language)
-        known += understood_items(passages, ratings.likely, previous)
+        known = understood_items(passages, ratings.likely, previous)
         self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
         self.open = self._within(open_items(passages, previous, language), int(room * 0.2), "open")
         self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
-        phrasing = Phrasing(passages, ratings, corrections, language, is_brief=_is_brief(request))
+        phrasing = Phrasing(passages, ratings, corrections, is_brief=_is_brief(request))
         self.files = self._files(passages, phrasing, corrections, int(_FILES_SHARE * room))
         beside_facts = [*self.style, *self.known, *self.open, *self.files]
         aside = [item.cost for item in beside_facts] + [estimate_text(self.story)]
-        self.resolved = dict(resolved_entries(passages, previous))
-        gone = {entry for ids in corrections.replaced.values() for entry in ids} | self.resolved.keys()
+        gone = {entry for ids in corrections.replaced.values() for entry in ids}
         gone.update(entry for item in [*self.style, *self.known, *self.open] for entry in item.replaces)
         staying = [entry for entry in previous if entry.id not in gone]
         aims = _aims(staying, request.schema)
@@ -279,13 +274,11 @@ class _Collected:
         return kept
 
     def drops(self, last_seq: int) -> list[dict[str, Any]]:
-        """Open entries that the span settles, and those that had to make room for what is worth more."""
+        """The entries that had to make room for what is worth more."""
         if is_told(self._schema):
             return []
-        settled = {entry: seq for entry, seq in self.resolved.items() if entry not in self.replaced}
-        found = [{"entry": entry, "reason": "resolved", "by_seq": seq} for entry, seq in settled.items()]
         weak = [entry for entry in self.given_up if entry not in self.replaced]
-        return found + [{"entry": entry, "reason": "no_longer_relevant", "by_seq": last_seq} for entry in weak]
+        return [{"entry": entry, "reason": "no_longer_relevant", "by_seq": last_seq} for entry in weak]
 
     def fields(self) -> dict[str, Any]:
         """Every field of the schema: each item where its kind is wanted, or else its role."""
@@ -317,7 +310,7 @@ class _Collected:
 
     def _staying(self) -> list[str]:
         """What an earlier text says and this one goes on saying."""
-        gone = self.replaced | self.resolved.keys() | set(self.given_up)
+        gone = self.replaced | set(self.given_up)
         return [entry.text for entry in self._previous if entry.role != "narrative" and entry.id not in gone]
 
 
@@ -333,23 +326,6 @@ def _aims(entries: Sequence[StateEntry], schema: StateSchema) -> list[StateEntry
     """What the conversation is for, as it was told first: it stays, however full the state is."""
     names = {field.name for field in schema.fields if OBJECTIVE in field.takes}
     return [entry for entry in entries if entry.role == "fact" and (is_told(schema) or entry.field in names)][:_AIMS]
-
-
-def _known_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
-    """The terms the user is at home with, joined to those known before."""
-    found = familiar_terms(passages)
-    if not found:
-        return []
-    words = phrases(language)
-    label = words.uses if words else ""
-    labels = tuple(known.uses for known in PHRASES.values())
-    ours = [entry for entry in previous if entry.role == "known" and entry.text.startswith(labels)]
-    before = [term for entry in ours for term in entry.text.partition(": ")[2].split(", ")]
-    terms = list(dict.fromkeys([*before, *(term for term, _ in found)]))
-    text = clip(label + ", ".join(terms))
-    if any(entry.text == text for entry in previous):
-        return []
-    return [Item(text=text, seqs=tuple(sorted({seq for _, seq in found})), replaces=tuple(entry.id for entry in ours))]
 
 
 def _style_room(room: int) -> int:

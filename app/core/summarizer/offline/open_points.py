@@ -1,4 +1,4 @@
-"""Questions that nobody answered, matters that were left open, and what settles them."""
+"""Questions that nobody answered, and matters that were left open."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Final
 from app.core.model.state import StateEntry
 from app.core.reading.choice import Told
 from app.core.reading.cues import NON_ANSWER
-from app.core.reading.labels import PHRASES, phrases
+from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.corrections import FEW
 from app.core.summarizer.offline.items import Item, bare
-from app.core.text.supposing import is_supposed
-from app.core.text.words import GENERIC_STEMS, stems
+from app.core.text.words import stems
 
 _MOST: Final = 6  # messages
-_LATER: Final = 400  # sentences; what settles a question comes soon, and the search stays bounded
 
 
 def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
@@ -45,9 +43,7 @@ def _is_open(passage: Passage, passages: Sequence[Passage]) -> bool:
         return False
     if passage.is_question:
         return passage.role == "user" and not passage.is_named and not _is_answered(passage, passages)
-    if "open" not in passage.cues or (passage.role != "user" and not passage.is_named):
-        return False
-    return _resolved_by(passage.stems, passages[passage.index + 1 :], after=passage.seq) is None
+    return "open" in passage.cues and (passage.role == "user" or passage.is_named)
 
 
 def _is_answered(question: Passage, passages: Sequence[Passage]) -> bool:
@@ -59,32 +55,4 @@ def _is_answered(question: Passage, passages: Sequence[Passage]) -> bool:
             answer.append(passage)
         elif answer:
             break
-    if not answer:
-        return False
-    evasive = NON_ANSWER.search(answer[0].text) or (len(answer) == 1 and answer[0].is_question)
-    return not evasive or _resolved_by(question.stems, passages[question.index + 1 :], after=answer[0].seq) is not None
-
-
-def _resolved_by(asked: frozenset[str], later: Sequence[Passage], *, after: int) -> Passage | None:
-    """The first later statement that settles it."""
-    content = frozenset(word for word in asked if word not in GENERIC_STEMS)
-    for passage in later[:_LATER]:
-        if passage.seq <= after or passage.is_question or "open" in passage.cues or is_supposed(passage.text):
-            continue
-        shared = len(content & passage.stems)
-        settles = passage.cues & {"decision", "result", "closed", "correction"}
-        if shared and shared >= (0.34 if settles else 0.6) * len(content) and (shared > 1 or settles):
-            return passage
-    return None
-
-
-def resolved_entries(passages: Sequence[Passage], previous: Sequence[StateEntry]) -> list[tuple[str, int]]:
-    """Open entries of the state so far that this span settles, with the ``seq`` that does."""
-    labels = tuple(words_.open_question for words_ in PHRASES.values())
-    found: list[tuple[str, int]] = []
-    for entry in previous:
-        if entry.role == "open" or (entry.role == "fact" and entry.text.startswith(labels)):
-            by = _resolved_by(frozenset(stems(bare(entry.text))), passages, after=0)
-            if by is not None:
-                found.append((entry.id, by.seq))
-    return found
+    return bool(answer) and not NON_ANSWER.search(answer[0].text) and not (len(answer) == 1 and answer[0].is_question)

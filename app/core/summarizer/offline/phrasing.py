@@ -8,7 +8,6 @@ from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
 from app.core.reading.importance import Ratings
-from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import FOLLOWED, kind_of, proposal_before
 from app.core.summarizer.offline.corrections import FEW, Corrections, content_of
@@ -27,7 +26,6 @@ _TELLING: Final = 40
 _STANDS: Final = 0.25
 """Likelihood below which a sentence is told with what stands before it."""
 _THANKS: Final = 3  # words of a sentence of thanks
-_EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 _ANAPHORA: Final = compiled(
     rf"^(?:{alternatives('clauses', 'open_beginnings')})\b|\b(?:{alternatives('clauses', 'open_ends')})", re.IGNORECASE
 )
@@ -46,7 +44,6 @@ class Phrasing:
         passages: Sequence[Passage],
         ratings: Ratings,
         corrections: Corrections,
-        language: str,
         *,
         is_brief: bool = False,
     ) -> None:
@@ -54,11 +51,10 @@ class Phrasing:
         self._standing = ratings.standing
         self._corrections = corrections
         self.is_brief = is_brief
-        self._words = phrases(language)
         self._written: dict[int, str] = {}
 
     def text(self, passage: Passage) -> str:
-        """Speaker and words, with what is needed to understand them: the question answered, the value corrected."""
+        """Speaker and words, with what is needed to understand them, as the question answered."""
         if passage.index not in self._written:
             self._written[passage.index] = self._text(passage)
         return self._written[passage.index]
@@ -67,9 +63,6 @@ class Phrasing:
         before = self.question_before(passage) or self._lead(passage)
         if before is not None:
             return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"
-        value = self._changed_value(passage)
-        if value and self._words:
-            return f"{passage.told} ({self._words.before}{value})"
         reply = self.accepted_by(passage)
         if reply is not None:
             return f"{passage.told}{ANSWERED}{reply.speaker}: {clip(reply.text, 2 * SHORT)}"
@@ -78,9 +71,8 @@ class Phrasing:
 
     def seqs(self, passage: Passage) -> set[int]:
         """Every message the text draws on."""
-        antecedent = self._corrections.antecedents.get(passage.index) if self._changed_value(passage) else None
         leads = (self.question_before(passage), self._lead(passage), self.sentence_before(passage))
-        others = (*leads, antecedent, self.accepted_by(passage))
+        others = (*leads, self.accepted_by(passage))
         return {passage.seq, *(other.seq for other in others if other is not None)}
 
     def stands_alone(self, passage: Passage) -> bool:
@@ -160,17 +152,6 @@ class Phrasing:
         usable = passage.turn - before.turn == 1 and before.role != passage.role and not before.is_pasted
         usable = usable and len(before.core) <= SHORT and not begins_unresolved(before.core)
         return before if usable and not is_fragment(before.core) else None
-
-    def _changed_value(self, passage: Passage) -> str | None:
-        """The one value that a terse correction replaces; ``None`` unless it is plain which."""
-        old = self._corrections.antecedents.get(passage.index)
-        if old is None or len(content_of(passage.stems)) >= FEW:
-            return None
-        kinds = {item.kind for item in passage.identifiers if item.kind in _EXACT}
-        values = {item.text for item in old.identifiers if item.kind in kinds} - {
-            item.text for item in passage.identifiers
-        }
-        return values.pop() if len(values) == 1 else None
 
 
 def _ended(text: str) -> str:

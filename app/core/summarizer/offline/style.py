@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
 
 from app.core.model.conversation import Message
@@ -23,11 +22,8 @@ from app.core.reading.cues import (
 from app.core.reading.labels import PHRASES, Phrases, phrases
 from app.core.reading.passages import Passage, own_words
 from app.core.summarizer.offline.items import Item
-from app.core.summarizer.offline.topics import returning
 from app.core.text.factors import Index
 
-_BRIEF: Final = 8  # words of the median message
-_LENGTHY: Final = 40
 _OFTEN: Final = 0.12  # of the messages
 _OFTEN_LOW: Final = 0.05  # of the messages in a low mood: fewer say little
 _FEWEST: Final = 4  # messages in which a tone can be heard
@@ -38,7 +34,6 @@ class _Mood:
     """What one message sounds like: trouble below zero, delight above."""
 
     seq: int
-    turn: int
     value: int
     is_distress: bool = False
 
@@ -54,7 +49,7 @@ def style_items(
     labels = tuple(known.tone for known in PHRASES.values())
     old = [entry for entry in previous if entry.role == "style" and entry.text.startswith(labels)]
     items: list[Item] = []
-    if len(spoken) >= _FEWEST and (told := _tone(messages, passages, old, words)):
+    if len(spoken) >= _FEWEST and (told := _tone(messages, old, words)):
         text, seqs = told
         items.append(Item(text=words.tone + text, seqs=seqs, replaces=tuple(entry.id for entry in old)))
     said = {entry.text for entry in previous}
@@ -70,70 +65,42 @@ def style_items(
     return items
 
 
-def _tone(
-    messages: Sequence[Message], passages: Sequence[Passage], old: Sequence[StateEntry], words: Phrases
-) -> tuple[str, tuple[int, ...]] | None:
+def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases) -> tuple[str, tuple[int, ...]] | None:
     """What is worth telling of the tone: a mood that is low, or was; ``None`` where there is no such thing."""
-    spoken = [(turn, message) for turn, message in enumerate(messages) if message.role == "user"]
-    texts = [own_words(message.content) for _, message in spoken]
-    moods = [_mood(message.seq, turn, text) for (turn, message), text in zip(spoken, texts, strict=True)]
-    direction, seqs = _direction(moods, passages, old, words)
+    spoken = [message for message in messages if message.role == "user"]
+    texts = [own_words(message.content) for message in spoken]
+    moods = [_mood(message.seq, text) for message, text in zip(spoken, texts, strict=True)]
+    direction, seqs = _direction(moods, old, words)
     if direction == words.steady or (
         not old and sum(mood.value < 0 for mood in moods) < max(1.0, _OFTEN_LOW * len(moods))
     ):
         return None
-    length = median(len(text.split()) for text in texts)
     possible = [_INDEX.opened(text) for text in texts]
-    traits = [words.brief if length < _BRIEF else (words.lengthy if length > _LENGTHY else words.middling)]
-    traits += [
+    traits = [
         word
         for word, pattern in ((words.informal, INFORMAL), (words.polite, POLITE), (words.friendly, DELIGHT))
         if sum(bool(_BITS[pattern] & bits and pattern.search(text)) for text, bits in zip(texts, possible, strict=True))
         >= max(2.0, _OFTEN * len(texts))
     ]
-    return f"{', '.join(traits)}; {direction}", seqs
+    return "; ".join(filter(None, [", ".join(traits), direction])), seqs
 
 
-def _direction(
-    moods: Sequence[_Mood], passages: Sequence[Passage], old: Sequence[StateEntry], words: Phrases
-) -> tuple[str, tuple[int, ...]]:
-    """Where the mood goes from the beginning of the span to its end, and what it is about."""
+def _direction(moods: Sequence[_Mood], old: Sequence[StateEntry], words: Phrases) -> tuple[str, tuple[int, ...]]:
+    """Where the mood goes from the beginning of the span to its end."""
     low = [mood for mood in moods if mood.value < 0]
-    high = [mood for mood in moods if mood.value > 0]
-    last = (moods[-1].seq,)
+    last = moods[-1].seq
     if not low:
-        was_low = any(word in entry.text for entry in old for word in _troubles())
-        if was_low and high:
-            return f"{words.better}: {words.since}", (high[-1].seq,)
-        half = len(moods) // 2
-        rises = sum(mood.value for mood in moods[half:]) - sum(mood.value for mood in moods[:half]) > 1
-        return (words.better if rises or was_low else words.steady), last
+        was_low = any(f"{known.worse}: " in entry.text for entry in old for known in PHRASES.values())
+        return (words.better if was_low else words.steady), (last,)
     trouble = words.upset if sum(mood.is_distress for mood in low) > len(low) / 2 else words.frustrated
-    text = trouble + _topic(low, passages, words)
-    after = [mood for mood in high if mood.seq > low[-1].seq]
-    if after:
-        return f"{words.better}: {text}{words.relieved}", (low[-1].seq, after[-1].seq)
-    third = moods[-max(1, len(moods) // 3) :]
-    if low[-1].seq >= third[0].seq:
-        return f"{words.worse}: {text}", (low[-1].seq,)
-    return f"{words.better}: {text}{words.calm}", (low[-1].seq, *last)
+    after = [mood.seq for mood in moods if mood.value > 0 and mood.seq > low[-1].seq]
+    late = moods[-max(1, len(moods) // 3)].seq
+    if low[-1].seq >= late and not after:
+        return f"{words.worse}: {trouble}", (low[-1].seq,)
+    return f"{words.better}: {trouble}", (low[-1].seq, *(after[-1:] or [last]))
 
 
-def _troubles() -> tuple[str, ...]:
-    """The beginnings of what an earlier tone says of a mood that was low to its end."""
-    return tuple(f"{known.worse}: " for known in PHRASES.values())
-
-
-def _topic(low: Sequence[_Mood], passages: Sequence[Passage], words: Phrases) -> str:
-    """What the messages in a low mood return to; empty when it cannot be told."""
-    turns = {mood.turn for mood in low}
-    found = returning(passages, turns)
-    if found is None:
-        return ""
-    return (words.over if found.islower() else words.over_name).format(topic=found)
-
-
-def _mood(seq: int, turn: int, text: str) -> _Mood:
+def _mood(seq: int, text: str) -> _Mood:
     plain = text.replace("\u2019", "'")
     possible = _INDEX.opened(text)
     anger, distress, delight, relief = (
@@ -141,7 +108,7 @@ def _mood(seq: int, turn: int, text: str) -> _Mood:
         for pattern in (FRUSTRATION, DISTRESS, DELIGHT, RELIEF)
     )
     trouble, delight = anger + distress, delight + 2 * relief
-    return _Mood(seq=seq, turn=turn, value=(trouble < delight) - (trouble > delight), is_distress=distress > anger)
+    return _Mood(seq=seq, value=(trouble < delight) - (trouble > delight), is_distress=distress > anger)
 
 
 def _count(pattern: re.Pattern[str], plain: str) -> int:

@@ -84,7 +84,6 @@ Numbers = Annotated[Rows, AfterValidator(_numbered)]
 """Rows that begin with a number."""
 Template = Annotated[str, AfterValidator(_naming())]
 OfTopics = Annotated[str, AfterValidator(_naming("topics"))]
-OfTopic = Annotated[str, AfterValidator(_naming("topic"))]
 OfText = Annotated[str, AfterValidator(_naming("text"))]
 OfSpeaker = Annotated[str, AfterValidator(_naming("speaker", "text"))]
 OfDay = Annotated[str, AfterValidator(_naming("day", "month", "year", "weekday"))]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from app.core.text.languages.kinds import (
     OfSpeaker,
     OfText,
-    OfTopic,
     OfTopics,
     Pattern,
     Patterns,
@@ -39,25 +38,15 @@ class Phrases(Section):
     """What the offline summarizer adds of its own; without them it writes a conversation's own words alone."""
 
     open_question: Template
-    before: Template
     tone: Template
-    uses: Template
     about: OfTopics
     last: OfText
     last_by: OfSpeaker
-    brief: Template
-    middling: Template
-    lengthy: Template
     informal: Template
     polite: Template
     friendly: Template
     frustrated: Template
     upset: Template
-    over: OfTopic
-    over_name: OfTopic
-    relieved: Template
-    calm: Template
-    since: Template
     steady: Template
     better: Template
     worse: Template
@@ -203,10 +192,8 @@ class Talk(Section):
     delight: Patterns = ()
     polite: Patterns = ()
     informal: Patterns = ()
-    explain: Patterns = ()
     understood: Patterns = ()
     """What begins a message of who has understood what was explained."""
-    """Somebody asks what something means."""
     headings: Patterns = ()
     """What only says, in capitals, which kind of statement follows its colon; its case counts."""
     letters: Words = ()
@@ -245,8 +232,6 @@ class Claims(Section):
     steps: Patterns = ()
     step: Pattern = ""
     """How work goes; the word before a step's number."""
-    explained: Patterns = ()
-    """Behind a term that its user explains."""
     introduced: Patterns = ()
     """Before the name of a person."""
     own: Patterns = ()

@@ -137,15 +137,11 @@ class Terms(Section):
     determiners: Words = ()
     before_verbs: Words = ()
     """The word behind the one is mostly a noun, behind the other a verb."""
-    behind_article: Patterns = ()
-    """Its group is a noun."""
     verbs: Patterns = ()
     adjectives: Patterns = ()
     """Whole words, in small letters, that are hardly nouns."""
     predicate_endings: Patterns = ()
     """Endings of words that name nothing."""
-    calendar: Words = ()
-    """Times and amounts, which no talk is about."""
     courtesies: Words = ()
     """Words, and stems, that change nothing of a statement."""
     grammar_signs: Words = ()
