@@ -118,9 +118,21 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         scale, after = scale * SCALES[c.tokens[after].text], after + 1
     if after > first and (half := _half_more(c, after)):  # 2 million and a half
         readings, after = [reading + 0.5 for reading in readings], after + half
-    if after > first and c.tokens[after - 1].text[0] >= _HAN and (decimals := _decimals(c, after)):  # 3万5
-        readings, after = [reading + decimals for reading in readings], after + 1
+    if after > first and c.tokens[after - 1].text[0] >= _HAN:
+        rest, after = _han_rest(c, after, scale)
+        readings = [reading + rest for reading in readings]
     return readings, after, scale
+
+
+def _han_rest(c: Cursor, place: int, scale: float) -> tuple[float, int]:
+    """What stands behind a Chinese scale, as a part of it, and the token after that: 3万5, 2万7千, 2万7千9."""
+    if decimals := _decimals(c, place):
+        return decimals, place + 1
+    if c.kind(place) != "n" or c.gap(place):
+        return 0.0, place
+    rest, after, smaller = _readings(c, place)
+    is_part = bool(rest) and 1 < smaller < scale and rest[0] * smaller < scale
+    return (rest[0] * smaller / scale, after) if is_part else (0.0, place)
 
 
 def _is_kelvin(c: Cursor, place: int) -> bool:
@@ -244,7 +256,8 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS
     money_at = after + (c.word(after) in {"us", "swiss"})
     gaps = frozenset({""}) if c.word(money_at) in _TIGHT_COINS else _BEFORE_MONEY
-    if c.word(money_at) in CURRENCIES and c.near(money_at, gaps) and not (unit and money_before):
+    is_unit = unit and (money_before or not c.is_in_capitals(money_at))  # "90 Sek" are seconds, "90 SEK" are money
+    if c.word(money_at) in CURRENCIES and c.near(money_at, gaps) and not is_unit:
         last, unit = money_at + 1, None
     elif unit:  # "$15 \text{cm}$" is no money
         money_before, last = False, with_unit
