@@ -200,6 +200,16 @@ def test_exactly_sums_and_differences_follow(one: int, other: int, said: int) ->
 # --- sources
 
 
+def test_what_an_item_takes_the_place_of_is_calculated_from_too() -> None:
+    """The budget stands in the entry alone, what is left in the message."""
+    shown = Shown(talk("Boxes cost 108 euros, so 848 euros are left.", start=9), [entry("F1", "Budget: 1,500 euros.")])
+    spent = "Of the budget 652 euros are spent and 848 euros are left."
+    assert not examine(candidate(item(spent, 9, replaces=["F1"])), shown).failures
+    assert examine(candidate(item(spent, 9)), shown).failures, "control"
+    wrong = spent.replace("652", "637")
+    assert examine(candidate(item(wrong, 9, replaces=["F1"])), shown).failures
+
+
 def test_sources_are_completed_with_the_message_that_alone_holds_a_value() -> None:
     made = examined(item("Clara pays 900 euros; the permit takes 45 days", 1)).candidate
     assert made.items[0].from_seqs == (1, 3)
@@ -386,6 +396,13 @@ def test_less_than_half_left_is_a_line_made_of_the_newest_entries() -> None:
         whole,
         line,
     )
+
+
+def test_that_line_tells_facts_where_there_are_any() -> None:
+    whole = "They talked. The cabin has 17 rooms and 23 beds, and the boat that goes there is 41 metres long."
+    mood = item("Clara is cheerful", 1, field="pathos")
+    assert left(item(CABIN, 1), mood, narrative=whole).candidate.narrative == {"conversation_summary": f"{CABIN}."}
+    assert left(mood, narrative=whole).candidate.narrative == {"conversation_summary": "Clara is cheerful."}
 
 
 def test_without_any_entry_what_is_left_of_it_stands() -> None:

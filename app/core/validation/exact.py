@@ -89,6 +89,35 @@ def examine(candidate: Candidate, shown: Shown) -> Examined:
     return _Examination(shown).of(candidate)
 
 
+def unshown(
+    text: str,
+    found: Sequence[Value],
+    shown: Shown,
+    seqs: Sequence[int] = (),
+    beside: Sequence[int] = (),
+) -> list[Value]:
+    """The values of a statement that were not shown, and that do not follow from others that were.
+
+    Args:
+        text: The statement.
+        found: Its values.
+        shown: What was shown.
+        seqs: The sources that it names.
+        beside: What it takes the place of.
+    """
+    novel = [value for value in found if not shown.sources(value)]
+    basis: Basis | None = None
+    for value in novel[:_MOST_RECKONED]:
+        if basis is None:
+            starts = {one.start for one in novel}
+            known = [one for one in found if one.start not in starts]
+            basis = shown.basis(text, novel, known, seqs, beside)
+        if follows(value, basis):
+            novel = [one for one in novel if one is not value]
+            basis = None
+    return novel
+
+
 class _Examination:
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
@@ -114,7 +143,7 @@ class _Examination:
         found = values(item.text)
         if self._fails_by_order(item.field, index, item.text):
             return item
-        novel = self._novel(item.text, found, item.from_seqs)
+        novel = unshown(item.text, found, self._shown, item.from_seqs, self._shown.numbers(item.replaces))
         if novel:
             self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
             return item
@@ -124,7 +153,7 @@ class _Examination:
         return replace(item, from_seqs=self._shown.completed(item.from_seqs, found))
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
-        return replace(digest, tags=tuple(tag for tag in digest.tags if not self._novel(tag, values(tag), ())))
+        return replace(digest, tags=tuple(tag for tag in digest.tags if not unshown(tag, values(tag), self._shown)))
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
         sources = self._shown.sources(value)
@@ -133,22 +162,8 @@ class _Examination:
     def _statement(self, field: str, index: int | None, sentence: str) -> None:
         if self._fails_by_order(field, index, sentence):
             return
-        if novel := self._novel(sentence, values(sentence), ()):
+        if novel := unshown(sentence, values(sentence), self._shown):
             self._fail(field, index, sentence, novel, ())
-
-    def _novel(self, text: str, found: Sequence[Value], seqs: Sequence[int]) -> list[Value]:
-        """The values that were not shown, and that do not follow from others that were."""
-        novel = [value for value in found if not self._shown.sources(value)]
-        basis: Basis | None = None
-        for value in novel[:_MOST_RECKONED]:
-            if basis is None:
-                starts = {one.start for one in novel}
-                known = [one for one in found if one.start not in starts]
-                basis = self._shown.basis(text, novel, known, seqs)
-            if follows(value, basis):
-                novel = [one for one in novel if one is not value]
-                basis = None
-        return novel
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
         orders = [order for order in orders_in(text) if not self._shown.wishes.include(order)]
@@ -214,7 +229,7 @@ def settled(examined: Examined, schema: StateSchema) -> Settled:
     cut = {failure.key: (failure, _without(failure)) for failure in failures}
     made = _edited(candidate, lambda key: cut[key][1] if key in cut else None, voids=True)
     repairs = _repairs(cut.values())
-    narrative, lines = _narratives_left(candidate, made)
+    narrative, lines = _narratives_left(candidate, made, schema.home("fact").name)
     return Settled(candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines))
 
 
@@ -280,8 +295,12 @@ def _retold(text: str, edit: Callable[[str], str | None]) -> str:
     return "".join(pieces).strip()
 
 
-def _narratives_left(written: Candidate, made: Candidate) -> tuple[dict[str, str], list[Repair]]:
-    """Narratives of which at least half is left, and lines made from the newest entries for the others."""
+def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
+    """Narratives of which at least half is left, and lines made from the newest entries for the others.
+
+    Entries of the field of facts, where there are any: the mood tells nobody what happened.
+    """
+    newest = [item for item in made.items if item.field == facts] or made.items
     kept: dict[str, str] = {}
     repairs: list[Repair] = []
     for field, before in written.narrative.items():
@@ -289,7 +308,7 @@ def _narratives_left(written: Candidate, made: Candidate) -> tuple[dict[str, str
         if text and len(text) >= _LEAST_LEFT * len(before):
             kept[field] = text
             continue
-        line = " ".join(closed(item.text) for item in made.items[-_LINE_ITEMS:]) or text
+        line = " ".join(closed(item.text) for item in newest[-_LINE_ITEMS:]) or text
         repairs.append(Repair(field=field, reason="narrative_line", before=before, after=line or None))
         if line:
             kept[field] = line

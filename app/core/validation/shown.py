@@ -79,9 +79,13 @@ class Shown:
         """Where a value stands."""
         return self._given.sources(value)
 
+    def numbers(self, entries: Iterable[str]) -> list[int]:
+        """The sources that entries of the previous state are."""
+        return [self._numbers[entry] for entry in entries if entry in self._numbers]
+
     def near(self, seqs: Iterable[int], entries: Iterable[str] = ()) -> set[int]:
         """The given messages with their neighbours, and the given entries."""
-        found = {self._numbers[entry] for entry in entries if entry in self._numbers}
+        found = set(self.numbers(entries))
         for seq in seqs:
             if (place := self._places.get(seq)) is not None:
                 found.update(self._seqs[max(0, place - _REACH) : place + _REACH + 1])
@@ -103,7 +107,14 @@ class Shown:
             named.update(dict.fromkeys([newest] if newest > 0 else self._entries[newest].from_seqs))
         return tuple(named)
 
-    def basis(self, text: str, novel: Sequence[Value], known: Iterable[Value], seqs: Iterable[int]) -> Basis:
+    def basis(
+        self,
+        text: str,
+        novel: Sequence[Value],
+        known: Iterable[Value],
+        seqs: Iterable[int],
+        beside: Iterable[int] = (),
+    ) -> Basis:
         """What a statement may have been calculated from.
 
         Args:
@@ -112,13 +123,14 @@ class Shown:
             known: Its other values; the messages that hold most of them are its sources where it names none, and those
                 in much the same words where it tells none.
             seqs: The sources that it names.
+            beside: What it takes the place of: among the texts beside its sources, the first.
         """
         told, words = operands(text, without=[(value.start, value.end) for value in novel]), frozenset(stems(text))
         own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
         held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
         likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
         own = own or likely[:_MOST_SOURCES] or self._alike(words)
-        near = [seq for seq in dict.fromkeys([*likely, *sorted(self.near(own))]) if seq not in own]
+        near = [seq for seq in dict.fromkeys([*beside, *likely, *sorted(self.near(own))]) if seq not in own]
         return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
 
     def _alike(self, words: frozenset[str]) -> list[int]:
