@@ -284,9 +284,6 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("首付8万6千", "首付86000元", "首付80600元"),
         ("dauerte 90 sek", "nach anderthalb Minuten", "nach zweieinhalb Minuten"),
         ("dauerte 90 Sek", "nach 90 Sekunden", "nach 60 Sekunden"),
-        ("nos vemos el 03/09/2026", "el 3 de septiembre de 2026", "el 4 de septiembre de 2026"),
-        ("vence el 15 de abril", "le 15 avril", "le 16 avril"),
-        ("scade il 30 giugno", "vence em 30 de junho", "vence em 30 de julho"),
         ("90x60x75 cm", "0.9 m long", "0.8 m long"),
         ("ванна 170 на 70 см", "длина 1,7 м", "длина 1,9 м"),
         ("it draws 500 mA", "it draws 0.5 A.", "it draws 0.4 A."),
@@ -335,16 +332,6 @@ def test_a_number_that_names_something_is_looked_up(told: str, is_held: bool) ->
 
 def test_a_short_number_that_names_something_is_no_value() -> None:
     assert values("as message #26 and №7 say") == ()
-
-
-@pytest.mark.parametrize(
-    "told",
-    ["el 11 de mayo de 2026", "le 11 mai 2026", "l'11 maggio 2026", "em 11 de maio de 2026"],
-)
-def test_the_day_of_a_message_was_shown_in_languages_that_name_only_months(told: str) -> None:
-    given = shown("...", at=MESSAGE_DAY)
-    assert [value.text for value in values(told) if not given.sources(value)] == []
-    assert [value for value in values(told.replace("11", "14")) if not given.sources(value)]
 
 
 def test_capitals_tell_kronor_from_seconds() -> None:
