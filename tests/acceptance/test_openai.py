@@ -309,6 +309,19 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
     assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
 
 
+@pytest.mark.parametrize("store", [True, False])
+def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, provider: OpenAI, *, store: bool) -> None:
+    """Agents on responses send each step again as items: the words, then every call, then every result."""
+    calls = [
+        {"type": "function_call", "call_id": id_, "name": "get_weather", "arguments": "{}"} for id_ in ("one", "two")
+    ]
+    results = [{"type": "function_call_output", "call_id": id_, "output": "Sunny"} for id_ in ("one", "two")]
+    step = [user("And here?"), {"role": "assistant", "content": "I look."}, *calls, *results]
+    body = {"input": step, "tools": [{"type": "function", **WEATHER}], "store": store}
+    assert said(good(ask(scripted, "/responses", body))) == "You said: Sunny"
+    assert provider.last.texts[-5:] == ["I look.", "get_weather {}", "get_weather {}", "Sunny", "Sunny"]
+
+
 @pytest.mark.daily(6)
 @pytest.mark.parametrize(
     ("path", "body", "status", "param"),
@@ -469,6 +482,35 @@ def test_a_running_response_is_cancelled_and_what_came_is_kept(scripted: httpx.C
     assert rest[-1]["response"]["status"] == "cancelled"
     assert 0 < len(said(ended)) < len("One two three four five six seven eight.")
     assert good(scripted.get(f"/v1/responses/{begun['id']}")) == ended
+
+
+def test_a_chat_goes_on_after_its_user_stopped_a_reply(scripted: httpx.Client, provider: OpenAI) -> None:
+    """A frontend's stop is a disconnect: it goes on from the words that it has, while the reply is finished here."""
+    named = {"X-Conversation-Id": "stopped by its user"}
+    whole = "One two three four five six seven eight."
+    provider.script({"text": whole, "pace": 0.3})
+    body = {"model": MODEL, "messages": [user("Count.")], "stream": True}
+    with scripted.stream("POST", "/v1/chat/completions", json=body, headers=named) as response:
+        chunks = (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: {"))
+        came = next(text for chunk in chunks if (text := chunk["choices"][0]["delta"].get("content")))
+    assert 0 < len(came) < len(whole)
+    history = [user("Count."), {"role": "assistant", "content": came}, user("Thanks.")]
+    answered = chat(scripted, *history, headers=named)
+    assert (done(answered), conversation(answered)) == ("stored", conversation(response))
+    assert texts(scripted, conversation(answered)) == ["Count.", whole, "Thanks.", reply(answered)["content"]]
+
+
+def test_a_reply_of_which_nothing_came_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:
+    """Some frontends keep an empty reply in their history where an answer failed."""
+    named = {"X-Conversation-Id": "with an empty reply"}
+    provider.script({"status": 500, "message": "No."})
+    assert chat(scripted, user("Hello"), headers=named).is_error
+    empty = [user("Hello"), {"role": "assistant", "content": ""}, user("Are you there?")]
+    answered = chat(scripted, *empty, headers=named)
+    again = chat(scripted, *empty, reply(answered), user("And now?"), headers=named)
+    assert [done(answered), done(again)] == ["stored", "stored"]
+    assert texts(scripted, conversation(again))[:2] == ["Hello", "Are you there?"]
+    assert len(texts(scripted, conversation(again))) == 5
 
 
 # Compaction

@@ -80,7 +80,11 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         # The client's own tools.
         ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL)], 2),
         ([u("q"), made(CALL), brought(CALL, "y"), a("End"), u("y")], [u("q"), made(CALL), brought(CALL), a("End")], 4),
-        # Stopped: the client has less of it, or nothing.
+        # The client stopped reading: it has less of the reply, whatever became of that here.
+        ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny")], 2),
+        ([u("q"), a("I look.\n\nSun"), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
+        ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "Sunny. I look."), brought(OURS), a("Sunny.")], 2),
+        # Stopped here: the client has less of it, or nothing.
         ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 2),
         ([u("q"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 1),
         # Typed commands, system messages and erased ones need not be known to the client.
@@ -103,6 +107,9 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([u("### Task: make a title for <chat>Hello</chat>")], OPENING),
         ([u("Hallo"), OPENING[1], u("More")], OPENING),
         ([OPENING[0], a("Edited."), u("More")], OPENING),
+        ([OPENING[0], a("how can I help?"), u("More")], OPENING),
+        ([OPENING[0], a(""), u("More")], OPENING),
+        ([u("Hell"), OPENING[1], u("More")], OPENING),
         ([OPENING[0]], OPENING),
         ([*OPENING, u("More")], [*OPENING, u("Other"), a("x")]),
         ([u("Hello"), u("More")], OPENING),

@@ -1,9 +1,10 @@
 """How much of a history that a client sends again is stored already: its longest stored prefix.
 
 Clients of stateless APIs send everything with every request. What is compared is who spoke and the words, without
-regard to blanks and to the form of their letters. What the client may never have seen is passed over where it does not
-fit: the service's own tool calls and their results, a reply that was stopped, a typed command, a message of the system,
-one that was erased or superseded.
+regard to blanks and to the form of their letters. Of a reply the client may have only the beginning: it stopped
+reading, and does not know whether the reply was finished here. What it may never have seen is passed over where it
+does not fit: the service's own tool calls and their results, a reply that was stopped, a typed command, a message of
+the system, one that was erased or superseded.
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ class Line:
     """Stored, and perhaps never seen by the client."""
     any_words: bool = False
     """Stored and erased: what it said is not known any more."""
-    begins: bool = False
-    """Stored and stopped: the client may have less of it."""
     is_step: bool = False
     """Stored beside calls: a client that did not see the calls has it before the words of the reply."""
 
@@ -71,7 +70,6 @@ def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
             message=line.message,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
             any_words=erased,
-            begins=stopped,
             is_step=line.is_step,
         )
 
@@ -148,7 +146,10 @@ class Reconciling:
             return False
         if line.any_words:
             return True
-        if line.begins and given.words:
-            return line.words.startswith(given.words)
-        whole = " ".join([*self._steps, line.words]) if line.kind == "assistant" else line.words
-        return given.words in {line.words, whole}
+        if line.kind != "assistant":
+            return given.words == line.words
+        whole = " ".join([*self._steps, line.words])
+        if given.words in {line.words, whole}:
+            return True
+        may_be_less = bool(given.words) and not line.is_step
+        return may_be_less and (line.words.startswith(given.words) or whole.startswith(given.words))
