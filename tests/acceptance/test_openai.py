@@ -17,7 +17,7 @@ from tests.acceptance.conftest import SharedServices, StartService, uses_process
 from tests.acceptance.service import Service, until
 from tests.acceptance.sockets import over_socket
 from tests.acceptance.talk import Json
-from tests.openai_server import OpenAI, obliging, running_openai
+from tests.openai_server import OpenAI, obliging, running_openai, text_of
 
 MODEL: Final = "throughline"
 UNASKED: Final = {"type": "function_call_output", "call_id": "c", "output": "x"}
@@ -499,6 +499,25 @@ def test_a_chat_goes_on_after_its_user_stopped_a_reply(scripted: httpx.Client, p
     answered = chat(scripted, *history, headers=named)
     assert (done(answered), conversation(answered)) == ("stored", conversation(response))
     assert texts(scripted, conversation(answered)) == ["Count.", whole, "Thanks.", reply(answered)["content"]]
+
+
+def test_a_reply_that_is_asked_for_again_takes_the_place_of_the_last(scripted: httpx.Client, provider: OpenAI) -> None:
+    """A frontend's button for another reply sends the history without the last one, and goes on from the new one."""
+    named = {"X-Conversation-Id": "asked again"}
+    provider.script("One.", "Two.", "Three.", "Four.")
+    first = [user("A number?"), reply(chat(scripted, user("A number?"), headers=named)), user("And one more?")]
+    replies = [chat(scripted, *first, headers=named) for _ in range(2)]
+    on = chat(scripted, *first, reply(replies[1]), user("Thanks."), headers=named)
+    assert {conversation(one) for one in (*replies, on)} == {conversation(on)}
+    seen = [text_of(item) for item in provider.last.seen if item.get("type") != "reasoning"]
+    assert seen[-5:] == ["A number?", "One.", "And one more?", "Three.", "Thanks."]
+    kept = scripted.get(f"/conversations/{UUID(conversation(on).removeprefix('conv_'))}/messages").json()["data"]
+    assert [(message["content"], message["status"]) for message in kept[3:5]] == [
+        ("Two.", "superseded"), ("Three.", "complete"),
+    ]  # fmt: skip
+    earlier = chat(scripted, user("A number?"), headers=named)
+    other = chat(scripted, *first, reply(replies[0]), user("Thanks."), headers=named)
+    assert (done(earlier), done(other)) == ("stateless", "stateless"), "only the last one is made again"
 
 
 def test_a_reply_of_which_nothing_came_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:

@@ -110,7 +110,6 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([OPENING[0], a("how can I help?"), u("More")], OPENING),
         ([OPENING[0], a(""), u("More")], OPENING),
         ([u("Hell"), OPENING[1], u("More")], OPENING),
-        ([OPENING[0]], OPENING),
         ([*OPENING, u("More")], [*OPENING, u("Other"), a("x")]),
         ([u("Hello"), u("More")], OPENING),
         ([u("q"), made(CALL), brought(CALL), u("y")], [u("q"), a("No calls.")]),
@@ -120,6 +119,33 @@ def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Sai
     found = compared(given, history)
     assert found.new_from is None
     assert not found.is_all_stored
+
+
+@pytest.mark.parametrize(
+    ("given", "history", "again"),
+    [
+        ([u("Hello")], OPENING, True),
+        ([u("Hello")], [u("Hello"), a("Hi,", status="interrupted")], True),
+        ([*OPENING, u("More")], [*OPENING, u("More"), made(OURS), brought(OURS), a("Yes.")], True),
+        ([*OPENING, u("More")], [*OPENING, u("More"), a("No.", status="superseded"), a("Yes.")], True),
+        ([u("Hello")], [u("Hello"), a("Hi,", status="superseded")], False),
+        ([u("Hello")], [u("Hello"), a("", status="erased")], False),
+        ([u("Hello")], [*OPENING, u("More")], False),
+        ([u("Hello")], [*OPENING, u("More"), a("Yes.")], False),
+        ([u("Hallo")], OPENING, False),
+        (OPENING, [*OPENING, a("And then?")], False),
+        ([u("/compact")], [("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], False),
+        ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL), brought(CALL), a("End")], False),
+        ([], OPENING[1:], False),
+    ],
+)  # fmt: skip
+def test_a_history_without_the_last_reply_asks_for_another(
+    given: list[Said], history: list[Said], *, again: bool
+) -> None:
+    found = compared(given, history)
+    assert found.asks_again == again
+    assert found.new_from is None
+    assert not (again and found.is_all_stored)
 
 
 def test_a_request_that_is_stored_and_waits_is_told_apart() -> None:

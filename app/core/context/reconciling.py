@@ -35,6 +35,8 @@ class Line:
     """Stored, and perhaps never seen by the client."""
     any_words: bool = False
     """Stored and erased: what it said is not known any more."""
+    may_give_way: bool = False
+    """Stored, and the end of an answer: the client may ask for it again."""
     is_step: bool = False
     """Stored beside calls: a client that did not see the calls has it before the words of the reply."""
 
@@ -70,6 +72,7 @@ def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
             message=line.message,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
             any_words=erased,
+            may_give_way=line.kind == "assistant" and not (unseen or erased or line.is_step),
             is_step=line.is_step,
         )
 
@@ -98,9 +101,10 @@ class Reconciling:
 
     given: Sequence[Line]
     """The lines of the history that the client sends, in order."""
-    diverged: bool = False
-    """Whether the stored history says something that the given one does not say at this place."""
     _at: int = 0
+    _parted: bool = False
+    _is_answered: bool = False
+    """Whether a reply was read after all that is given."""
     _steps: list[str] = field(default_factory=list)
 
     def read(self, stored: Iterable[Message | MessageText]) -> bool:
@@ -108,9 +112,14 @@ class Reconciling:
         for message in stored:
             for line in _stored_lines(message):
                 self._read(line)
-                if self.diverged:
+                if self._parted:
                     return False
         return True
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the stored history says something that the given one does not say at this place."""
+        return self._parted or self._is_answered
 
     @property
     def new_from(self) -> int | None:
@@ -130,16 +139,23 @@ class Reconciling:
         """Whether everything that is given is stored, and nothing after it."""
         return not self.diverged and self._at == len(self.given)
 
+    @property
+    def asks_again(self) -> bool:
+        """Whether they part at the last reply alone, which is not given: the user wants another one."""
+        return self._is_answered and not self._parted and bool(self.given) and self.given[-1].kind == "user"
+
     def _read(self, line: Line) -> None:
         given = self.given[self._at] if self._at < len(self.given) else None
         if given is not None and self._is_same(line, given):
             self._at += 1
             self._steps.clear()
+        elif given is None and line.may_give_way:
+            self._is_answered = True
         elif line.optional:
             if line.is_step:
                 self._steps.append(line.words)
         else:
-            self.diverged = True
+            self._parted = True
 
     def _is_same(self, line: Line, given: Line) -> bool:
         if line.kind != given.kind:
