@@ -55,6 +55,12 @@ def service(provider: OpenAI, shared_services: SharedServices, request: pytest.F
     )
 
 
+@pytest.fixture
+def offline(shared_services: SharedServices, request: pytest.FixtureRequest) -> Service:
+    """A service without a provider, as ``make run`` starts it."""
+    return shared_services.get("openai clients offline", processes=uses_processes(request.node))
+
+
 def run(argv: Sequence[str | Path], service: Service, folder: Path, **further: str) -> str:
     """What a client says; it gets nothing of our environment but where the service is."""
     environment = {
@@ -103,12 +109,13 @@ def test_javascript_clients(service: Service, node: Path, name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PYTHON)
-def test_python_clients(service: Service, tmp_path: Path, name: str) -> None:
+def test_python_clients(service: Service, offline: Service, tmp_path: Path, name: str) -> None:
     venv.create(tmp_path / "env", with_pip=True)
     python = tmp_path / "env" / "bin" / "python"
     installed([python, "-m", "pip", "--disable-pip-version-check", "-q", "install", *PYTHON[name]], tmp_path)
-    told = run([python, EXAMPLES / name], service, tmp_path, LITELLM_LOCAL_MODEL_COST_MAP="True")
-    assert "streamed:" in told or "named:" in told
+    for one in (service, offline):
+        told = run([python, EXAMPLES / name], one, tmp_path, LITELLM_LOCAL_MODEL_COST_MAP="True")
+        assert "streamed:" in told or "named:" in told
 
 
 @pytest.mark.long
