@@ -504,16 +504,16 @@ def test_a_chat_goes_on_after_its_user_stopped_a_reply(scripted: httpx.Client, p
 def test_a_reply_that_is_asked_for_again_takes_the_place_of_the_last(scripted: httpx.Client, provider: OpenAI) -> None:
     """A frontend's button for another reply sends the history without the last one, and goes on from the new one."""
     named = {"X-Conversation-Id": "asked again"}
-    provider.script("One.", "Two.", "Three.", "Four.")
+    provider.script("One.", "Two.", "Two.", "Three.", "Four.")
     first = [user("A number?"), reply(chat(scripted, user("A number?"), headers=named)), user("And one more?")]
-    replies = [chat(scripted, *first, headers=named) for _ in range(2)]
-    on = chat(scripted, *first, reply(replies[1]), user("Thanks."), headers=named)
+    replies = [chat(scripted, *first, headers=named) for _ in range(3)]
+    on = chat(scripted, *first, reply(replies[-1]), user("Thanks."), headers=named)
     assert {conversation(one) for one in (*replies, on)} == {conversation(on)}
     seen = [text_of(item) for item in provider.last.seen if item.get("type") != "reasoning"]
     assert seen[-5:] == ["A number?", "One.", "And one more?", "Three.", "Thanks."]
     kept = scripted.get(f"/conversations/{UUID(conversation(on).removeprefix('conv_'))}/messages").json()["data"]
-    assert [(message["content"], message["status"]) for message in kept[3:5]] == [
-        ("Two.", "superseded"), ("Three.", "complete"),
+    assert [(message["content"], message["status"]) for message in kept[3:6]] == [
+        ("Two.", "superseded"), ("Two.", "superseded"), ("Three.", "complete"),
     ]  # fmt: skip
     earlier = chat(scripted, user("A number?"), headers=named)
     other = chat(scripted, *first, reply(replies[0]), user("Thanks."), headers=named)

@@ -87,6 +87,12 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         # Stopped here: the client has less of it, or nothing.
         ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 2),
         ([u("q"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 1),
+        # Made again: the one that took its place counts, and may say the same.
+        ([u("q"), a("One."), u("y")], [u("q"), a("One.", status="superseded"), a("One.")], 2),
+        ([u("q"), a("Two."), u("y")], [u("q"), a("One.", status="superseded"), a("Two.")], 2),
+        ([u("q"), a("I look again.\n\nTwo."), u("y")],
+         [u("q"), made(OURS, "I look."), brought(OURS), a("One.", status="superseded"),
+          made(OURS, "I look again."), brought(OURS), a("Two.")], 2),
         # Typed commands, system messages and erased ones need not be known to the client.
         ([*OPENING, u("y")], [*OPENING, ("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
         ([u("/compact"), a("Done."), u("y")],
@@ -109,6 +115,7 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([OPENING[0], a("Edited."), u("More")], OPENING),
         ([OPENING[0], a("how can I help?"), u("More")], OPENING),
         ([OPENING[0], a(""), u("More")], OPENING),
+        ([u("q"), a("One."), u("y")], [u("q"), a("One.", status="superseded"), a("Two.")]),
         ([u("Hell"), OPENING[1], u("More")], OPENING),
         ([*OPENING, u("More")], [*OPENING, u("Other"), a("x")]),
         ([u("Hello"), u("More")], OPENING),

@@ -4,7 +4,7 @@ Clients of stateless APIs send everything with every request. What is compared i
 regard to blanks and to the form of their letters. Of a reply the client may have only the beginning: it stopped
 reading, and does not know whether the reply was finished here. What it may never have seen is passed over where it
 does not fit: the service's own tool calls and their results, a reply that was stopped, a typed command, a message of
-the system, one that was erased or superseded.
+the system, one that was erased. A superseded reply is not looked at.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int) -> It
 
 
 def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
-    unseen = message.is_command or message.status not in {"complete", "interrupted", "erased"}
+    unseen, erased, stopped = message.is_command, message.status == "erased", message.status == "interrupted"
     for line in lines_of(message.role, message.content, message.parts, message.seq):
-        erased, stopped = message.status == "erased", message.status == "interrupted"
         yield Line(
             kind=line.kind,
             words=line.words,
@@ -110,6 +109,9 @@ class Reconciling:
     def read(self, stored: Iterable[Message | MessageText]) -> bool:
         """Go on with further stored messages; False once the two have parted."""
         for message in stored:
+            if message.status == "superseded":  # what took its place may say the same
+                self._steps.clear()
+                continue
             for line in _stored_lines(message):
                 self._read(line)
                 if self._parted:
