@@ -19,7 +19,7 @@ import pytest
 
 from tests.acceptance.conftest import SharedServices, uses_processes
 from tests.acceptance.service import Service
-from tests.openai_server import OpenAI, obliging, running_openai
+from tests.openai_server import Behaviour, Json, OpenAI, obliging, running_openai
 from tests.servers import ROOT
 
 EXAMPLES: Final = ROOT / "examples" / "openai"
@@ -36,10 +36,16 @@ PYTHON: Final = {
 SCRIPTS: Final = {"javascript_sdk.mjs": ["chat:", "chain:", "streamed:"], "ai_sdk.mjs": ["2 steps"] * 3}
 
 
+def talkative(body: Json) -> Behaviour | None:
+    """A model that says what it does before it calls a tool, as most do."""
+    made = obliging(body)
+    return {"text": "I look it up.", **made} if made and "calls" in made else made
+
+
 @pytest.fixture(scope="module")
 def provider() -> Iterator[OpenAI]:
     with running_openai() as server:
-        server.rule = obliging
+        server.rule = talkative
         yield server
 
 

@@ -157,6 +157,7 @@ def test_a_request_that_is_too_long_is_told_in_the_words_that_clients_know() -> 
     """LiteLLM and LangChain have an error of their own for it, by which they fall back on another model."""
     told = openai_error(TooLargeError("the request has 9 tokens", extra={}), 400)
     assert told["message"] == "Input tokens exceed the configured limit: the request has 9 tokens"
+    assert openai_error(TooLargeError("it took 9 s", extra={"seconds": 9}), 400)["message"] == "it took 9 s"
 
 
 def test_an_error_tells_no_secret_back() -> None:

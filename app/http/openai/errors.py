@@ -112,8 +112,9 @@ def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | Non
     detail = f"{param}: {told}" if first and (told := _after(error.detail, f"{first.field}: ")) else error.detail
     message = redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else detail)
     code = _CODES.get(error.stable_code, error.stable_code)
+    by_tokens = code == _TOO_LONG and "seconds" not in error.extra  # else it took too long to read
     return {
-        "message": f"{_TOLD_TOO_LONG}: {message}" if code == _TOO_LONG else message,
+        "message": f"{_TOLD_TOO_LONG}: {message}" if by_tokens else message,
         "type": kind,
         "param": param,
         "code": code,
