@@ -42,7 +42,8 @@ second = responses.invoke([HumanMessage("My name is Ada."), first, HumanMessage(
 print("responses:", second.text)
 
 for model in (chat, responses):
-    called = model.bind_tools([get_weather]).invoke("What is the weather like?")
+    # "any": one of them has to be called, so that this shows something with the offline model too.
+    called = model.bind_tools([get_weather], tool_choice="any").invoke("What is the weather like?")
     print("calls:", [call["name"] for call in called.tool_calls])
     assert called.tool_calls
 print("streamed:", "".join(chunk.text for chunk in responses.stream("Hello!")))

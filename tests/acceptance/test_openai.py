@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Final
+from uuid import UUID
 
 import httpx
 import pytest
@@ -16,7 +17,7 @@ from tests.acceptance.conftest import SharedServices, StartService, uses_process
 from tests.acceptance.service import Service, until
 from tests.acceptance.sockets import over_socket
 from tests.acceptance.talk import Json
-from tests.openai_server import OpenAI, obliging, running_openai
+from tests.openai_server import OpenAI, obliging, running_openai, text_of
 
 MODEL: Final = "throughline"
 UNASKED: Final = {"type": "function_call_output", "call_id": "c", "output": "x"}
@@ -309,6 +310,19 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
     assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
 
 
+@pytest.mark.parametrize("store", [True, False])
+def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, provider: OpenAI, *, store: bool) -> None:
+    """Agents on responses send each step again as items: the words, then every call, then every result."""
+    calls = [
+        {"type": "function_call", "call_id": id_, "name": "get_weather", "arguments": "{}"} for id_ in ("one", "two")
+    ]
+    results = [{"type": "function_call_output", "call_id": id_, "output": "Sunny"} for id_ in ("one", "two")]
+    step = [user("And here?"), {"role": "assistant", "content": "I look."}, *calls, *results]
+    body = {"input": step, "tools": [{"type": "function", **WEATHER}], "store": store}
+    assert said(good(ask(scripted, "/responses", body))) == "You said: Sunny"
+    assert provider.last.texts[-5:] == ["I look.", "get_weather {}", "get_weather {}", "Sunny", "Sunny"]
+
+
 @pytest.mark.daily(6)
 @pytest.mark.parametrize(
     ("path", "body", "status", "param"),
@@ -368,6 +382,10 @@ def test_an_array_beyond_the_window_is_refused_or_truncated(scripted: httpx.Clie
     refused(chat(scripted, *long, user("The last one.")), 400, "context_length_exceeded")
     good(chat(scripted, *long, user("The last one."), truncation="auto"))
     assert provider.last.texts[-1] == "The last one."
+    named = {"X-Conversation-Id": "parted and long"}
+    good(chat(scripted, user("Hello"), headers=named))
+    parted = refused(chat(scripted, *long, user("The last one."), headers=named), 400, "context_length_exceeded")
+    assert "another one than that of the conversation" in parted["message"]
 
 
 # Once
@@ -469,6 +487,55 @@ def test_a_running_response_is_cancelled_and_what_came_is_kept(scripted: httpx.C
     assert rest[-1]["response"]["status"] == "cancelled"
     assert 0 < len(said(ended)) < len("One two three four five six seven eight.")
     assert good(scripted.get(f"/v1/responses/{begun['id']}")) == ended
+
+
+def test_a_chat_goes_on_after_its_user_stopped_a_reply(scripted: httpx.Client, provider: OpenAI) -> None:
+    """A frontend's stop is a disconnect: it goes on from the words that it has, while the reply is finished here."""
+    named = {"X-Conversation-Id": "stopped by its user"}
+    whole = "One two three four five six seven eight."
+    provider.script({"text": whole, "pace": 0.3})
+    body = {"model": MODEL, "messages": [user("Count.")], "stream": True}
+    with scripted.stream("POST", "/v1/chat/completions", json=body, headers=named) as response:
+        chunks = (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: {"))
+        came = next(text for chunk in chunks if (text := chunk["choices"][0]["delta"].get("content")))
+    assert 0 < len(came) < len(whole)
+    history = [user("Count."), {"role": "assistant", "content": came}, user("Thanks.")]
+    answered = chat(scripted, *history, headers=named)
+    assert (done(answered), conversation(answered)) == ("stored", conversation(response))
+    assert texts(scripted, conversation(answered)) == ["Count.", whole, "Thanks.", reply(answered)["content"]]
+
+
+def test_a_reply_that_is_asked_for_again_takes_the_place_of_the_last(scripted: httpx.Client, provider: OpenAI) -> None:
+    """A frontend's button for another reply sends the history without the last one, and goes on from the new one."""
+    named = {"X-Conversation-Id": "asked again"}
+    provider.script("One.", "Two.", "Two.", "Three.", "Four.")
+    first = [user("A number?"), reply(chat(scripted, user("A number?"), headers=named)), user("And one more?")]
+    replies = [chat(scripted, *first, headers=named) for _ in range(3)]
+    on = chat(scripted, *first, reply(replies[-1]), user("Thanks."), headers=named)
+    assert {conversation(one) for one in (*replies, on)} == {conversation(on)}
+    seen = [text_of(item) for item in provider.last.seen if item.get("type") != "reasoning"]
+    assert seen[-5:] == ["A number?", "One.", "And one more?", "Three.", "Thanks."]
+    kept = scripted.get(f"/conversations/{UUID(conversation(on).removeprefix('conv_'))}/messages").json()["data"]
+    assert [(message["content"], message["status"]) for message in kept[3:6]] == [
+        ("Two.", "superseded"), ("Two.", "superseded"), ("Three.", "complete"),
+    ]  # fmt: skip
+    earlier = chat(scripted, user("A number?"), headers=named)
+    other = chat(scripted, *first, reply(replies[0]), user("Thanks."), headers=named)
+    assert (done(earlier), done(other)) == ("stateless", "stateless"), "only the last one is made again"
+
+
+def test_a_reply_of_which_nothing_came_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:
+    """Some frontends keep an empty reply in their history where an answer failed."""
+    named = {"X-Conversation-Id": "with an empty reply"}
+    provider.script({"status": 500, "message": "No."})
+    assert chat(scripted, user("Hello"), headers=named).is_error
+    empty = [user("Hello"), {"role": "assistant", "content": ""}, user("Are you there?")]
+    answered = chat(scripted, *empty, headers=named)
+    again = chat(scripted, *empty, reply(answered), user("And now?"), headers=named)
+    assert [done(answered), done(again)] == ["stored", "stored"]
+    stored = scripted.get(f"/conversations/{UUID(conversation(again).removeprefix('conv_'))}/messages").json()["data"]
+    assert [message["content"] for message in stored][:2] == ["Hello", "Are you there?"]
+    assert len(stored) == 5
 
 
 # Compaction

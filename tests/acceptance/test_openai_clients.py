@@ -19,7 +19,7 @@ import pytest
 
 from tests.acceptance.conftest import SharedServices, uses_processes
 from tests.acceptance.service import Service
-from tests.openai_server import OpenAI, obliging, running_openai
+from tests.openai_server import Behaviour, Json, OpenAI, obliging, running_openai
 from tests.servers import ROOT
 
 EXAMPLES: Final = ROOT / "examples" / "openai"
@@ -36,10 +36,16 @@ PYTHON: Final = {
 SCRIPTS: Final = {"javascript_sdk.mjs": ["chat:", "chain:", "streamed:"], "ai_sdk.mjs": ["2 steps"] * 3}
 
 
+def talkative(body: Json) -> Behaviour | None:
+    """A model that says what it does before it calls a tool, as most do."""
+    made = obliging(body)
+    return {"text": "I look it up.", **made} if made and "calls" in made else made
+
+
 @pytest.fixture(scope="module")
 def provider() -> Iterator[OpenAI]:
     with running_openai() as server:
-        server.rule = obliging
+        server.rule = talkative
         yield server
 
 
@@ -53,6 +59,12 @@ def service(provider: OpenAI, shared_services: SharedServices, request: pytest.F
         THROUGHLINE_CHAT_MODEL="openai-responses:gpt-scripted",
         THROUGHLINE_COMPACTION_MODEL="offline",
     )
+
+
+@pytest.fixture
+def offline(shared_services: SharedServices, request: pytest.FixtureRequest) -> Service:
+    """A service without a provider, as ``make run`` starts it."""
+    return shared_services.get("openai clients offline", processes=uses_processes(request.node))
 
 
 def run(argv: Sequence[str | Path], service: Service, folder: Path, **further: str) -> str:
@@ -103,12 +115,13 @@ def test_javascript_clients(service: Service, node: Path, name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PYTHON)
-def test_python_clients(service: Service, tmp_path: Path, name: str) -> None:
+def test_python_clients(service: Service, offline: Service, tmp_path: Path, name: str) -> None:
     venv.create(tmp_path / "env", with_pip=True)
     python = tmp_path / "env" / "bin" / "python"
     installed([python, "-m", "pip", "--disable-pip-version-check", "-q", "install", *PYTHON[name]], tmp_path)
-    told = run([python, EXAMPLES / name], service, tmp_path, LITELLM_LOCAL_MODEL_COST_MAP="True")
-    assert "streamed:" in told or "named:" in told
+    for one in (service, offline):
+        told = run([python, EXAMPLES / name], one, tmp_path, LITELLM_LOCAL_MODEL_COST_MAP="True")
+        assert "streamed:" in told or "named:" in told
 
 
 @pytest.mark.long

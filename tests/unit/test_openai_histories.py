@@ -80,9 +80,19 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         # The client's own tools.
         ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL)], 2),
         ([u("q"), made(CALL), brought(CALL, "y"), a("End"), u("y")], [u("q"), made(CALL), brought(CALL), a("End")], 4),
-        # Stopped: the client has less of it, or nothing.
+        # The client stopped reading: it has less of the reply, whatever became of that here.
+        ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny")], 2),
+        ([u("q"), a("I look.\n\nSun"), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
+        ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "Sunny. I look."), brought(OURS), a("Sunny.")], 2),
+        # Stopped here: the client has less of it, or nothing.
         ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 2),
         ([u("q"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 1),
+        # Made again: the one that took its place counts, and may say the same.
+        ([u("q"), a("One."), u("y")], [u("q"), a("One.", status="superseded"), a("One.")], 2),
+        ([u("q"), a("Two."), u("y")], [u("q"), a("One.", status="superseded"), a("Two.")], 2),
+        ([u("q"), a("I look again.\n\nTwo."), u("y")],
+         [u("q"), made(OURS, "I look."), brought(OURS), a("One.", status="superseded"),
+          made(OURS, "I look again."), brought(OURS), a("Two.")], 2),
         # Typed commands, system messages and erased ones need not be known to the client.
         ([*OPENING, u("y")], [*OPENING, ("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
         ([u("/compact"), a("Done."), u("y")],
@@ -103,7 +113,10 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([u("### Task: make a title for <chat>Hello</chat>")], OPENING),
         ([u("Hallo"), OPENING[1], u("More")], OPENING),
         ([OPENING[0], a("Edited."), u("More")], OPENING),
-        ([OPENING[0]], OPENING),
+        ([OPENING[0], a("how can I help?"), u("More")], OPENING),
+        ([OPENING[0], a(""), u("More")], OPENING),
+        ([u("q"), a("One."), u("y")], [u("q"), a("One.", status="superseded"), a("Two.")]),
+        ([u("Hell"), OPENING[1], u("More")], OPENING),
         ([*OPENING, u("More")], [*OPENING, u("Other"), a("x")]),
         ([u("Hello"), u("More")], OPENING),
         ([u("q"), made(CALL), brought(CALL), u("y")], [u("q"), a("No calls.")]),
@@ -113,6 +126,33 @@ def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Sai
     found = compared(given, history)
     assert found.new_from is None
     assert not found.is_all_stored
+
+
+@pytest.mark.parametrize(
+    ("given", "history", "again"),
+    [
+        ([u("Hello")], OPENING, True),
+        ([u("Hello")], [u("Hello"), a("Hi,", status="interrupted")], True),
+        ([*OPENING, u("More")], [*OPENING, u("More"), made(OURS), brought(OURS), a("Yes.")], True),
+        ([*OPENING, u("More")], [*OPENING, u("More"), a("No.", status="superseded"), a("Yes.")], True),
+        ([u("Hello")], [u("Hello"), a("Hi,", status="superseded")], False),
+        ([u("Hello")], [u("Hello"), a("", status="erased")], False),
+        ([u("Hello")], [*OPENING, u("More")], False),
+        ([u("Hello")], [*OPENING, u("More"), a("Yes.")], False),
+        ([u("Hallo")], OPENING, False),
+        (OPENING, [*OPENING, a("And then?")], False),
+        ([u("/compact")], [("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], False),
+        ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL), brought(CALL), a("End")], False),
+        ([], OPENING[1:], False),
+    ],
+)  # fmt: skip
+def test_a_history_without_the_last_reply_asks_for_another(
+    given: list[Said], history: list[Said], *, again: bool
+) -> None:
+    found = compared(given, history)
+    assert found.asks_again == again
+    assert found.new_from is None
+    assert not (again and found.is_all_stored)
 
 
 def test_a_request_that_is_stored_and_waits_is_told_apart() -> None:

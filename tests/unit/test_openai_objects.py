@@ -13,11 +13,18 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from app.core.model.conversation import Message
-from app.core.model.errors import DomainError, FieldError, InvalidInputError, RateLimitedError, UnauthenticatedError
+from app.core.model.errors import (
+    DomainError,
+    FieldError,
+    InvalidInputError,
+    RateLimitedError,
+    TooLargeError,
+    UnauthenticatedError,
+)
 from app.http.openai import ids
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
-from app.http.openai.items import InputItem, draft_of, items_of
+from app.http.openai.items import InputItem, draft_of, items_of, joined
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, listing, response_object
 from app.http.openai.response_events import ResponseEvents
 from app.usecases.history.drafts import MessageDraft
@@ -146,6 +153,13 @@ def test_errors_have_that_apis_words(error: DomainError, status: int, expected: 
     assert told.keys() == {"message", "type", "param", "code"}
 
 
+def test_a_request_that_is_too_long_is_told_in_the_words_that_clients_know() -> None:
+    """LiteLLM and LangChain have an error of their own for it, by which they fall back on another model."""
+    told = openai_error(TooLargeError("the request has 9 tokens", extra={}), 400)
+    assert told["message"] == "Input tokens exceed the configured limit: the request has 9 tokens"
+    assert openai_error(TooLargeError("it took 9 s", extra={"seconds": 9}), 400)["message"] == "it took 9 s"
+
+
 def test_an_error_tells_no_secret_back() -> None:
     assert "sk-proj-" not in openai_error(InvalidInputError(f"what is sk-proj-{'a1B2' * 12}?"), 400)["message"]
 
@@ -238,6 +252,39 @@ def test_a_message_is_its_words_and_each_of_its_calls_and_results() -> None:
     assert items_of(replace(said, status="interrupted"))[0]["status"] == "incomplete"
     (brought,) = items_of(message(role="tool", parts=(RESULT,)))
     assert (brought["type"], brought["output"]) == ("function_call_output", "sunny")
+
+
+def words(text: str, role: str = "assistant") -> Json:
+    return {"type": "message", "role": role, "content": text}
+
+
+def call(id_: str) -> Json:
+    return {"type": "function_call", "call_id": id_, "name": "look", "arguments": "{}"}
+
+
+def result(id_: str) -> Json:
+    return {"type": "function_call_output", "call_id": id_, "output": "x"}
+
+
+@pytest.mark.parametrize(
+    ("items", "steps"),
+    [
+        ([words("I look."), call("a"), call("b"), result("a"), result("b")], [("I look.", "ab"), ("", ""), ("", "")]),
+        ([call("a"), words("I look."), result("a")], [("I look.", "a"), ("", "")]),
+        ([call("a"), result("a"), words("Now this."), call("b")], [("", "a"), ("", ""), ("Now this.", "b")]),
+        ([words("One."), words("Two."), call("a")], [("One.", ""), ("Two.", "a")]),
+        ([words("One."), call("a"), words("Two.")], [("One.", "a"), ("Two.", "")]),
+        ([words("Hello", "user"), call("a")], [("Hello", ""), ("", "a")]),
+        ([words("One."), words("Hello", "user"), words("Two.")], [("One.", ""), ("Hello", ""), ("Two.", "")]),
+        ([], []),
+    ],
+)
+def test_what_a_model_said_and_called_in_one_step_is_one_message(
+    items: list[Json], steps: list[tuple[str, str]]
+) -> None:
+    messages = list(joined(draft_of(ITEM.validate_python(item)) for item in items))
+    calls = ["".join(part["id"] for part in message.parts if part["type"] == "tool_call") for message in messages]
+    assert [(message.content, ids_) for message, ids_ in zip(messages, calls, strict=True)] == steps
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """How much of a history that a client sends again is stored already: its longest stored prefix.
 
 Clients of stateless APIs send everything with every request. What is compared is who spoke and the words, without
-regard to blanks and to the form of their letters. What the client may never have seen is passed over where it does not
-fit: the service's own tool calls and their results, a reply that was stopped, a typed command, a message of the system,
-one that was erased or superseded.
+regard to blanks and to the form of their letters. Of a reply the client may have only the beginning: it stopped
+reading, and does not know whether the reply was finished here. What it may never have seen is passed over where it
+does not fit: the service's own tool calls and their results, a reply that was stopped, a typed command, a message of
+the system, one that was erased. A superseded reply is not looked at.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Line:
     """Stored, and perhaps never seen by the client."""
     any_words: bool = False
     """Stored and erased: what it said is not known any more."""
-    begins: bool = False
-    """Stored and stopped: the client may have less of it."""
+    may_give_way: bool = False
+    """Stored, and the end of an answer: the client may ask for it again."""
     is_step: bool = False
     """Stored beside calls: a client that did not see the calls has it before the words of the reply."""
 
@@ -62,16 +63,15 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int) -> It
 
 
 def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
-    unseen = message.is_command or message.status not in {"complete", "interrupted", "erased"}
+    unseen, erased, stopped = message.is_command, message.status == "erased", message.status == "interrupted"
     for line in lines_of(message.role, message.content, message.parts, message.seq):
-        erased, stopped = message.status == "erased", message.status == "interrupted"
         yield Line(
             kind=line.kind,
             words=line.words,
             message=line.message,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
             any_words=erased,
-            begins=stopped,
+            may_give_way=line.kind == "assistant" and not (unseen or erased or line.is_step),
             is_step=line.is_step,
         )
 
@@ -100,19 +100,28 @@ class Reconciling:
 
     given: Sequence[Line]
     """The lines of the history that the client sends, in order."""
-    diverged: bool = False
-    """Whether the stored history says something that the given one does not say at this place."""
     _at: int = 0
+    _parted: bool = False
+    _is_answered: bool = False
+    """Whether a reply was read after all that is given."""
     _steps: list[str] = field(default_factory=list)
 
     def read(self, stored: Iterable[Message | MessageText]) -> bool:
         """Go on with further stored messages; False once the two have parted."""
         for message in stored:
+            if message.status == "superseded":  # what took its place may say the same
+                self._steps.clear()
+                continue
             for line in _stored_lines(message):
                 self._read(line)
-                if self.diverged:
+                if self._parted:
                     return False
         return True
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the stored history says something that the given one does not say at this place."""
+        return self._parted or self._is_answered
 
     @property
     def new_from(self) -> int | None:
@@ -132,23 +141,33 @@ class Reconciling:
         """Whether everything that is given is stored, and nothing after it."""
         return not self.diverged and self._at == len(self.given)
 
+    @property
+    def asks_again(self) -> bool:
+        """Whether they part at the last reply alone, which is not given: the user wants another one."""
+        return self._is_answered and not self._parted and bool(self.given) and self.given[-1].kind == "user"
+
     def _read(self, line: Line) -> None:
         given = self.given[self._at] if self._at < len(self.given) else None
         if given is not None and self._is_same(line, given):
             self._at += 1
             self._steps.clear()
+        elif given is None and line.may_give_way:
+            self._is_answered = True
         elif line.optional:
             if line.is_step:
                 self._steps.append(line.words)
         else:
-            self.diverged = True
+            self._parted = True
 
     def _is_same(self, line: Line, given: Line) -> bool:
         if line.kind != given.kind:
             return False
         if line.any_words:
             return True
-        if line.begins and given.words:
-            return line.words.startswith(given.words)
-        whole = " ".join([*self._steps, line.words]) if line.kind == "assistant" else line.words
-        return given.words in {line.words, whole}
+        if line.kind != "assistant":
+            return given.words == line.words
+        whole = " ".join([*self._steps, line.words])
+        if given.words in {line.words, whole}:
+            return True
+        may_be_less = bool(given.words) and not line.is_step
+        return may_be_less and (line.words.startswith(given.words) or whole.startswith(given.words))

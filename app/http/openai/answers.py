@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from app.bootstrap import Container
-from app.core.model.errors import DomainError
+from app.core.model.errors import DomainError, TooLargeError
 from app.core.text.parts import as_text
 from app.http.errors import status_of
 from app.http.middleware import log_failure
@@ -25,6 +25,12 @@ from app.http.refusals import unexpected
 from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Prompt, Thought
 from app.usecases.openai.following import Begun, happenings
 
+DIVERGED: Final = "diverged"
+"""Why an answer is kept nowhere whose request named a conversation: its history is another one."""
+_PARTED: Final = (
+    "this history is another one than that of the conversation which it names, and is not compacted with it: by itself"
+    " it is more than the {limit} tokens that the model takes: begin another conversation, or allow truncation"
+)
 OWN: Final = "compaction."
 """Events of the service that a client may ask for: how its conversation is compacted."""
 REASONS: Final[Mapping[str, str]] = {"length": "max_output_tokens"}
@@ -107,7 +113,12 @@ async def stateless(
     services: Container, prompt: Prompt, model: str, echo: Mapping[str, Any], *, reason: str
 ) -> Answering:
     """An answer that is kept nowhere. Raises what refuses the request."""
-    request = await services.openai.stateless.prepare(prompt)
+    try:
+        request = await services.openai.stateless.prepare(prompt)
+    except TooLargeError as error:
+        if reason != DIVERGED or "limit" not in error.extra:
+            raise
+        raise TooLargeError(_PARTED.format(**error.extra), extra=error.extra) from None
     return Answering(
         id=services.openai.new_id(),
         reply_id=services.openai.new_id(),

@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from app.bootstrap import Container
 from app.core.context.brought import Brought
 from app.core.model.errors import InvalidInputError, PreviousResponseNotFoundError
-from app.http.openai.answers import Answering, stateless, stored
+from app.http.openai.answers import DIVERGED, Answering, stateless, stored
 from app.http.openai.ids import uuid_of
 from app.http.openai.inputs import conversation_of, drafts_of, name_of
 from app.http.openai.models import DEFAULT, chosen_model
@@ -61,7 +61,7 @@ async def begin_response(
     name = None if body.conversation_name or body.previous_response_id else _name(headers, body)
     begun = await _begun(services, tenant_id, body, request, name)
     if begun is None:
-        return await stateless(services, prompt, model, echo, reason="diverged")
+        return await stateless(services, prompt, model, echo, reason=DIVERGED)
     return stored(services, begun, model, echo)
 
 

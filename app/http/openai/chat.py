@@ -10,7 +10,7 @@ from fastapi import Body, Request, Response
 from app.bootstrap import Container
 from app.core.context.brought import Brought
 from app.http.dependencies import Services, Shutdown, Tenant
-from app.http.openai.answers import Answering, chat_chunks, stateless, stored, whole_chat
+from app.http.openai.answers import DIVERGED, Answering, chat_chunks, stateless, stored, whole_chat
 from app.http.openai.chat_requests import ChatCompletionRequest
 from app.http.openai.inputs import Attempts, name_of
 from app.http.openai.models import Chosen, chosen_model
@@ -69,7 +69,7 @@ async def _answering(
     )
     begun = await services.openai.stored.under_name(tenant, name, asked, only_new=body.conversation is not None)
     if begun is None:
-        return await stateless(services, prompt, body.model, {}, reason="diverged")
+        return await stateless(services, prompt, body.model, {}, reason=DIVERGED)
     return stored(services, begun, body.model, {})
 
 

@@ -174,9 +174,13 @@ class ChatCompletionRequest(Given):
 
     @property
     def drafts(self) -> list[MessageDraft]:
-        """The messages after that."""
+        """The messages after that.
+
+        A reply of which nothing came, which some frontends keep in their history, is none.
+        """
         leading = sum(1 for _ in self._leading())
-        return [message.draft() for message in self.messages[leading:]]
+        drafts = [message.draft() for message in self.messages[leading:]]
+        return [draft for draft in drafts if draft.role != "assistant" or draft.content.strip() or draft.parts]
 
     def called(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """(how the model is called, the tools that it may call)."""

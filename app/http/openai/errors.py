@@ -19,14 +19,17 @@ PREFIX: Final = "/v1"
 
 _STATUSES: Final[Mapping[str, int]] = {"model_not_allowed": 404, "message_too_large": 400, "host_not_allowed": 421}
 """Where that API answers a code with another status than ours; what is out of contract is 400 there."""
+_TOO_LONG: Final = "context_length_exceeded"
 _CODES: Final[Mapping[str, str]] = {
     "unauthenticated": "invalid_api_key",
     "model_not_allowed": "model_not_found",
-    "message_too_large": "context_length_exceeded",
-    "context_over_window": "context_length_exceeded",
+    "message_too_large": _TOO_LONG,
+    "context_over_window": _TOO_LONG,
     "rate_limited": "rate_limit_exceeded",
 }
 """Codes for which that API has a word of its own."""
+_TOLD_TOO_LONG: Final = "Input tokens exceed the configured limit"
+"""Clients tell a request that is too long from others by these words: LiteLLM and LangChain do not read the code."""
 _STEP: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}|[0-9]{1,6}", re.ASCII)
 _NAMED: Final = 100
 """Characters of an id that are told back."""
@@ -107,9 +110,12 @@ def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | Non
     first = error.errors[0] if error.errors else None
     param = _param(first.field) if first and first.field else None
     detail = f"{param}: {told}" if first and (told := _after(error.detail, f"{first.field}: ")) else error.detail
+    message = redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else detail)
+    code = _CODES.get(error.stable_code, error.stable_code)
+    by_tokens = code == _TOO_LONG and "seconds" not in error.extra  # else it took too long to read
     return {
-        "message": redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else detail),
+        "message": f"{_TOLD_TOO_LONG}: {message}" if by_tokens else message,
         "type": kind,
         "param": param,
-        "code": _CODES.get(error.stable_code, error.stable_code),
+        "code": code,
     }

@@ -14,7 +14,7 @@ from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.text.parts import Part
 from app.http.dependencies import IdempotencyKey
 from app.http.openai.ids import is_reasoning, item_of, uuid_of
-from app.http.openai.items import CompactionItem, ReasoningItem, ReferenceItem, draft_of
+from app.http.openai.items import CompactionItem, ReasoningItem, ReferenceItem, draft_of, joined
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.keys import Attempt
 from app.usecases.openai.naming import Name
@@ -111,7 +111,7 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Iterable[Any]) 
                 drafts += compacted.drafts()
             case _:
                 drafts.append(draft_of(item))
-    return drafts
+    return [*joined(drafts)]
 
 
 async def _referred(services: Container, tenant_id: UUID, id_: str) -> MessageDraft:

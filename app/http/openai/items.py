@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
@@ -99,6 +100,28 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
             return MessageDraft(role="assistant", content="", parts=(call_part(call_id, name, arguments),))
         case ResultItem(call_id=call_id, output=output):
             return MessageDraft(role="tool", content="", parts=(result_part(call_id, output),))
+
+
+def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
+    """The same messages, what a model said and called in one step being one, as the service stores it itself.
+
+    Items have the words of a step and each of its calls apart: words that stood alone would be the end of an answer.
+    """
+    step: MessageDraft | None = None
+    for draft in drafts:
+        if step is not None and _is_one_step(step, draft):
+            step = replace(step, content=step.content or draft.content, parts=(*step.parts, *draft.parts))
+            continue
+        if step is not None:
+            yield step
+        step = draft
+    if step is not None:
+        yield step
+
+
+def _is_one_step(before: MessageDraft, after: MessageDraft) -> bool:
+    by_model = before.role == after.role == "assistant"
+    return by_model and not (before.content and after.content) and bool(calls_in((*before.parts, *after.parts)))
 
 
 def items_of(message: Message) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from app.core.model.errors import (
     FieldError,
     InvalidInputError,
     NotFoundError,
+    NotRegenerableError,
     PreviousResponseNotFoundError,
     TurnInProgressError,
 )
@@ -215,13 +216,18 @@ class StoredAnswers:
                     if clock.monotonic() > deadline:
                         raise
                     await wake_up.wait(self._shell.timings.poll_seconds)
+                except NotRegenerableError:
+                    return None
                 else:
                     return await self._told(tenant_id, handle)
 
     async def _compared(
         self, tenant_id: UUID, conversation_id: UUID, request: Request
     ) -> ChatInput | TurnHandle | None:
-        """What of the request's history is new, or the turn that answers it already; ``None`` where they differ."""
+        """What of the request's history is new, or the turn that answers it already; ``None`` where they differ.
+
+        One that ends before the last reply asks for another in its place.
+        """
         messages = request.prompt.messages
         reconciling = Reconciling(await off_loop(_lines, messages))
         async with self._shell.uow(tenant_id) as uow:
@@ -233,6 +239,8 @@ class StoredAnswers:
             return await self._chat.follow_turn(tenant_id, running.id)
         if waits:
             return _input(request, (), expected=conversation.last_message_id)
+        if reconciling.asks_again:
+            return replace(_input(request, (), expected=conversation.last_message_id), regenerates=True)
         first = reconciling.new_from
         return None if first is None else _input(request, messages[first:], expected=conversation.last_message_id)
 
