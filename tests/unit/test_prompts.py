@@ -87,6 +87,17 @@ def test_every_language_of_the_table_has_a_size_that_fits_its_tokens() -> None:
     assert size_of(1_000, None) == size_of(1_000, "en")
 
 
+def test_a_few_messages_are_to_be_told_in_fewer_words_than_they_have() -> None:
+    weighed = tuple(replace(one, token_count=35) for one in ENGLISH)
+    few, many = (
+        render_summary(SummaryRequest(schema=SESSION, messages=weighed * times, target_tokens=800))
+        for times in (10, 40)
+    )
+    assert "has at most about 300 words." in few.user
+    assert "They are short" not in many.user
+    assert few.system == many.system, "what a provider has in its cache is the same"
+
+
 def test_an_unclear_language_is_left_to_the_model() -> None:
     system = render_summary(request(talk("ok", "42"))).system
     assert "own language." in system

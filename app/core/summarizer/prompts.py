@@ -12,8 +12,9 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import candidate_json_schema, second_json_schema
 from app.core.summarizer.framing import fence, frame, frame_entries, kept_passage
 from app.core.summarizer.stretches import asked_about, stretch_list, stretch_rules
-from app.core.summarizer.wording import language_rule, size_of
+from app.core.summarizer.wording import SAVING_SHARE, language_rule, size_of
 
+_LEAST_NEWS: Final = 40  # tokens: a few short messages may bring so many
 _MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
 
 SUMMARY_VERSION: Final = "summary-4"
@@ -122,6 +123,17 @@ def _size_rule(tokens: int, language: str | None) -> str:
     return f"The record: at most about {size_of(tokens, language)} with the entries that stay."
 
 
+def _news_rule(request: SummaryRequest) -> str:
+    """How much a few messages may bring: a record that is hardly shorter than they are is refused.
+
+    Not among the rules, which are the same for all chunks, and stay in a provider's cache.
+    """
+    news = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _LEAST_NEWS)
+    if news >= request.target_tokens:
+        return ""
+    return f" They are short: what it tells of them has at most about {size_of(news, request.language)}."
+
+
 def _data(request: SummaryRequest) -> Iterator[str]:
     yield _previous(request.previous)
     if earlier := _earlier(request):
@@ -151,7 +163,7 @@ def _data(request: SummaryRequest) -> Iterator[str]:
             "A record of these messages was made before. It did not tell the following, or told it otherwise; tell "
             f"each as long as it holds:\n{fence('passages', told)}"
         )
-    yield f"Now write the JSON object that records the {len(request.messages)} messages above."
+    yield f"Now write the JSON object that records the {len(request.messages)} messages above.{_news_rule(request)}"
     if request.feedback:
         yield FEEDBACK.get(request.feedback, "Your last answer could not be used: follow the rules closely.")
 

@@ -14,6 +14,9 @@ _CHARACTERS_PER_TOKEN: Final = {
 _DEFAULT_WORDS_PER_TOKEN: Final = 0.6
 _NAMES: Final = {one.code: one.name for one in languages()}
 
+SAVING_SHARE: Final = 0.6
+"""Of the folded messages' tokens, at most, what is new in a record: more is refused, for it hardly saves."""
+
 
 def language_rule(language: str | None) -> str:
     """In which language to write."""

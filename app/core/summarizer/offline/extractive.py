@@ -33,6 +33,7 @@ from app.core.summarizer.offline.phrasing import Phrasing
 from app.core.summarizer.offline.retold import is_told, retold, spelled_out
 from app.core.summarizer.offline.style import style_items
 from app.core.summarizer.offline.understood import understood_items
+from app.core.summarizer.wording import SAVING_SHARE
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import language_of_locale
 from app.core.text.token_counts import estimate_text, weigh
@@ -41,7 +42,6 @@ from app.core.text.words import stems
 _NEW_SHARE: Final = 0.25  # of the target is always there for the new span, at the cost of the weakest entries
 _GROWN: Final = 1.5  # of the target: what code added to an earlier state may stay; the rest up to the cap is code's
 _FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
-_SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
 _ONE_FACT: Final = 120  # tokens: a span of facts never ends as a story alone, even where no fact is short
 _NARRATIVE_SHARE: Final = 0.12  # of the target
 _NARRATIVE_ROOM: Final = 0.3  # of what is new
@@ -143,7 +143,7 @@ class _Limits:
         grown = request.target_tokens
         if not is_told(request.schema):  # one text is told anew within its target, an entry stays
             grown = max(grown, min(before + frame, int(_GROWN * request.target_tokens)))
-        target, new = max(grown - frame, request.target_tokens // 2), int(_SAVING_SHARE * own)
+        target, new = max(grown - frame, request.target_tokens // 2), int(SAVING_SHARE * own)
         return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
 
 
