@@ -205,7 +205,9 @@ async def test_whenever_it_is_cancelled_all_is_written_or_nothing(said: int, nar
         is_said.clear()
         event.listen(narrow.sync_engine, "before_cursor_execute", note)
         task = asyncio.create_task(write(key, before[0] + 1))
+        task.add_done_callback(lambda _: is_said.set())  # one that fails before is told, and not waited for
         await is_said.wait()
+        assert len(texts) >= said, task
         for _ in range(pauses):
             await asyncio.sleep(0)
         task.cancel()
