@@ -332,11 +332,3 @@ def test_a_number_that_names_something_is_looked_up(told: str, is_held: bool) ->
 
 def test_a_short_number_that_names_something_is_no_value() -> None:
     assert values("as message #26 and №7 say") == ()
-
-
-def test_capitals_tell_kronor_from_seconds() -> None:
-    assert [value.kind for text in ("90 SEK", "90 sek", "90 Sek") for value in values(text)] == [
-        "money",
-        "number",
-        "number",
-    ]

@@ -93,7 +93,7 @@ def test_a_few_messages_are_to_be_told_in_fewer_words_than_they_have() -> None:
         render_summary(SummaryRequest(schema=SESSION, messages=weighed * times, target_tokens=800))
         for times in (10, 40)
     )
-    assert "has at most about 310 words." in few.user
+    assert "tell them in at most about 310 words." in few.user
     assert "They are short" not in many.user
     assert few.system == many.system, "what a provider has in its cache is the same"
 

@@ -131,7 +131,7 @@ def _news_rule(request: SummaryRequest) -> str:
     news = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _LEAST_NEWS)
     if news >= request.target_tokens:
         return ""
-    return f" They are short: what it tells of them has at most about {size_of(news, request.language)}."
+    return f" They are short: tell them in at most about {size_of(news, request.language)}."
 
 
 def _data(request: SummaryRequest) -> Iterator[str]:

@@ -73,7 +73,7 @@ _PAIR: Final = 2
 _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
 _MOST_WORDS, _MOST_SCALES, _NOT_FAR = 12, 3, 6
 _LONG_CODE: Final = 7
-_LEAST_NAMING: Final = 3
+_LEAST_NAMING: Final = 3  # digits of a number that names something
 
 
 def number_at(c: Cursor, place: int) -> int:
@@ -256,8 +256,7 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS
     money_at = after + (c.word(after) in {"us", "swiss"})
     gaps = frozenset({""}) if c.word(money_at) in _TIGHT_COINS else _BEFORE_MONEY
-    is_unit = unit and (money_before or not c.is_in_capitals(money_at))  # "90 Sek" are seconds, "90 SEK" are money
-    if c.word(money_at) in CURRENCIES and c.near(money_at, gaps) and not is_unit:
+    if c.word(money_at) in CURRENCIES and c.near(money_at, gaps) and not (unit and money_before):
         last, unit = money_at + 1, None
     elif unit:  # "$15 \text{cm}$" is no money
         money_before, last = False, with_unit

@@ -100,10 +100,6 @@ class Cursor:
         """Whether a token begins with a capital."""
         return self.cased[self.tokens[place].start].isupper()
 
-    def is_in_capitals(self, place: int) -> bool:
-        """Whether all letters of a token are capitals."""
-        return self.cased[self.tokens[place].start : self.tokens[place].end].isupper()
-
     def small(self, place: int) -> int:
         """A whole number below sixty at a token, in digits or one word; zero when there is none."""
         value: float = 0
