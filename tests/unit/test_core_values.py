@@ -282,8 +282,6 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("一共3万5", "一共35000元", "一共38000元"),
         ("报完自己付2万7千9", "自付2.79万元", "自付2.97万元"),
         ("首付8万6千", "首付86000元", "首付80600元"),
-        ("dauerte 90 sek", "nach anderthalb Minuten", "nach zweieinhalb Minuten"),
-        ("dauerte 90 Sek", "nach 90 Sekunden", "nach 60 Sekunden"),
         ("90x60x75 cm", "0.9 m long", "0.8 m long"),
         ("ванна 170 на 70 см", "длина 1,7 м", "длина 1,9 м"),
         ("it draws 500 mA", "it draws 0.5 A.", "it draws 0.4 A."),
