@@ -176,10 +176,19 @@ async def test_who_goes_on_after_a_failure_commits_nothing_and_is_told(narrow: A
         assert (await unit.conversations.get(row.id)).title is None
 
 
-@pytest.mark.parametrize("said", range(1, 5))
-async def test_whenever_it_is_cancelled_all_is_written_or_nothing(said: int, narrow: AsyncEngine, tenant: UUID) -> None:
-    """After that many messages to the server, a while later each time."""
-    begin = unit_of_work_factory(narrow)
+@pytest.mark.parametrize(
+    ("said", "ending"), [*((said, "COMMIT;") for said in range(1, 5)), (4, "SELECT pg_sleep(0.1); COMMIT;")]
+)
+async def test_whenever_it_is_cancelled_all_is_written_or_nothing(
+    said: int, ending: str, narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After that many messages to the server, a while later each time; its commit may come after the caller is gone."""
+    begin, execute = unit_of_work_factory(narrow), asyncpg.Connection.execute
+
+    async def end_late(self: asyncpg.Connection, query: str, *args: Any, **named: Any) -> Any:
+        return await execute(self, query.replace(";COMMIT;", f";{ending}"), *args, **named)
+
+    monkeypatch.setattr(asyncpg.Connection, "execute", end_late)
     known, is_said = await stored(begin, tenant), asyncio.Event()
     texts: list[str] = []
     cut_short: list[bool] = []
@@ -225,9 +234,9 @@ async def test_whenever_it_is_cancelled_all_is_written_or_nothing(said: int, nar
 
 
 async def written(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID) -> tuple[int, int, int]:
-    """The numbers of messages, of what the conversation says, and of events."""
+    """The numbers of messages, of what the conversation says, and of events, once no commit is underway any more."""
     async with begin(tenant) as unit:
-        row = await unit.conversations.get(conversation_id)
+        row = await unit.conversations.lock(conversation_id)
         messages = await unit.messages.between(conversation_id, 1, 1_000)
         events = await unit.events.after(conversation_id, 0, limit=1_000)
     assert [one.number for one in events] == list(range(1, row.last_event + 1))
