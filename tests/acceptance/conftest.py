@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -78,25 +78,36 @@ class SharedServices:
         self._servers = servers
         self._template = template
         self._folders = folders
-        self._stack = contextlib.ExitStack()
-        self._redis_numbers = iter(_SHARED_REDIS)
-        self._started: dict[tuple[object, ...], Service] = {}
+        self._redis_numbers = list(_SHARED_REDIS)
+        self._started: dict[tuple[object, ...], tuple[Service, contextlib.ExitStack]] = {}
 
     def get(self, name: str, *, processes: bool, **settings: str) -> Service:
-        """The service of that name, in processes of its own or in this one."""
+        """The service of that name, in processes of its own or not; the one asked for longest ago makes room for it."""
         key = (name, processes, *settings.items())
-        service = self._started.get(key)
-        if service is None:
-            run = running_service if processes else local_service
-            redis_url = _flushed(redis_database(self._servers.redis_url, next(self._redis_numbers)))
-            database_url = self._stack.enter_context(own_database(self._servers, self._template))
-            service = self._stack.enter_context(
-                run(self._folders.mktemp(name), database_url=database_url, redis_url=redis_url, settings=settings)
-            )
-            self._started[key] = service
+        if key in self._started:
+            service, stack = self._started.pop(key)
+        else:
+            service, stack = self._start(name, processes=processes, settings=settings)
+        self._started[key] = service, stack
         service.wake()
         self._awake.append(service)
         return service
+
+    def _start(
+        self, name: str, *, processes: bool, settings: Mapping[str, str]
+    ) -> tuple[Service, contextlib.ExitStack]:
+        if not self._redis_numbers:
+            oldest = next(key for key, (service, _) in self._started.items() if service not in self._awake)
+            self._started.pop(oldest)[1].close()
+        number = self._redis_numbers.pop(0)
+        run, stack = running_service if processes else local_service, contextlib.ExitStack()
+        stack.callback(self._redis_numbers.append, number)
+        redis_url = _flushed(redis_database(self._servers.redis_url, number))
+        database_url = stack.enter_context(own_database(self._servers, self._template))
+        service = stack.enter_context(
+            run(self._folders.mktemp(name), database_url=database_url, redis_url=redis_url, settings=settings)
+        )
+        return service, stack
 
     @classmethod
     def rest(cls) -> None:
@@ -105,7 +116,8 @@ class SharedServices:
             cls._awake.pop().rest()
 
     def stop(self) -> None:
-        self._stack.close()
+        while self._started:
+            self._started.popitem()[1][1].close()
 
 
 @pytest.fixture(scope="package")
