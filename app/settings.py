@@ -273,11 +273,18 @@ class Settings(BaseSettings):
         """``info`` is what many programs call it."""
         return value.upper() if isinstance(value, str) else value
 
+    @field_validator("default_preset")
+    @classmethod
+    def _is_preset(cls, value: str) -> str:
+        try:
+            return preset_named(value).name
+        except UnknownPresetError as error:
+            raise ValueError(str(error)) from None
+
     @model_validator(mode="after")
     def _presets_are_known(self) -> Self:
         """Numbers that can never hold are refused here, and not by each conversation."""
         try:
-            preset_named(self.default_preset)
             _ = self.operator_numbers
         except (PolicyInvalidError, UnknownPresetError) as error:
             raise ValueError(str(error)) from None

@@ -74,7 +74,7 @@ def compact(
 
 def context(
     conversation: Conversation,
-    budget: Annotated[int | None, typer.Option(min=1, help="Tokens for what stands after the system prompt.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Tokens after the system prompt and files.")] = None,
     query: Annotated[str | None, typer.Option(help="A question, to recall what it needs.")] = None,
     format_: Annotated[
         Format | None, typer.Option("--format", help="Print the messages as JSON, as this provider takes them.")

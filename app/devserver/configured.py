@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from app.devserver.errors import CannotStartError
 from app.setting_files import SettingFileError, misnamed_keys, unknown_variables
@@ -16,14 +17,19 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        wrong = "; ".join(
-            ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in error.errors()
-        )
+        wrong = "; ".join(map(_complaint, error.errors()))
         raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
     except SettingFileError as error:
         raise CannotStartError(str(error)) from error
     except Exception as error:
         raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
+
+
+def _complaint(wrong: ErrorDetails) -> str:
+    """Which setting is wrong, and why."""
+    place = ".".join(map(str, wrong["loc"]))
+    said = wrong["msg"].removeprefix("Value error, ")
+    return f"{place}: {said}" if place else said
 
 
 def overlooked() -> list[str]:

@@ -90,7 +90,7 @@ EventType = Annotated[
 Focus = Annotated[str, Field(min_length=1, max_length=1_000)]
 Content = Annotated[str, Field(max_length=MAX_CONTENT)]
 Count = Annotated[int, Strict(), Field(ge=0, le=MAX_TOKENS)]
-Budget = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Tokens for what stands after the system prompt.")]
+Budget = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Tokens after the system prompt and the files.")]
 Seq = Annotated[int, Strict(), Field(ge=1, le=2**63 - 1)]
 MaxTokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="The most that a page weighs.")]
 Version = Annotated[

@@ -1,4 +1,4 @@
-"""From the services' values to the contract's resources: one function each, no decisions."""
+"""From the services' values to the contract's resources: one function each, which decide at most what is shown."""
 
 from __future__ import annotations
 

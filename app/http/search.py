@@ -13,7 +13,7 @@ from app.http import schemas
 from app.http.dependencies import After, Limit, Services, Tenant, bearer_key
 from app.http.routing import TenantRoute
 from app.storage.repositories.cursor import Number, decode, encode
-from app.usecases.context.search import Place
+from app.usecases.context.search import PageStart
 
 MAX_QUERY: Final = 1_000
 PLACE: Final = TypeAdapter(tuple[Number, Number])
@@ -52,7 +52,7 @@ async def search_messages(
     A query without a word (signs, an emoji) is looked for as it stands among the newest 20 000 messages, and so is one
     whose words are found nowhere.
     """
-    place = None if after is None else Place(*decode(after, PLACE))
+    place = None if after is None else PageStart(*decode(after, PLACE))
     page = await services.search.find(tenant, conversation_id, q, limit=limit, place=place)
     following = page.following and encode((page.following.through_seq, page.following.skip))
     hits = [SearchHit.model_validate(hit) for hit in page.hits]

@@ -23,7 +23,7 @@ from app.storage.repositories import sizes
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.moving import move_step
-from app.usecases.openai.forking import Place
+from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
 from tests.integration.keyed import keyed
@@ -114,7 +114,7 @@ async def test_a_fork_counts_up_and_keeps_the_data_when_the_other_is_deleted(
 ) -> None:
     conversation = await service.conversation()
     await add(service, conversation, media())
-    place = Place(conversation_id=conversation, through_seq=1)
+    place = ForkPoint(conversation_id=conversation, through_seq=1)
     fork = await service.container.openai.forks.fork(service.tenant, place, Idem(key="k", fingerprint="f"))
     assert await uses(engine) == [2]
     await service.container.conversations.delete(service.tenant, conversation)

@@ -26,7 +26,7 @@ from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.files import copies as copying
-from app.usecases.openai.forking import Place
+from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FakeJobQueue, ScriptedChatModel
 from tests.gemini_files import spelled
@@ -261,7 +261,7 @@ class TestInContexts:
             assert exported["files"] == [{**file, "data": base64.b64encode(PNG).decode()}]
             async with begin(None) as uow:
                 tenant = (await uow.conversations.get(UUID(talk.id))).tenant_id
-            place = Place(conversation_id=UUID(talk.id), through_seq=1)
+            place = ForkPoint(conversation_id=UUID(talk.id), through_seq=1)
             fork = await process.container.openai.forks.fork(tenant, place, Idem(key="k", fingerprint="f"))
             copied = Talk(talk.http, str(fork))
             (theirs,) = (await copied.get("/files"))["data"]

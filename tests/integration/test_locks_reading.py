@@ -25,7 +25,7 @@ from app.usecases.history import anchoring, drafts, preparing
 from app.usecases.history.anchoring import Heard, heard
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import MOST_READ, reckon
-from app.usecases.openai.forking import Place
+from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import retaking
 from app.usecases.shared.idempotency import Idem
 from app.usecases.verification import examining, rewriting
@@ -267,7 +267,7 @@ async def test_copies_of_a_fork_are_read_before_it_is_made(
 
     monkeypatch.setattr(preparing, "reckon", disturbed)
     read = watched(monkeypatch, LockProbe(), heard, anchoring)
-    place, idem = Place(conversation_id=conversation_id, through_seq=2), Idem(key="fork", fingerprint="one")
+    place, idem = ForkPoint(conversation_id=conversation_id, through_seq=2), Idem(key="fork", fingerprint="one")
     fork = await service.container.forks.fork(service.tenant, place, idem)
     if not erased:
         erasing.close()

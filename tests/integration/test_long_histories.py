@@ -47,6 +47,7 @@ OTHERS: Final = 6_000
 ROWS: Final = re.compile(
     r"(?:Rows Removed by Filter: |on (?:messages|conversations)\b[^\n]*actual time=\S+ rows=)([\d.]+)"
 )
+LOOPS: Final = re.compile(r" on messages\b[^\n]*actual time=[^\n]*loops=(\d+)")
 MODEL: Final = "openai-responses:gpt-5"
 
 
@@ -100,6 +101,23 @@ class TestPlans:
                 await connection.rollback()
         return plans
 
+    async def test_keys_are_read_once_whatever_postgres_expects(
+        self, service: Service, engine: AsyncEngine, tenant: UUID
+    ) -> None:
+        seed, new = [await service.conversation(max_tokens=-1) for _ in range(2)]
+        async with engine.connect() as connection:
+            plain = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await surround(plain, seed, 1_000)
+            await plain.execute(text("ANALYZE"))  # of the new conversation it knows nothing
+        append = service.container.messages.append
+        await append(tenant, new, [one for number in range(100) for one in exchange(f"call_{number}")])
+        with self.asked(engine) as statements:
+            await append(tenant, new, [one for number in range(100, 200) for one in exchange(f"call_{number}")])
+        by_key = [one for one in statements if "FROM message_keys" in one[0]]
+        assert by_key
+        for plan in await self.plans(engine, tenant, by_key):
+            assert set(LOOPS.findall(plan)) == {"1"}, plan
+
     @pytest.mark.long
     async def test_read_by_indexes(
         self, service: Service, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
@@ -117,10 +135,6 @@ class TestPlans:
         dead = await started_turn(world, expired=True)
         row = await service.row(long)
         container, last = service.container, row.last_seq
-
-        def result_of(call: str) -> MessageDraft:
-            part = {"type": "tool_result", "tool_call_id": call, "content": "seen"}
-            return MessageDraft(role="tool", content="", parts=(part,))
 
         async def first() -> Message:
             async with service.begin(tenant) as uow:
@@ -155,6 +169,17 @@ class TestPlans:
         (control,) = await self.plans(engine, tenant, [(walk, (seed, tenant))])
         assert not reads_much(control)
         await world.stop()
+
+
+def exchange(call: str) -> tuple[MessageDraft, MessageDraft]:
+    """A call of a tool, and its result."""
+    part = {"type": "tool_call", "id": call, "name": "look_up", "arguments": {}}
+    return MessageDraft(role="assistant", content="", parts=(part,)), result_of(call)
+
+
+def result_of(call: str) -> MessageDraft:
+    part = {"type": "tool_result", "tool_call_id": call, "content": "seen"}
+    return MessageDraft(role="tool", content="", parts=(part,))
 
 
 def reads_much(plan: str) -> bool:

@@ -13,7 +13,7 @@ from app.storage.repositories import narrowing
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import search as search_module
-from app.usecases.context.search import Place, SearchHit
+from app.usecases.context.search import PageStart, SearchHit
 from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service
@@ -91,7 +91,7 @@ async def test_pages_hold_still_while_messages_come(service: Service) -> None:
     whole = await seqs(service, conversation_id, "kettle")
     assert sorted(whole) == list(range(1, 26))
     found: list[int] = []
-    place: Place | None = None
+    place: PageStart | None = None
     while True:
         page = await service.container.search.find(service.tenant, conversation_id, "kettle", limit=10, place=place)
         found += [hit.seq for hit in page.hits]
@@ -112,7 +112,7 @@ async def test_control_a_place_that_forgets_its_end_would_move(service: Service)
     )
     pages = [
         await service.container.search.find(
-            service.tenant, conversation_id, "kettle", limit=10, place=Place(through_seq, 10)
+            service.tenant, conversation_id, "kettle", limit=10, place=PageStart(through_seq, 10)
         )
         for through_seq in (26, 29)
     ]
@@ -182,7 +182,7 @@ async def test_another_tenant_and_an_unknown_conversation(
     conversation_id = await said(service, KETTLE)
     stranger = await make_tenant(begin, f"stranger {uuid4()}")
     for tenant_id, asked in ((stranger, conversation_id), (service.tenant, uuid4())):
-        for place in (None, Place(9, 0)):
+        for place in (None, PageStart(9, 0)):
             with pytest.raises(NotFoundError):
                 await service.container.search.find(tenant_id, asked, query, limit=9, place=place)
 

@@ -67,6 +67,30 @@ def test_the_reason_with_the_policys_own_threshold() -> None:
     assert_values(corpus("notice_reasons"), said, agrees=str.startswith)
 
 
+@pytest.mark.parametrize(
+    ("at", "reason"),
+    [
+        ({"share": 0.85}, "Ahead of the next model call, at 85 % or more"),
+        ({"share": 0.85, "tokens": 80_000}, "Ahead of the next model call"),  # at 9 % of a large window
+        ({"tokens": 80_000}, "Ahead of the next model call"),
+    ],
+)
+def test_a_share_is_named_only_where_it_alone_decides(at: dict[str, Any], reason: str) -> None:
+    trigger = {"name": "max_tokens", "on": "before_call", "at": at, "run": "inline"}
+    wanted = resolve("handoff", {"notifications": "summary", "triggers": [trigger]})
+    said = notify("compaction.applied", data("max_tokens"), wanted, CATALOGUES["en"])
+    assert said is not None
+    assert said.message == f"{reason}: 5 messages summarised, 12,345 tokens saved."
+
+
+def test_a_number_of_messages_does_not_fill_a_context() -> None:
+    trigger = {"name": "max_messages", "on": "stored", "at": {"messages": 20}, "run": "background"}
+    wanted = resolve("semantic", {"notifications": "summary", "triggers": [trigger]})
+    said = notify("compaction.applied", data("max_messages"), wanted, CATALOGUES["en"])
+    assert said is not None
+    assert said.message.startswith("The set limit is reached: ")
+
+
 def test_what_came_to_nothing() -> None:
     failed = told("compaction.failed", data() | {"tokens_after": None})
     assert (failed.level, failed.title) == ("warning", "Nothing was compressed")

@@ -38,6 +38,11 @@ def test_a_wrong_line_of_the_settings_file_is_named(folder: Path) -> None:
     assert_values(corpus("settings_faults"), lambda text: said_of(folder, yaml=text), agrees=holds)
 
 
+def test_a_preset_that_does_not_exist_is_named_with_its_setting(folder: Path) -> None:
+    line = said_of(folder, env="THROUGHLINE_DEFAULT_PRESET=semantics\n")
+    assert line.startswith("Settings that cannot be used: default_preset: unknown preset 'semantics'; known: semantic,")
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
 def test_a_file_in_another_encoding_is_named(folder: Path, encoding: str) -> None:
     (folder / "throughline.yaml").write_text("# é\nport: 8000\n", encoding=encoding)

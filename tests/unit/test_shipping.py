@@ -193,6 +193,12 @@ def test_the_example_environment_names_real_settings() -> None:
     assert named - {"POSTGRES_PASSWORD"} == environment_names() - {"THROUGHLINE_EMBEDDED"}
 
 
+def test_every_setting_stands_on_a_page() -> None:
+    pages = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("running.md", "limits.md"))
+    missing = {name for name in environment_names() - {"THROUGHLINE_EMBEDDED"} if f"`{name}`" not in pages}
+    assert not missing
+
+
 def test_the_example_settings_file_is_read_and_says_the_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,7 +151,7 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
 
 
 def room_of(material: Material, budget: int | None) -> int:
-    """Tokens for all that stands after the system prompt."""
+    """Tokens for all that stands after the system prompt and the files."""
     return _room(material, budget).tokens
 
 

@@ -137,7 +137,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The parts of a context after the system prompt."""
+    """The parts of a context after the system prompt and the files."""
 
     state: str | None
     """The state's JSON."""
@@ -235,7 +235,7 @@ def held_day_tokens(material: Material, draft: Draft) -> int:
 
 
 def size_of(material: Material, draft: Draft) -> int:
-    """Tokens after the system prompt, but for recall; held messages and tail are rounded apart, as in a gauge."""
+    """Tokens after the system prompt and the files, without recall; held messages and tail are rounded apart."""
     block = weigh_all(material, block_of(material, draft))
     return block + weight_in_all(material, draft.held) + weight_in_all(material, draft.tail)
 

@@ -86,7 +86,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     Args:
         material: With ``recall``.
         fit: Makes everything else fit.
-        room: Tokens after the system prompt.
+        room: Tokens after the system prompt and the files.
         base: What the policy's share is of.
         may_cut: Whether anything may be left out for it.
         most: Tokens up to which what is recalled may fill the context; ``None``: a budget was asked for, and it may
@@ -118,7 +118,7 @@ def beside_pins(material: Material, fit: Fit, room: int, wanted: int) -> tuple[i
     Args:
         material: Of the context.
         fit: Makes everything else fit.
-        room: Tokens after the system prompt.
+        room: Tokens after the system prompt and the files.
         wanted: Tokens for what is recalled, with the passages.
     """
     pins = len(first_draft(material).held)

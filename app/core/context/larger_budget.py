@@ -36,7 +36,7 @@ def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
 
     Args:
         material: With the segments' details.
-        room: Tokens after the system prompt.
+        room: Tokens after the system prompt and the files.
     """
     draft = first_draft(material)
     plan = _Plan(material, draft)
@@ -50,7 +50,7 @@ def with_detail(material: Material, draft: Draft, room: int) -> Draft:
     Args:
         material: With the segments' details, and the originals that ``places_to_read`` says.
         draft: With what is recalled.
-        room: Tokens after the system prompt.
+        room: Tokens after the system prompt and the files.
     """
     laid_out = first_draft(material)
     if not material.detail.segments or draft.left_out or draft.digests != laid_out.digests:

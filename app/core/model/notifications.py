@@ -30,7 +30,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "interrupted": "interrupted",
     "manual": "manual",
 }
-"""What a trigger means to a user."""
+"""What a trigger means to a user: a limit is reached, a model is about to be asked, or a turn broke off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +74,10 @@ def _notification(moment: str, say: Catalogue, level: NotificationLevel = "info"
 
 
 def _reason(trigger: str, policy: CompactionPolicy, say: Catalogue) -> str:
-    """Why, with the policy's own threshold where it is a share."""
+    """Why, with the policy's own threshold where that is a share, and no number of tokens beside it comes first."""
     kind = _KINDS.get(trigger, "critical")
     at = next((one.at for one in policy.triggers if one.name == trigger), None)
-    share = (at.share or at.window) if at else None
+    share = (at.share or at.window) if at and at.tokens is None else None
     if share is None:
         return say.text(f"notice.reason.{kind}")
     return say.text(f"notice.reason.{kind}_at", percent=percent(share))

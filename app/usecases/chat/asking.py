@@ -59,7 +59,7 @@ class Asker:
     reasoning: Reasoning
     tell: Telling
     _room: int | None = field(default=None, init=False)
-    """Tokens after the system prompt, once the provider took no more; ``None``: the policy's budget."""
+    """Tokens after the system prompt and the files, once the provider took no more; ``None``: the policy's budget."""
     _halvings: int = field(default=0, init=False)
     _refusal: ModelFailedError | None = field(default=None, init=False)
     _recalled: frozenset[int] = field(default=frozenset(), init=False)

@@ -30,7 +30,7 @@ from app.core.segments.markers import parse
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.token_counts import estimate_text
-from app.usecases.context.search import Place, SearchHit, SearchService
+from app.usecases.context.search import PageStart, SearchHit, SearchService
 from app.usecases.segments.expansion import Expanded, ExpansionService
 from app.usecases.shared.shell import Shell
 
@@ -121,7 +121,7 @@ class Lookups:
             turn.conversation_id,
             query,
             limit=_limit(arguments.get("limit")),
-            place=Place(message.seq - 1, 0),
+            place=PageStart(message.seq - 1, 0),
         )
         shown = within([_line_of(hit, say) for hit in page.hits], quoted_tokens(most), say)
         hits = page.hits[: len(shown)]

@@ -27,7 +27,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import NOTHING_PREPARED, Prepared, json_size, prepared_groups
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Work
+from app.usecases.shared.retaking import Compute
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import Exchange, exchange_of
 
@@ -67,7 +67,7 @@ async def opening_of(
     before: Mapping[str, Any] | None,
     ready: ReadyOpening,
     *,
-    work: Work,
+    compute: Compute,
 ) -> Opening:
     """Store what is new of a turn's beginning, in a *locked* conversation.
 
@@ -78,7 +78,7 @@ async def opening_of(
         given: By the client.
         before: What the same request did earlier, whose turn died: it is taken up.
         ready: What was found of it before.
-        work: Has a layout computed.
+        compute: Has a layout computed.
 
     Raises:
         InvalidInputError: What the client says answers nothing.
@@ -86,7 +86,7 @@ async def opening_of(
         ConversationMovedOnError: Other messages came meanwhile.
         TooLargeError: What is new can never fit.
     """
-    opening = await _opening_of(uow, shell, conversation, given, before, ready, work)
+    opening = await _opening_of(uow, shell, conversation, given, before, ready, compute)
     return replace(opening, message=await uow.contents.filled_one(opening.message))
 
 
@@ -97,7 +97,7 @@ async def _opening_of(
     given: ChatInput,
     before: Mapping[str, Any] | None,
     ready: ReadyOpening,
-    work: Work,
+    compute: Compute,
 ) -> Opening:
     resolved = shell.resolver(conversation, model=given.model)
     _refuse_heavy(resolved, given)
@@ -105,12 +105,12 @@ async def _opening_of(
         return await _taken_up(uow, shell, conversation, UUID(before["message_id"]))
     check_expected_last(conversation, given.expected_last_message_id)
     if given.regenerates:
-        answered = await supersede_reply(uow, shell, conversation, work=work)
+        answered = await supersede_reply(uow, shell, conversation, compute=compute)
         return Opening(
             message=answered, question=answered, resolved=shell.resolver(await uow.conversations.get(conversation.id))
         )
     if given.results or given.has_message:
-        return await _appended(uow, shell, resolved, given, ready, work)
+        return await _appended(uow, shell, resolved, given, ready, compute)
     return await _unanswered(uow, shell, conversation)
 
 
@@ -126,7 +126,7 @@ async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
 
 
 async def _appended(
-    uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, ready: ReadyOpening, work: Work
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, ready: ReadyOpening, compute: Compute
 ) -> Opening:
     """The user's new message, results, or both."""
     conversation, drafts = resolved.conversation, [*ready.said.drafts]
@@ -138,7 +138,7 @@ async def _appended(
     refuse_too_large(brought, drafts, together=True)
     if not drafts[-1].is_command:
         refuse_without_room(brought, drafts)
-    messages, resolved = await append(uow, shell, conversation, drafts, prepared=ready.said, work=work)
+    messages, resolved = await append(uow, shell, conversation, drafts, prepared=ready.said, compute=compute)
     asked = messages[-1] if given.has_message else exchange.question
     return Opening(message=messages[-1], question=asked or messages[-1], resolved=resolved)
 

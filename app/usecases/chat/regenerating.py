@@ -10,14 +10,14 @@ from app.core.model.errors import NotRegenerableError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.holding import laid_out_again
-from app.usecases.shared.retaking import Work
+from app.usecases.shared.retaking import Compute
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import exchange_of, is_inside_answer
 
 SUPERSEDED: Final = "message.superseded"
 
 
-async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversation, *, work: Work) -> Message:
+async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversation, *, compute: Compute) -> Message:
     """Let the last reply of a *locked* conversation give way: the message that waits for an answer again.
 
     A compaction that has read it already finds itself stale. What tools brought back for it stays, for the next one.
@@ -40,7 +40,7 @@ async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversat
     changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
     after = shell.resolver(replace(conversation, **changes))
     if restored:
-        after = await laid_out_again(uow, shell, after, work=work)
+        after = await laid_out_again(uow, shell, after, compute=compute)
     await refresh_sizes(uow, after, **changes)
     data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(answered.id)}
     await uow.events.add(conversation.id, SUPERSEDED, data, shell.clock.now())

@@ -29,7 +29,7 @@ from app.usecases.history.appending import append, check_expected_last, refuse_t
 from app.usecases.history.preparing import Prepared, prepared_and_retaken
 from app.usecases.ports import Place
 from app.usecases.shared.idempotency import Idem, done_before, record
-from app.usecases.shared.retaking import Results, Work
+from app.usecases.shared.retaking import Compute, Results
 from app.usecases.shared.shell import Shell
 
 __all__ = ["ChatInput", "ChatService", "ToolResultInput"]
@@ -175,7 +175,7 @@ class ChatService:
         given: ChatInput,
         before: Mapping[str, Any] | None,
         ready: ReadyOpening,
-        work: Work,
+        compute: Compute,
     ) -> Started:
         """Everything of the first transaction but its commit."""
         if await uow.turns.running(conversation.id) is not None:
@@ -184,8 +184,8 @@ class ChatService:
         if dead is not None:  # sooner than any sweeper
             await tell_failed(uow, dead, self._shell.clock.now())
         if given.history and before is None:
-            conversation, given = await self._with_history(uow, conversation, given, ready.history, work)
-        opening = await opening_of(uow, self._shell, conversation, given, before, ready, work=work)
+            conversation, given = await self._with_history(uow, conversation, given, ready.history, compute)
+        opening = await opening_of(uow, self._shell, conversation, given, before, ready, compute=compute)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
             Turn(
@@ -214,12 +214,12 @@ class ChatService:
         return started if opening.message.is_command else await self._with_claim(uow, started)
 
     async def _with_history(
-        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, ready: Prepared, work: Work
+        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, ready: Prepared, compute: Compute
     ) -> tuple[Conversation, ChatInput]:
         """The conversation with what came before the message."""
         check_expected_last(conversation, given.expected_last_message_id)
         refuse_too_large(self._shell.resolver(conversation, model=given.model), ready.drafts)
-        _, resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, work=work)
+        _, resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, compute=compute)
         return resolved.conversation, replace(given, history=(), expected_last_message_id=None)
 
     async def _with_claim(self, uow: UnitOfWork, started: Started) -> Started:

@@ -199,7 +199,7 @@ class ToolLoop:
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
             await _still_running(uow, turn)
-            (stored,), _ = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, work=results)
+            (stored,), _ = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, compute=results)
             if live is not None:
                 await keep_live(uow, conversation.id, live, stored)
             await uow.commit()
@@ -232,7 +232,7 @@ class ToolLoop:
             await _still_running(uow, turn)
             stored = result.at(conversation.content_epoch, conversation.locale)
             drafts = [draft if stored is result else _result_draft(call, stored)]
-            _, resolved = await append(uow, self._shell, conversation, drafts, work=results)
+            _, resolved = await append(uow, self._shell, conversation, drafts, compute=results)
             await uow.expansions.add(stored.expansions)
             if claims:
                 claim, jobs = await self._due(uow, resolved, scope)

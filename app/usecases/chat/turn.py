@@ -39,7 +39,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import Prepared, prepared_and_retaken, prepared_anyhow
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Results, Work
+from app.usecases.shared.retaking import Compute, Results
 from app.usecases.shared.shell import Shell
 
 SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
@@ -250,14 +250,14 @@ class TurnRunner:
         )
 
     async def _reply(
-        self, uow: UnitOfWork, conversation: Conversation, said: Answer, ready: Prepared, work: Work
+        self, uow: UnitOfWork, conversation: Conversation, said: Answer, ready: Prepared, compute: Compute
     ) -> tuple[Message, Resolved]:
         """Store the reply; of one that is there already, since results followed it, what the turn used."""
         if said.stored is not None:
             reply = await uow.messages.note_usage(conversation.id, said.stored.id, said.usage.as_dict())
             reply = replace(reply, reasoning=said.stored.reasoning)
             return reply, self._shell.resolver(conversation)
-        (reply,), resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, work=work)
+        (reply,), resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, compute=compute)
         await keep_live(uow, conversation.id, said, reply)
         return reply, resolved
 

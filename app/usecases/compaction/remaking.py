@@ -203,7 +203,7 @@ async def _write(
         schema=chunk.resolved.schema,
         state=applied.state,
         boundary_seq=present.boundary_seq,
-        work=results,
+        compute=results,
     )
     before = await uow.states.get(present.id, present.state_version)
     version = replace(

@@ -98,7 +98,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
         else:
             resolved = shell.resolver(present)
             await uow.anchors.rank(present.id, ready.applied.ranking)
-            await add_proposed(uow, resolved, ready.proposed, chunk.span, work=results)
+            await add_proposed(uow, resolved, ready.proposed, chunk.span, compute=results)
             wants_detail = _wants_detail(shell, chunk)
             ids = await store_segments(uow, present.id, ready.told, wants_detail=wants_detail, now=ready.now)
             served = await _laid_out(uow, resolved, ready, results)

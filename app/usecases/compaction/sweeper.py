@@ -48,7 +48,7 @@ class Runner(Executor, Protocol):
 
 
 class Aside(Protocol):
-    """What the sweeper asks of services that have models do what can wait: write L1s, verify states."""
+    """What the sweeper asks of services that have models do what can wait: write L1s, verify states, make vectors."""
 
     async def work(self) -> str:
         """Have one of these done, of any conversation; the word says what became of it."""

@@ -82,7 +82,7 @@ class ContextService:
         asked: Asked = NOTHING,
         brought: Brought = NOTHING_BROUGHT,
     ) -> AssembledContext:
-        """The context within the policy's budget, or within ``budget`` tokens after the system prompt.
+        """The context within the policy's budget, or within ``budget`` tokens after the system prompt and the files.
 
         What the client of a turn ``brought`` is a part of it.
 

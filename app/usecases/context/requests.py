@@ -33,7 +33,7 @@ class ContextAsk:
     """What a client asks for."""
 
     budget: int | None = None
-    """Tokens after the system prompt; ``None`` = the policy's."""
+    """Tokens after the system prompt and the files; ``None``: the policy's budget, which holds both too."""
     asked: Asked = NOTHING
     compact: Compact = "never"
     """``if_needed``: a trigger that is due before a model call is answered first, as in a turn."""

@@ -38,7 +38,7 @@ class SearchHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageStart:
     """Where a page begins: what came later than the first page was asked for does not move the pages after it."""
 
     through_seq: int
@@ -50,7 +50,7 @@ class SearchPage:
     """One page of hits, and where the next one begins."""
 
     hits: list[SearchHit]
-    following: Place | None
+    following: PageStart | None
 
 
 class SearchService:
@@ -60,7 +60,7 @@ class SearchService:
         self._shell = shell
 
     async def find(
-        self, tenant_id: UUID, conversation_id: UUID, text: str, *, limit: int, place: Place | None = None
+        self, tenant_id: UUID, conversation_id: UUID, text: str, *, limit: int, place: PageStart | None = None
     ) -> SearchPage:
         """One page of the messages that fit.
 
@@ -76,7 +76,7 @@ class SearchService:
             return await self._found(tenant_id, conversation_id, query, limit=limit, place=place)
 
     async def _found(
-        self, tenant_id: UUID, conversation_id: UUID, query: Query, *, limit: int, place: Place | None
+        self, tenant_id: UUID, conversation_id: UUID, query: Query, *, limit: int, place: PageStart | None
     ) -> SearchPage:
         begin = place or await self._start(tenant_id, conversation_id)
         ranked = [
@@ -87,11 +87,11 @@ class SearchService:
         shown = ranked[begin.skip : begin.skip + limit]
         hits = await self._hits(tenant_id, conversation_id, query, shown)
         is_more = len(ranked) > begin.skip + limit
-        return SearchPage(hits, Place(begin.through_seq, begin.skip + limit) if is_more else None)
+        return SearchPage(hits, PageStart(begin.through_seq, begin.skip + limit) if is_more else None)
 
-    async def _start(self, tenant_id: UUID, conversation_id: UUID) -> Place:
+    async def _start(self, tenant_id: UUID, conversation_id: UUID) -> PageStart:
         async with self._shell.uow(tenant_id) as uow:
-            return Place((await uow.conversations.get(conversation_id)).last_seq, 0)
+            return PageStart((await uow.conversations.get(conversation_id)).last_seq, 0)
 
     async def _ranked(self, tenant_id: UUID, conversation_id: UUID, query: Query, through_seq: int) -> list[Ranked]:
         if query.stems and not query.phrases:

@@ -19,7 +19,7 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Work
+from app.usecases.shared.retaking import Compute
 from app.usecases.shared.shell import Shell
 
 MOST_ACTIVE: Final = 1_000
@@ -123,7 +123,12 @@ def proposed_anchors(shell: Shell, found: Sequence[FoundAnchor], span: Sequence[
 
 
 async def add_proposed(
-    uow: UnitOfWork, resolved: Resolved, proposed: Sequence[Anchor], span: Sequence[Message], *, work: Work = off_loop
+    uow: UnitOfWork,
+    resolved: Resolved,
+    proposed: Sequence[Anchor],
+    span: Sequence[Message],
+    *,
+    compute: Compute = off_loop,
 ) -> None:
     """Store the anchors that a model proposed: what was said after them has changed them already.
 
@@ -132,14 +137,14 @@ async def add_proposed(
         resolved: The locked conversation.
         proposed: New ones, of the span.
         span: The folded messages.
-        work: Has it computed.
+        compute: Has it computed.
     """
     if not proposed:
         return
     conversation = resolved.conversation
     known = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
     tail = await uow.messages.newest(conversation.id, after_seq=span[-1].seq, max_tokens=resolved.budgets.budget)
-    changes = await work(_replayed, proposed, known, [*span, *tail])
+    changes = await compute(_replayed, proposed, known, [*span, *tail])
     made, changed = _settled(proposed, changes)
     mine = {anchor.id for anchor in proposed}
     await uow.anchors.add(made)

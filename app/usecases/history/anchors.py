@@ -57,7 +57,7 @@ class AnchorService:
                 return anchor
             await uow.anchors.set_by_user(conversation_id, anchor_id, status)
             if is_served(conversation, anchor):
-                laid_out = await laid_out_again(uow, shell, shell.resolver(conversation), work=results)
+                laid_out = await laid_out_again(uow, shell, shell.resolver(conversation), compute=results)
                 await refresh_sizes(uow, laid_out)
             changed = await uow.anchors.get(conversation_id, anchor_id)
             await uow.commit()

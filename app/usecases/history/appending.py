@@ -31,7 +31,7 @@ from app.usecases.history.preparing import NOTHING_PREPARED, Prepared
 from app.usecases.history.preparing import size_of as size_of_drafts
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Work
+from app.usecases.shared.retaking import Compute
 from app.usecases.shared.shell import Shell
 
 SAID: frozenset[str] = frozenset({"complete", "interrupted"})
@@ -47,7 +47,7 @@ async def append(
     before: Resolved | None = None,
     is_copy: bool = False,
     prepared: Prepared = NOTHING_PREPARED,
-    work: Work = off_loop,
+    compute: Compute = off_loop,
 ) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
@@ -89,7 +89,7 @@ async def append(
         grown["pace"] = await measured_pace(uow, after)
         after = shell.resolver(replace(conversation, **grown))
     if moves_layout:
-        after = await laid_out_again(uow, shell, after, work=work)
+        after = await laid_out_again(uow, shell, after, compute=compute)
     created = [
         ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
         for message in messages

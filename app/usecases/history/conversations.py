@@ -42,7 +42,7 @@ from app.usecases.history.removing import ROWS, delete_conversation
 from app.usecases.shared.caller import audit, own_user
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Results, Work, retaken
+from app.usecases.shared.retaking import Compute, Results, retaken
 from app.usecases.shared.shell import Shell
 
 POLICY = frozenset({"preset", "policy"})
@@ -247,14 +247,16 @@ class ConversationService:
             asks = asks_for_goals(self._shell.resolver(present), after)
             return await goals_stated(uow, after) if asks else NO_GOALS
 
-    async def _reshaped(self, uow: UnitOfWork, before: Resolved, after: Resolved, goals: Goals, work: Work) -> Resolved:
+    async def _reshaped(
+        self, uow: UnitOfWork, before: Resolved, after: Resolved, goals: Goals, compute: Compute
+    ) -> Resolved:
         """Decide protection again, and render the block again, where the change asks for it."""
         decides, decided = _protecting(before) != _protecting(after), after
         if decides:
             goals = await goals_stated(uow, after, goals) if asks_for_goals(before, after) else NO_GOALS
-            decided = await decide_protection_again(uow, self._shell, after, goals, work=work)
+            decided = await decide_protection_again(uow, self._shell, after, goals, compute=compute)
         if decides or _rendering(before) != _rendering(after):
-            return await laid_out_again(uow, self._shell, decided, work=work)
+            return await laid_out_again(uow, self._shell, decided, compute=compute)
         return decided
 
     def _refuse_unmeetable(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_level
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Work
+from app.usecases.shared.retaking import Compute
 from app.usecases.shared.shell import Shell
 
 READ_AT_ONCE: Final = 500
@@ -38,7 +38,7 @@ class Concerned:
 
 
 async def concerned(
-    uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: Erased, *, work: Work
+    uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: Erased, *, compute: Compute
 ) -> Concerned:
     """The segments that these messages concern, of all the versions that covered them."""
     conversation_id = resolved.conversation.id
@@ -49,7 +49,7 @@ async def concerned(
     doubtful: list[Segment] = []
     for place in range(0, len(ids), READ_AT_ONCE):
         told = await uow.segments.described_by_model(conversation_id, ids[place : place + READ_AT_ONCE])
-        doubtful += await work(_in_doubt, told, erased) if told else []
+        doubtful += await compute(_in_doubt, told, erased) if told else []
     return Concerned(touched=tuple(touched), doubtful=tuple(doubtful))
 
 
@@ -67,19 +67,19 @@ async def forget(
     erased: Erased,
     remaining: Remaining,
     now: datetime,
-    work: Work,
+    compute: Compute,
 ) -> None:
     """Tell the segments anew that hold the erased message, and those that drew on it.
 
     Call it in the erasing transaction, before layouts are made. ``work`` has them told.
     """
-    drew = await work(_drawing, found.doubtful, erased, remaining) if found.doubtful else []
+    drew = await compute(_drawing, found.doubtful, erased, remaining) if found.doubtful else []
     wants_detail, locale = _wants_detail(shell, resolved), resolved.conversation.locale
     segments = (*found.touched, *drew)
     for place in range(0, len(segments), TOLD_AT_ONCE):
         some = segments[place : place + TOLD_AT_ONCE]
         spans = [await uow.messages.between(one.conversation_id, one.from_seq, one.to_seq) for one in some]
-        for told, leaks in await work(_told_anew, some, spans, erased, locale, now):
+        for told, leaks in await compute(_told_anew, some, spans, erased, locale, now):
             await uow.segments.rewrite(replace(told, wants_detail=wants_detail and "L1" in told.levels, detail_tries=0))
             await uow.segments.update(told.conversation_id, told.id, detail_after=None)
             if leaks:

@@ -43,7 +43,7 @@ from app.usecases.compaction.ending import end_row
 from app.usecases.history.erasing_segments import concerned, forget
 from app.usecases.shared.caller import audit
 from app.usecases.shared.layouts import lay_out
-from app.usecases.shared.retaking import Results, Work, retaken
+from app.usecases.shared.retaking import Compute, Results, retaken
 from app.usecases.shared.shell import STREAMS, Shell
 
 READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
@@ -76,7 +76,7 @@ class _Erasure:
     conversation: Conversation
     message: Message
     now: datetime
-    work: Work
+    compute: Compute
     known: KnownVersions
 
 
@@ -134,8 +134,8 @@ class ErasureService:
 
     async def _erase(self, one: _Erasure) -> UUID | None:
         """Everything but the commit; the compaction to send afterwards, if one was queued."""
-        uow, conversation, message, work = one.uow, one.conversation, one.message, one.work
-        gone = await _from_history(uow, message, work)
+        uow, conversation, message, compute = one.uow, one.conversation, one.message, one.compute
+        gone = await _from_history(uow, message, compute)
         await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
         first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
         total = await _lighter(uow, gone, conversation, conversation.total, conversation.last_seq)
@@ -145,10 +145,12 @@ class ErasureService:
         versions = await uow.states.since_boundary(conversation.id, first_seq, one.known)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)
-        found = await concerned(uow, resolved, gone.changed, gone.erased, work=work)
+        found = await concerned(uow, resolved, gone.changed, gone.erased, compute=compute)
         others = [*answers, *found.doubtful, *focused]
         remaining = await _remaining(one, versions, others, gone.erased)
-        await forget(uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining, now=one.now, work=work)
+        await forget(
+            uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining, now=one.now, compute=compute
+        )
         lighter = replace(one, conversation=replace(conversation, total=total))
         current = await self._from_states(lighter, versions, gone, remaining)
         await _from_answers(uow, answers, gone.erased, remaining)
@@ -169,7 +171,7 @@ class ErasureService:
         """Rewrite every version that covered the message; the current one, if it is among them."""
         uow, conversation, current = one.uow, one.conversation, None
         entries_of = [version.entries for version in versions]
-        left = await one.work(_left, entries_of, gone.erased, remaining, size=math.inf if entries_of else 0)
+        left = await one.compute(_left, entries_of, gone.erased, remaining, size=math.inf if entries_of else 0)
         for version, kept in zip(versions, left, strict=True):
             is_current = version.version == conversation.state_version
             entries = await self._with_digest(one, version, kept) if is_current else kept
@@ -187,7 +189,9 @@ class ErasureService:
         layout = None
         if is_served:
             resolved, boundary = self._shell.resolver(one.conversation), version.boundary_seq
-            layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=boundary, work=one.work)
+            layout = await lay_out(
+                uow, resolved, schema=schema, state=state, boundary_seq=boundary, compute=one.compute
+            )
         written = replace(version, state=state, layout=layout)
         await uow.states.rewrite(one.conversation.id, written)
         return written
@@ -203,7 +207,7 @@ class ErasureService:
         originals = await one.uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
         room = min(max(estimate_text(told.text), DIGEST), self._room(conversation, version, entries))
         size = sum(AN_ITEM + message.byte_length for message in originals)
-        text = await one.work(_digest, originals, room, conversation.locale, size=size)
+        text = await one.compute(_digest, originals, room, conversation.locale, size=size)
         return (*entries, replace(told, text=text, superseded=(), from_seqs=())) if text else tuple(entries)
 
     def _room(self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]) -> int:
@@ -227,7 +231,7 @@ class ErasureService:
         return queued.id if queued else None
 
 
-async def _from_history(uow: UnitOfWork, message: Message, work: Work) -> _Gone:
+async def _from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Gone:
     """Leave the tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
     found = await uow.messages.halves(message.conversation_id, sorted(calls)) if calls else []
@@ -244,7 +248,7 @@ async def _from_history(uow: UnitOfWork, message: Message, work: Work) -> _Gone:
     said = [told_by(message), *(_only_in(half, stub) for half, stub in zip(halves, stubs, strict=True))]
     changed = seqs.union(half.seq for half in halves)
     stones = (message, *(stub for stub in stubs if stub.status == "erased"))
-    erased = await work(Erased, said, seqs, size=sum(map(len, said)))
+    erased = await compute(Erased, said, seqs, size=sum(map(len, said)))
     return _Gone(stones=stones, seqs=seqs, changed=changed, erased=erased, lighter=lighter)
 
 
@@ -286,7 +290,7 @@ async def _remaining(
     """What the conversation still says, as far as it matters to the entries of these versions and to these others."""
     uow, conversation = one.uow, one.conversation
     entries = list(_each_once(version.entries for version in versions).values())
-    doubtful = await one.work(suspicious, entries, erased, size=_size(entries))
+    doubtful = await one.compute(suspicious, entries, erased, size=_size(entries))
     if not doubtful and not others:
         return NOTHING_LEFT
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
@@ -296,7 +300,7 @@ async def _remaining(
     far = [await uow.messages.at_seq(conversation.id, seq) for seq in sorted(sources) if 0 < seq < first]
     messages = [*far, *near]
     size = sum(AN_ITEM + message.byte_length for message in messages) // LOOKED_UP
-    return await one.work(_said_by, messages, size=size)
+    return await one.compute(_said_by, messages, size=size)
 
 
 def _size(entries: Sequence[StateEntry]) -> int:

@@ -23,14 +23,14 @@ Read = Callable[[UnitOfWork, Page], Awaitable[tuple[list[Row], str | None]]]
 
 
 class ExportService:
-    """Reads a conversation out; what is appended after it began is left out."""
+    """Reads a conversation out as far as it is asked to, so that what is appended meanwhile can be left out."""
 
     def __init__(self, shell: Shell, conversations: ConversationService) -> None:
         self._shell = shell
         self._conversations = conversations
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
-        """The conversation itself; it is on record who reads it out. Raises ``NotFoundError``."""
+        """The conversation itself; the audit says who reads it out. Raises ``NotFoundError``."""
         found = await self._conversations.get(tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             await audit(uow, self._shell, tenant_id, "conversation.exported", conversation_id)

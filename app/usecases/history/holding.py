@@ -20,7 +20,7 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Work
+from app.usecases.shared.retaking import Compute
 from app.usecases.shared.shell import Shell
 
 OVER_ALLOTMENT: Final = "over_allotment"
@@ -122,11 +122,11 @@ def _in_order(messages: Iterable[Message]) -> list[Message]:
 
 
 async def protection_reasons(
-    resolved: Resolved, messages: Sequence[Message], *, used: int = 0, work: Work = off_loop
+    resolved: Resolved, messages: Sequence[Message], *, used: int = 0, compute: Compute = off_loop
 ) -> dict[int, ProtectedReason]:
     """``protection.decided`` by a conversation's policy; many are looked at off the event loop, or by ``work``."""
     size = sum(AN_ITEM + one.byte_length for one in messages)
-    return await work(_decided, resolved.policy, messages, resolved.budgets.pin_tokens, used, size=size)
+    return await compute(_decided, resolved.policy, messages, resolved.budgets.pin_tokens, used, size=size)
 
 
 def _decided(policy: CompactionPolicy, messages: Sequence[Message], room: int, used: int) -> dict[int, ProtectedReason]:
@@ -156,7 +156,7 @@ def asks_for_goals(before: Resolved, after: Resolved) -> bool:
 
 
 async def decide_protection_again(
-    uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS, *, work: Work = off_loop
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS, *, compute: Compute = off_loop
 ) -> Resolved:
     """Decide protection again, pins first, after the policy changed: of what is held, and of what rules may hold now.
 
@@ -167,7 +167,7 @@ async def decide_protection_again(
         shell: The ports.
         resolved: The conversation, locked, by its new policy.
         goals: Where goals are stated, if the policy before did not ask for them.
-        work: Has it computed.
+        compute: Has it computed.
 
     Raises:
         PinBudgetExceededError: The policy lets none of those go that it holds, and has no room for all of them.
@@ -181,7 +181,7 @@ async def decide_protection_again(
     )
     calls = {call for message in candidates for ids in call_ids(message) for call in ids}
     messages = _in_order([*candidates, *(await _held_with(uow, candidates, calls) if calls else [])])
-    reasons = await protection_reasons(resolved, messages, work=work)
+    reasons = await protection_reasons(resolved, messages, compute=compute)
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
     left_out = [message for message in messages if changed.get(message.seq) == OVER_ALLOTMENT]
     if left_out and policy.over_allotment == "refuse":
@@ -199,7 +199,7 @@ async def summed_again(uow: UnitOfWork, conversation: Conversation, total: Sums)
     return replace(conversation, total=total, covered=covered)
 
 
-async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, *, work: Work = off_loop) -> Resolved:
+async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, *, compute: Compute = off_loop) -> Resolved:
     """The present state, rendered again by ``work``: pins, anchors or the policy changed what stands beside it."""
     conversation = resolved.conversation
     if conversation.compressed_state is None or conversation.state_schema is None:
@@ -210,7 +210,7 @@ async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, *, w
         schema=schema_named(conversation.state_schema),
         state=conversation.compressed_state,
         boundary_seq=conversation.boundary_seq,
-        work=work,
+        compute=compute,
     )
     number = conversation.layout_version + 1
     await uow.conversations.update(conversation.id, layout=layout, layout_version=number)

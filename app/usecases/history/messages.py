@@ -64,7 +64,7 @@ class MessageService:
             found = shell.resolver(conversation)
             refuse_too_large(found, ready.drafts)
             messages, resolved = await append(
-                uow, shell, conversation, ready.drafts, before=found, prepared=ready, work=results
+                uow, shell, conversation, ready.drafts, before=found, prepared=ready, compute=results
             )
             job = await claim_after_append(uow, shell, resolved, messages[-1])
             await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})

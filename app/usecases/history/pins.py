@@ -82,7 +82,7 @@ class PinService:
         """Sums, served bytes and triggers, after what is held changed."""
         shell, conversation = self._shell, resolved.conversation
         summed = shell.resolver(await summed_again(uow, replace(conversation, quiet=Quiet(), failure_count=0), total))
-        laid_out = await laid_out_again(uow, shell, summed, work=results)
+        laid_out = await laid_out_again(uow, shell, summed, compute=results)
         stored = await refresh_sizes(uow, laid_out, quiet=Quiet(), failure_count=0)
         job = await claim_at_rest(uow, shell, shell.resolver(stored))
         return [job] if job else []

@@ -21,7 +21,7 @@ from app.usecases.history.conversations import ConversationService, Conversation
 from app.usecases.shared.caller import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.layouts import lay_out
-from app.usecases.shared.retaking import Results, Work, retaken
+from app.usecases.shared.retaking import Compute, Results, retaken
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version
 
@@ -117,7 +117,7 @@ class StateService:
         )
 
     async def _laid_out(
-        self, uow: UnitOfWork, present: Conversation, version: StateVersion, work: Work
+        self, uow: UnitOfWork, present: Conversation, version: StateVersion, compute: Compute
     ) -> Layout | None:
         """How it is served: not at all where it covers nothing."""
         if not version.boundary_seq:
@@ -129,10 +129,12 @@ class StateService:
             state=version.state,
             boundary_seq=version.boundary_seq,
             standing=version.layout,
-            work=work,
+            compute=compute,
         )
 
-    async def _write(self, uow: UnitOfWork, present: Conversation, version: StateVersion, work: Work) -> Conversation:
+    async def _write(
+        self, uow: UnitOfWork, present: Conversation, version: StateVersion, compute: Compute
+    ) -> Conversation:
         """The next version, with the old one's content; what stands after its boundary is tail again.
 
         Its segments are the old one's; those after them keep their rows, and can be expanded. Anchors keep their
@@ -147,7 +149,7 @@ class StateService:
             repairs=(),
             version=present.state_version + 1,
             covered=await uow.messages.sums_at(present.id, version.boundary_seq),
-            layout=await self._laid_out(uow, present, version, work),
+            layout=await self._laid_out(uow, present, version, compute),
             compaction_id=None,
             made_by="restore",
             next_entry=max(newest.next_entry, version.next_entry),  # entry ids are never reused

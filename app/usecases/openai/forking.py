@@ -47,8 +47,8 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A place in a conversation."""
+class ForkPoint:
+    """Where a conversation is forked: what comes later stays behind."""
 
     conversation_id: UUID
     through_seq: int
@@ -87,7 +87,7 @@ class ForkService:
         self._shell = shell
         self._queue = queue
 
-    async def fork(self, tenant_id: UUID, place: Place, idem: Idem) -> UUID:
+    async def fork(self, tenant_id: UUID, place: ForkPoint, idem: Idem) -> UUID:
         """The fork at that place for that request; asked again under the key, the same one.
 
         Raises:
@@ -124,7 +124,7 @@ class ForkService:
         except DependencyUnavailableError as error:
             log.warning("fork.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
 
-    async def _first_copies(self, tenant_id: UUID, place: Place, idem: Idem, id_: UUID) -> _Copies:
+    async def _first_copies(self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID) -> _Copies:
         """Of a short one all, unless the same request made it before."""
         async with self._shell.uow(tenant_id) as uow:
             if place.through_seq > AT_ONCE or await done_before(uow, idem, self._shell.clock.now()) is not None:
@@ -136,7 +136,7 @@ class ForkService:
         return _Copies(first_seq=1, epoch=source.content_epoch, ready=ready)
 
     async def _made(
-        self, tenant_id: UUID, place: Place, idem: Idem, id_: UUID, copies: _Copies, _: Results
+        self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID, copies: _Copies, _: Results
     ) -> tuple[Conversation, Sequence[Event]]:
         """The transaction that makes the fork, and its events."""
         async with self._shell.uow(tenant_id) as uow:
@@ -177,7 +177,7 @@ class ForkService:
             await uow.commit()
         return fork, uow.committed_events, [job] if job else []
 
-    def _new(self, source: Conversation, place: Place, id_: UUID) -> Conversation:
+    def _new(self, source: Conversation, place: ForkPoint, id_: UUID) -> Conversation:
         """An empty conversation like the other."""
         now = self._shell.clock.now()
         return Conversation(

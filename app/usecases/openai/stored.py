@@ -38,7 +38,7 @@ from app.usecases.history.conversations import ConversationService, NewConversat
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.following import Begun
-from app.usecases.openai.forking import ForkService, Place
+from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.keys import Attempt
 from app.usecases.openai.naming import Name, derived_id, found_by
 from app.usecases.openai.openings import Openings, opening_of
@@ -244,7 +244,7 @@ class StoredAnswers:
         first = reconciling.new_from
         return None if first is None else _input(request, messages[first:], expected=conversation.last_message_id)
 
-    async def _place(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[Place, UUID | None]:
+    async def _place(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[ForkPoint, UUID | None]:
         """Where a response ends, and the last message of its conversation where that is there."""
         turn = await self._ended(tenant_id, turn_id, patience)
         async with self._shell.uow(tenant_id) as uow:
@@ -259,7 +259,7 @@ class StoredAnswers:
         # Results of our own tools that were called beside the client's stand after the reply, and belong to it.
         own = list(takewhile(lambda message: _is_of(turn, message), following))
         end = own[-1] if own else reply
-        place = Place(conversation_id=turn.conversation_id, through_seq=end.seq)
+        place = ForkPoint(conversation_id=turn.conversation_id, through_seq=end.seq)
         is_end = conversation.last_seq == end.seq or (last is not None and last.id == end.id)
         return place, conversation.last_message_id if is_end else None
 

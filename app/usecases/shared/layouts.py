@@ -25,7 +25,7 @@ from app.core.text.token_counts import tokens_of
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Work
+from app.usecases.shared.retaking import Compute
 
 MOST_ANCHORS: Final = 4_000
 """Active anchors, the newest, that one layout looks at: bounds the work whatever the history."""
@@ -90,7 +90,7 @@ async def lay_out(
     state: Mapping[str, Any],
     boundary_seq: int,
     standing: Layout | None = None,
-    work: Work = off_loop,
+    compute: Compute = off_loop,
 ) -> Layout:
     """The layout of a state that covers the messages up to ``boundary_seq``.
 
@@ -103,14 +103,14 @@ async def lay_out(
         state: In the shape of the schema's model.
         boundary_seq: The last message that the state covers.
         standing: The layout that the state had, where it is not the conversation's present one.
-        work: Has it computed.
+        compute: Has it computed.
     """
     kept = _kept_room(resolved.conversation.layout)
     sources = await layout_sources(
         uow, resolved, schema=schema, boundary_seq=boundary_seq, standing=standing, kept=kept
     )
     size = sources.size + sum(map(len, state.values()))
-    return await work(laid_out, sources, schema, state, size=size)
+    return await compute(laid_out, sources, schema, state, size=size)
 
 
 async def layout_sources(

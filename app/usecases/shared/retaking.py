@@ -21,7 +21,7 @@ MOST_TRIES: Final = 12
 """After so many, at which values had changed or something further was missing, all is computed within it."""
 
 
-class Work(Protocol):
+class Compute(Protocol):
     """How a transaction has something computed: ``off_loop``, or ``Results``."""
 
     async def __call__(self, work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:

@@ -28,7 +28,7 @@ from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.history.conversations import check_version
 from app.usecases.history.preparing import OutdatedError, prepared_and_retaken
 from app.usecases.shared.caller import audit
-from app.usecases.shared.retaking import Results, Work
+from app.usecases.shared.retaking import Compute, Results
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version
 from app.usecases.verification.rewriting import write_entries
@@ -158,9 +158,9 @@ class ExaminationService:
         )
 
     async def _written(
-        self, uow: UnitOfWork, present: Conversation, current: StateVersion, done: Mended, work: Work
+        self, uow: UnitOfWork, present: Conversation, current: StateVersion, done: Mended, compute: Compute
     ) -> int:
-        version = await write_entries(self._shell, uow, present, current, done.entries, done.repairs, work=work)
+        version = await write_entries(self._shell, uow, present, current, done.entries, done.repairs, compute=compute)
         await note_version(uow, self._shell, present.id, version)
         log.info("state.mended", conversation_id=str(present.id), version=version.version, repairs=len(done.repairs))
         return version.version

@@ -17,7 +17,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.shared.layouts import lay_out
-from app.usecases.shared.retaking import Work
+from app.usecases.shared.retaking import Compute
 from app.usecases.shared.shell import Shell
 
 
@@ -29,16 +29,18 @@ async def write_entries(
     entries: Sequence[StateEntry],
     repairs: Sequence[Repair],
     *,
-    work: Work = off_loop,
+    compute: Compute = off_loop,
 ) -> StateVersion:
     """Store a version that a verification makes; nothing that counts compactions, or tells of them, moves.
 
     ``work`` has computed what fits, and its layout.
     """
     resolved, schema = shell.resolver(present), schema_named(current.state_schema)
-    fitting = await work(_within_cap, entries, current, resolved.policy, resolved.budgets)
+    fitting = await compute(_within_cap, entries, current, resolved.policy, resolved.budgets)
     state = state_of(schema, fitting)
-    layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=current.boundary_seq, work=work)
+    layout = await lay_out(
+        uow, resolved, schema=schema, state=state, boundary_seq=current.boundary_seq, compute=compute
+    )
     version = replace(
         current,
         version=current.version + 1,

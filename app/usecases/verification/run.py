@@ -38,7 +38,7 @@ from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import laid_out_again
 from app.usecases.ports import Summarizer
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Results, Work, retaken
+from app.usecases.shared.retaking import Compute, Results, retaken
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.judging import (
     NO_VERDICTS,
@@ -349,7 +349,7 @@ class VerificationService:
         row: Verification,
         claimed: _Claimed,
         judged: _Judged,
-        work: Work,
+        compute: Compute,
         *,
         is_late: bool,
     ) -> Outcome:
@@ -364,7 +364,7 @@ class VerificationService:
             failed = await self._in_vain(uow, row, judgement)
             await self._go_on(uow, present.id)
             return failed
-        changed = await self._apply(uow, present, judged, work)
+        changed = await self._apply(uow, present, judged, compute)
         now = self._shell.clock.now()
         await uow.verifications.update(
             row.id, status="done", reason=None, after=None, attempts=row.attempts, finished_at=now
@@ -373,7 +373,7 @@ class VerificationService:
         return "changed" if changed else "verified"
 
     async def _put_back(self, uow: UnitOfWork, row: Verification, wait: timedelta | None) -> Outcome:
-        """To be asked about what stands there now; no try of it was in vain."""
+        """To be asked about what stands there now: after a wait, or at once, and then this try does not count."""
         after = None if wait is None else self._shell.clock.now() + wait
         tries = row.tries - (wait is None)
         await uow.verifications.update(row.id, status="queued", after=after, tries=tries, attempts=row.attempts)
@@ -403,44 +403,44 @@ class VerificationService:
 
     # --- the verdicts
 
-    async def _apply(self, uow: UnitOfWork, present: Conversation, judged: _Judged, work: Work) -> bool:
+    async def _apply(self, uow: UnitOfWork, present: Conversation, judged: _Judged, compute: Compute) -> bool:
         """Apply verdicts to the version that is current now; whether that led to a new one."""
         version, current = judged.version, await uow.states.get(present.id, present.state_version)
-        verified = await _verdicts(current, judged, work)
+        verified = await _verdicts(current, judged, compute)
         counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
         await uow.states.mark(present.id, version.version, counts)
         await uow.states.unmark(present.id, before=version.version)  # what still stands of them was judged with it
         if current.state_schema != version.state_schema:
             if moves_anchors:
-                await self._lay_out_again(uow, present, work)
+                await self._lay_out_again(uow, present, compute)
             return False
         is_same = current.version == version.version
         if is_same:
             current = replace(current, verified="model", verification=counts)
-        retold = await _retold(uow, present, judged, verified.digests, work)
+        retold = await _retold(uow, present, judged, verified.digests, compute)
         if retold or (verified.is_changed and not verified.is_order_only and not _is_by_digests(verified, current)):
-            await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, work=work)
+            await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, compute=compute)
             return True
         if moves_anchors:
-            await self._lay_out_again(uow, present, work)
+            await self._lay_out_again(uow, present, compute)
         if verified.is_order_only:
             # What is served stays as it is until the next compaction: a new version costs the cached prefix.
             repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
             await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
         return False
 
-    async def _lay_out_again(self, uow: UnitOfWork, present: Conversation, work: Work) -> None:
+    async def _lay_out_again(self, uow: UnitOfWork, present: Conversation, compute: Compute) -> None:
         """Serve the state without the anchors that went."""
         resolved = self._shell.resolver(present)
-        await refresh_sizes(uow, await laid_out_again(uow, self._shell, resolved, work=work))
+        await refresh_sizes(uow, await laid_out_again(uow, self._shell, resolved, compute=compute))
 
 
-async def _verdicts(current: StateVersion, judged: _Judged, work: Work) -> VerifiedState:
+async def _verdicts(current: StateVersion, judged: _Judged, compute: Compute) -> VerifiedState:
     """What the verdicts make of the current version; what stood before is as it was: nothing was erased since."""
     before = judged.subject.reading.before
     is_alike = before is not None and before.state_schema == current.state_schema
-    return await work(_applied, current.entries, judged, before.entries if before is not None and is_alike else ())
+    return await compute(_applied, current.entries, judged, before.entries if before is not None and is_alike else ())
 
 
 def _applied(entries: Sequence[StateEntry], judged: _Judged, before: Sequence[StateEntry]) -> VerifiedState:
@@ -452,15 +452,15 @@ def _applied(entries: Sequence[StateEntry], judged: _Judged, before: Sequence[St
 
 
 async def _retold(
-    uow: UnitOfWork, present: Conversation, judged: _Judged, segment_ids: Sequence[str], work: Work
+    uow: UnitOfWork, present: Conversation, judged: _Judged, segment_ids: Sequence[str], compute: Compute
 ) -> bool:
     """Tell segments whose digest was contradicted by code, where they still say what was judged."""
     texts = {claim.target: claim for claim in judged.subject.claims if claim.kind == "digest"}
-    retold = [await _retell(uow, present, texts[id_], judged.now, work) for id_ in segment_ids]
+    retold = [await _retell(uow, present, texts[id_], judged.now, compute) for id_ in segment_ids]
     return any(retold)
 
 
-async def _retell(uow: UnitOfWork, present: Conversation, claim: Claim, now: datetime, work: Work) -> bool:
+async def _retell(uow: UnitOfWork, present: Conversation, claim: Claim, now: datetime, compute: Compute) -> bool:
     try:
         segment = await uow.segments.get(present.id, claim.target)
     except NotFoundError:  # erasure may give a segment another name
@@ -470,7 +470,7 @@ async def _retell(uow: UnitOfWork, present: Conversation, claim: Claim, now: dat
     spoken = [one for one in found if one.is_told]
     if told is None or told.text != claim.text or not spoken:
         return False
-    await uow.segments.rewrite(await work(_told_by_code, segment, spoken, present.locale, now))
+    await uow.segments.rewrite(await compute(_told_by_code, segment, spoken, present.locale, now))
     return True
 
 

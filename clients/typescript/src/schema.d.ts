@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 6f9c4f228a6822f9775242d2220eda59a1052aca18867e8b9f1163eb49e98d59
+// sha256 of openapi.json: 9d43dc993bd1df7374866654f4a3fd4c4200d12f29802b3096bdc45f99e8e5cc
 
 export interface paths {
     "/conversations": {
