@@ -284,7 +284,6 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("бензин тысяч двенадцать", "бензин около 12 000 ₽", "бензин около 13 000 ₽"),
         ("тысяч 12, не больше", "до 12 тысяч", "до 13 тысяч"),
         ("тысяча двенадцать рублей", "1012 рублей", "1013 рублей"),
-        ("paid it last night", "paid on 10 May 2026", "paid on 9 May 2026"),
         ("on est rentrés avant-hier", "rentrés le 9 mai 2026", "rentrés le 8 mai 2026"),
         ("llega pasado mañana", "llega el 13 de mayo de 2026", "llega el 14 de mayo de 2026"),
         ("报完自己付2万7千9", "自付2.79万元", "自付2.97万元"),

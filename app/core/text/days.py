@@ -94,7 +94,7 @@ def relative(c: Cursor, place: int) -> int:
         return place
     before = c.before(place)
     step = -1 if before in PAST else 1 if before in NEXT else 0 if before in THIS else None
-    both = c.text[c.tokens[place - 1].start : c.tokens[place].end] if place else ""  # "last night", "avant-hier"
+    both = c.text[c.tokens[place - 1].start : c.tokens[place].end] if place else ""  # "avant-hier", "pasado mañana"
     for told in (word, both):
         if told in NEAR:
             c.give(place, moments.of_dates(moments.moved(at, NEAR[told] * _DAY, "s")))
