@@ -125,12 +125,12 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
 
 
 def _han_rest(c: Cursor, place: int, scale: float) -> tuple[float, int]:
-    """What stands behind a Chinese scale, as a part of it, and the token after that: 3万5, 2万7千, 2万7千9."""
-    if decimals := _decimals(c, place):
-        return decimals, place + 1
+    """What stands behind a Chinese scale, as a part of it, and the token after that: 3万5, 5万8公里, 2万7千9."""
     if c.kind(place) != "n" or c.gap(place):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
+    if smaller == 1 and rest and len(c.tokens[place].text) == 1:
+        return rest[0] / 10, after
     is_part = bool(rest) and 1 < smaller < scale and rest[0] * smaller < scale
     return (rest[0] * smaller / scale, after) if is_part else (0.0, place)
 
