@@ -27,9 +27,12 @@ from bench.report import print_table
 from bench.trust.values import Block, blocks
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
+_OPEN, _SEALED = _ROOT / "tests" / "corpora", _ROOT / "bench" / "trust" / "sealed-values"
 HALVES: Final = {
-    "open": _ROOT / "tests" / "corpora" / "standing_rules.jsonl",
-    "sealed": _ROOT / "bench" / "trust" / "sealed-values" / "standing_rules.jsonl",
+    "open": _OPEN / "standing_rules.jsonl",
+    "sealed": _SEALED / "standing_rules.jsonl",
+    "Spanish and French, open": _OPEN / "standing_rules_spanish_french.jsonl",
+    "Spanish and French, sealed": _SEALED / "standing_rules_spanish_french.jsonl",
 }
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str]]

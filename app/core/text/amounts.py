@@ -125,12 +125,12 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
 
 
 def _han_rest(c: Cursor, place: int, scale: float) -> tuple[float, int]:
-    """What stands behind a Chinese scale, as a part of it, and the token after that: 3万5, 2万7千, 2万7千9."""
-    if decimals := _decimals(c, place):
-        return decimals, place + 1
+    """What stands behind a Chinese scale, as a part of it, and the token after that: 3万5, 5万8公里, 2万7千9."""
     if c.kind(place) != "n" or c.gap(place):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
+    if smaller == 1 and rest and len(c.tokens[place].text) == 1:
+        return rest[0] / 10, after
     is_part = bool(rest) and 1 < smaller < scale and rest[0] * smaller < scale
     return (rest[0] * smaller / scale, after) if is_part else (0.0, place)
 
@@ -182,7 +182,15 @@ def _spelled(c: Cursor, place: int) -> tuple[list[float], int]:
         after += 1
     if len(words) == 1 and NUMBERS.get(words[0]) == 1 and _is_pronoun(c, place):
         return [], place
-    return ([of_words(words)], after) if words else ([], place)
+    return ([of_words(words), *_scaled_behind(c, words, after)], after) if words else ([], place)
+
+
+def _scaled_behind(c: Cursor, words: list[str], after: int) -> list[float]:
+    """What a scale before its number means: "тысяч двенадцать", "тысяч 12"."""
+    if not c.generous or words[0] not in SCALES:
+        return []
+    number = of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
+    return [number * SCALES[words[0]]] if number else []
 
 
 def _is_pronoun(c: Cursor, place: int) -> bool:
@@ -287,7 +295,8 @@ def _decimals(c: Cursor, place: int) -> float:
     if token is None or len(token.text) > _PAIR or not set(token.text) <= _DIGITS or _is_counted(c, place):
         return 0.0
     following = c.text[token.end : token.end + 1]
-    if c.tokens[place - 1].text not in _WITH_DECIMALS or (following >= _HAN and following not in _AFTER_DECIMALS):
+    is_within = following >= _HAN and following.isalpha() and following not in _AFTER_DECIMALS
+    if c.tokens[place - 1].text not in _WITH_DECIMALS or is_within:
         return 0.0
     return float(token.data[0] / 10 ** len(token.text))
 

@@ -94,10 +94,10 @@ def relative(c: Cursor, place: int) -> int:
         return place
     before = c.before(place)
     step = -1 if before in PAST else 1 if before in NEXT else 0 if before in THIS else None
-    if word in NEAR:
-        far = {"after": 2, "before": -2}.get(before, 0) if abs(NEAR[word]) == 1 else 0
-        days = [day for count in (NEAR[word], far) for day in moments.moved(at, count * _DAY, "s")]
-        c.give(place, moments.of_dates(days))
+    both = c.text[c.tokens[place - 1].start : c.tokens[place].end] if place else ""  # "avant-hier", "pasado mañana"
+    for told in (word, both):
+        if told in NEAR:
+            c.give(place, moments.of_dates(moments.moved(at, NEAR[told] * _DAY, "s")))
     following = c.word(place + 1) if c.near(place + 1) else ""
     is_named = word not in WORDS_AND_VERBS or c.is_capital(place) or before in _BEFORE_WEEKDAYS
     is_named = is_named or c.gap(place + 1)[:1] in _STOPS

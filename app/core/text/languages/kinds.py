@@ -4,7 +4,7 @@ r"""The kinds of values that a file of a language has.
   Every repetition in it is bounded or possessive (see ``app.core.text.patterns``). ``Patterns``: one, or a list.
 * ``Words``: words between blanks.
 * ``Rows``: lines of a value and the words for it, between blanks: ``10 ten``. ``минут/а/ы`` stands for a stem alone and
-  with each ending, ``last_night`` for two words; small letters, "е" for "ё".
+  with each ending, ``pasado_mañana`` for two words; small letters, "е" for "ё".
 * ``Template``: a text with names in braces that are filled in; which names, its field says.
 """
 

@@ -97,7 +97,7 @@ class Values(Section):
     between_sides: Words = ()
     """Between the lengths of two sides: "90 by 60 cm"."""
     before_decimals: Words = ()
-    """Units and scales behind which a digit stands for a tenth of them: 三块五, 一米五, 三万五."""
+    """Units behind which a digit stands for a tenth of them: 三块五, 一米五."""
     after_decimals: Words = ()
     """What may stand behind such a digit in a script without blanks."""
     out_of: Words = ()
