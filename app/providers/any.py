@@ -15,6 +15,8 @@ from app.core.model.errors import InvalidInputError
 from app.core.text.patterns import compiled
 
 OPENAI: Final = "openai"
+OPENAI_CHAT: Final = "openai-chat"
+"""Another name of it that pydantic-ai knows."""
 
 _VARIABLE = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PACKAGE = compiled(r"install (?:the )?`([\w-]+)`")
@@ -71,7 +73,7 @@ def _check_name(kind: str) -> None:
 
 def model(kind: str, name: str, of: Provider[Any]) -> Model:
     """The model of that name; ``openai`` means chat completions, which every compatible server has."""
-    if kind == OPENAI:
+    if kind in {OPENAI, OPENAI_CHAT}:
         return OpenAIChatModel(name, provider=of)
     return infer_model(f"{kind}:{name}", lambda _: of)
 

@@ -278,6 +278,7 @@ class Shelf:
         return others.model(kind, name, self._provider(kind)), others.takes_media
 
     def _provider(self, kind: str) -> Provider[Any]:
+        kind = others.OPENAI if kind == others.OPENAI_CHAT else kind
         if kind not in self._providers:
             self._providers[kind] = self._new_provider(kind)
         return self._providers[kind]

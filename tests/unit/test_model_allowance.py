@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from app.settings import DEFAULT_GEMINI_MODEL, Settings
 from tests.fakes import FakeClock
 
 BUILD_SECONDS = 0.4
-AMBIENT = ("deepseek:x", "google-cloud:x", "azure:x", "litellm:x/y", "openai-chat:x", "ollama:x", "gateway/openai:x")
+AMBIENT = ("deepseek:x", "google-cloud:x", "azure:x", "litellm:x/y", "ollama:x", "gateway/openai:x")
 
 
 def settings(**given: Any) -> Settings:
@@ -102,6 +103,19 @@ class TestAmbientCredentials:
         monkeypatch.setattr(others, "infer_provider", pytest.fail)
         with pytest.raises(InvalidInputError, match="THROUGHLINE_AMBIENT_CREDENTIALS=true"):
             ModelRegistry().chat(name)
+
+    def test_the_other_name_of_openai_signs_in_with_the_key_of_the_settings(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(others, "infer_provider", pytest.fail)
+        with pytest.raises(InvalidInputError, match="need a key: set OPENAI_API_KEY, or OPENAI_BASE_URL"):
+            ModelRegistry().chat("openai-chat:gpt-5-mini")
+        made = [
+            ModelRegistry(openai_api_key="k", openai_base_url="http://127.0.0.1:1/v1").chat(f"{kind}:gpt-5-mini")
+            for kind in ("openai", "openai-chat")
+        ]
+        one, other = (chat.profile for chat in made)
+        assert replace(other, name=one.name) == one
 
     @pytest.mark.parametrize("name", ["deepseek:x", "litellm:x/y", "azure:x"])
     def test_control_with_the_setting_they_are_used(self, name: str) -> None:
