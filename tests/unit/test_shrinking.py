@@ -136,3 +136,16 @@ def test_it_always_fits_and_keeps_the_order(texts: list[str], room: int) -> None
     assert [entry.id for entry in found] == [
         entry.id for entry in given_entries if entry.id in {one.id for one in found}
     ]
+
+
+def test_a_quotation_stays_or_goes_as_a_whole() -> None:
+    """Its second half alone would be nobody's word, with a quotation mark that closes nothing."""
+    quotation = 'The assistant wrote: "The rack is in stock at €216.50 a piece; from 12 pieces there is 5 % off."'
+    texts = ["User: The bench from order 71370 wobbles; it came on Monday.", quotation]
+    given_entries = entries(*texts)
+    seen = set[bool]()
+    for room in range(5, estimate_text("\n".join(texts)) + 1):
+        found = [one.text for one in shrunk(SESSION, given_entries, over=beyond(room))]
+        seen.add(quotation in found)
+        assert all(text == quotation or text.startswith("User: ") for text in found), room
+    assert seen == {True, False}

@@ -8,6 +8,7 @@ from typing import Final
 
 from app.core.reading.labels import PHRASES
 from app.core.reading.passages import Passage
+from app.core.reading.quoting import is_quoted
 from app.core.text.memo import memoized
 from app.core.text.speakers import without_speaker
 from app.core.text.token_counts import estimate_text
@@ -46,12 +47,13 @@ def cost(text: str) -> int:
 
 @memoized()
 def parted(text: str) -> tuple[str, tuple[str, ...]]:
-    """An entry's label and its clauses; a question with its answer is one clause."""
+    """An entry's label and its clauses; a question with its answer is one clause, and so is a quotation."""
     labels = tuple(words.open_question for words in PHRASES.values())
     opened = next((label for label in labels if text.startswith(label)), None)
     label = opened or text[: len(text) - len(without_speaker(text))]
     body = text[len(label) :]
-    return label, (body,) if ANSWERED in body else tuple(filter(str.strip, body.split(_BETWEEN)))
+    is_whole = ANSWERED in body or is_quoted(text)
+    return label, (body,) if is_whole else tuple(filter(str.strip, body.split(_BETWEEN)))
 
 
 def bare(text: str) -> str:
