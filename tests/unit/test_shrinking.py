@@ -149,3 +149,16 @@ def test_a_quotation_stays_or_goes_as_a_whole() -> None:
         seen.add(quotation in found)
         assert all(text == quotation or text.startswith("User: ") for text in found), room
     assert seen == {True, False}
+
+
+def test_what_goes_on_behind_a_semicolon_of_the_speakers_own_does_not_stand_alone() -> None:
+    """Only the clauses that were put together begin anew; "expect it by noon" alone is about nothing."""
+    sentence = "Order 71559 was signed for by a neighbour at number 12, parcel 32-517159; expect it by noon on 12 April"
+    texts = [f"Assistant: {sentence}; The rack costs €216.50 a piece.", "User: The bench from order 71370 wobbles."]
+    given_entries = entries(*texts)
+    seen = set[str]()
+    for room in range(5, estimate_text("\n".join(texts)) + 1):
+        found = [one.text for one in shrunk(SESSION, given_entries, over=beyond(room))]
+        seen |= {text for text in found if text.startswith("Assistant: ")}
+    assert seen <= {texts[0], f"Assistant: {sentence}", "Assistant: The rack costs €216.50 a piece."}
+    assert len(seen) > 1, "control: an entry is still told by the clause"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.reading.labels import PHRASES
+from app.core.reading.labels import PHRASES, role_of
 from app.core.reading.passages import Passage
 from app.core.reading.quoting import is_quoted
 from app.core.text.memo import memoized
@@ -52,8 +52,22 @@ def parted(text: str) -> tuple[str, tuple[str, ...]]:
     opened = next((label for label in labels if text.startswith(label)), None)
     label = opened or text[: len(text) - len(without_speaker(text))]
     body = text[len(label) :]
-    is_whole = ANSWERED in body or is_quoted(text)
-    return label, (body,) if is_whole else tuple(filter(str.strip, body.split(_BETWEEN)))
+    if ANSWERED in body or is_quoted(text):
+        return label, (body,)
+    clauses = filter(str.strip, body.split(_BETWEEN))
+    return label, tuple(clauses if role_of(label) == "tool" else _beginnings(clauses))
+
+
+def _beginnings(clauses: Iterable[str]) -> Iterator[str]:
+    """Clauses, each with what goes on in small letters behind a semicolon of the speaker's own."""
+    begun: list[str] = []
+    for clause in clauses:
+        if begun and not clause[0].islower():
+            yield _BETWEEN.join(begun)
+            begun = []
+        begun.append(clause)
+    if begun:
+        yield _BETWEEN.join(begun)
 
 
 def bare(text: str) -> str:
