@@ -202,6 +202,26 @@ def test_a_question_takes_no_place_from_anchors_where_the_policy_lets_none_go(bu
     assert asked(0.99).gauge.anchors_behind_marker, "control: under a share they make way"
 
 
+def test_what_data_would_keep_goes_to_the_question_where_anchors_stand_before_facts() -> None:
+    """Room kept free of what is recalled would be the anchors': they want more than their half, and facts go first."""
+    policy = policy_of(context_window=4_000, anchor_share=None)
+    messages = talk_of(240, policy=policy)
+    sources = [
+        Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
+        for one in messages
+    ]
+    recall = Recall(question="Which chat had the most words?", corpus=Corpus(sources), is_explicit=True)
+    source = replace(made_of(messages, policy=policy, boundary=120), recall=recall)
+    data = [f"Tool: order_id=AB{number}X, seat=C{number}" for number in range(1_000, 1_060)]
+    told = {**STATE, "logos": [*STATE["logos"], *data]}
+    with_data = replace(source, conversation=replace(source.conversation, compressed_state=told))
+    plain, found = put_together(source, 900), put_together(with_data, 900)
+
+    assert found.recalled
+    assert [one.source.seq for one in found.recalled] == [one.source.seq for one in plain.recalled]
+    assert plain.gauge.anchors_behind_marker > 0, "control: they want more than their half"
+
+
 @pytest.mark.parametrize(
     ("share", "then"), [(0.99, ["anchors", "facts"]), (None, ["facts", "anchors"])], ids=["share", "no anchor goes"]
 )

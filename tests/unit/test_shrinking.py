@@ -136,3 +136,29 @@ def test_it_always_fits_and_keeps_the_order(texts: list[str], room: int) -> None
     assert [entry.id for entry in found] == [
         entry.id for entry in given_entries if entry.id in {one.id for one in found}
     ]
+
+
+def test_a_quotation_stays_or_goes_as_a_whole() -> None:
+    """Its second half alone would be nobody's word, with a quotation mark that closes nothing."""
+    quotation = 'The assistant wrote: "The rack is in stock at €216.50 a piece; from 12 pieces there is 5 % off."'
+    texts = ["User: The bench from order 71370 wobbles; it came on Monday.", quotation]
+    given_entries = entries(*texts)
+    seen = set[bool]()
+    for room in range(5, estimate_text("\n".join(texts)) + 1):
+        found = [one.text for one in shrunk(SESSION, given_entries, over=beyond(room))]
+        seen.add(quotation in found)
+        assert all(text == quotation or text.startswith("User: ") for text in found), room
+    assert seen == {True, False}
+
+
+def test_what_goes_on_behind_a_semicolon_of_the_speakers_own_does_not_stand_alone() -> None:
+    """Only the clauses that were put together begin anew; "expect it by noon" alone is about nothing."""
+    sentence = "Order 71559 was signed for by a neighbour at number 12, parcel 32-517159; expect it by noon on 12 April"
+    texts = [f"Assistant: {sentence}; The rack costs €216.50 a piece.", "User: The bench from order 71370 wobbles."]
+    given_entries = entries(*texts)
+    seen = set[str]()
+    for room in range(5, estimate_text("\n".join(texts)) + 1):
+        found = [one.text for one in shrunk(SESSION, given_entries, over=beyond(room))]
+        seen |= {text for text in found if text.startswith("Assistant: ")}
+    assert seen <= {texts[0], f"Assistant: {sentence}", "Assistant: The rack costs €216.50 a piece."}
+    assert len(seen) > 1, "control: an entry is still told by the clause"

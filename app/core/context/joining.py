@@ -220,14 +220,17 @@ def _allotment(
     whole = first_draft(material)
     free = room - size_of(material, whole) - material.unloaded_tokens
     left = max(room - _fixed(material, whole), 0)
-    nearly_all = math.floor(MOST * (left - _kept_anchors(material, whole, left)))
+    lasting = _lasting_anchors(material, whole)
+    kept = min(lasting, math.floor(ANCHORS_SHARE * left))
+    nearly_all = math.floor(MOST * (left - kept))
     nearly_all = nearly_all if may_cut else min(nearly_all, max(free, 0))
     wanted = weigh_all(material, (ContextMessage(role="user", content=passages_element(recall.passages)),))
     passages = min(nearly_all, wanted) if recall.passages else 0
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
     if recall.is_explicit and most is None:
-        return Allotment(passages=passages, recalled=max(nearly_all - passages - _data(material, nearly_all), 0))
+        data = 0 if lasting > kept else _data(material, nearly_all)  # facts go before anchors that are to stay
+        return Allotment(passages=passages, recalled=max(nearly_all - passages - data, 0))
     share = math.floor(exact(material.policy.recall_share) * base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
     if most is not None:
@@ -252,8 +255,8 @@ def _fixed(material: Material, whole: Draft) -> int:
     return sum(weight_of(material, message) for message in (*whole.held, *last))
 
 
-def _kept_anchors(material: Material, whole: Draft, left: int) -> int:
-    """What anchors keep of what pins and the last user message leave, where the policy lets none go.
+def _lasting_anchors(material: Material, whole: Draft) -> int:
+    """What anchors weigh where the policy lets none go.
 
     Those of the tail count as well: what is recalled may take its place.
     """
@@ -261,7 +264,7 @@ def _kept_anchors(material: Material, whole: Draft, left: int) -> int:
         return 0
     bare = replace(whole, left_out=LeftOut(from_seq=0, to_seq=whole.tail[-1].seq, digest=""))
     _, anchors, _ = block_sizes(material, with_anchors(material, bare, room=None))
-    return min(anchors, math.floor(ANCHORS_SHARE * left))
+    return anchors
 
 
 def asked_in(material: Material) -> Mapping[int, float]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.reading.labels import PHRASES
+from app.core.reading.labels import PHRASES, role_of
 from app.core.reading.passages import Passage
+from app.core.reading.quoting import is_quoted
 from app.core.text.memo import memoized
 from app.core.text.speakers import without_speaker
 from app.core.text.token_counts import estimate_text
@@ -46,12 +47,27 @@ def cost(text: str) -> int:
 
 @memoized()
 def parted(text: str) -> tuple[str, tuple[str, ...]]:
-    """An entry's label and its clauses; a question with its answer is one clause."""
+    """An entry's label and its clauses; a question with its answer is one clause, and so is a quotation."""
     labels = tuple(words.open_question for words in PHRASES.values())
     opened = next((label for label in labels if text.startswith(label)), None)
     label = opened or text[: len(text) - len(without_speaker(text))]
     body = text[len(label) :]
-    return label, (body,) if ANSWERED in body else tuple(filter(str.strip, body.split(_BETWEEN)))
+    if ANSWERED in body or is_quoted(text):
+        return label, (body,)
+    clauses = filter(str.strip, body.split(_BETWEEN))
+    return label, tuple(clauses if role_of(label) == "tool" else _beginnings(clauses))
+
+
+def _beginnings(clauses: Iterable[str]) -> Iterator[str]:
+    """Clauses, each with what goes on in small letters behind a semicolon of the speaker's own."""
+    begun: list[str] = []
+    for clause in clauses:
+        if begun and not clause[0].islower():
+            yield _BETWEEN.join(begun)
+            begun = []
+        begun.append(clause)
+    if begun:
+        yield _BETWEEN.join(begun)
 
 
 def bare(text: str) -> str:
