@@ -338,3 +338,23 @@ def test_a_number_that_names_something_is_looked_up(told: str, is_held: bool) ->
 
 def test_a_short_number_that_names_something_is_no_value() -> None:
     assert values("as message #26 and №7 say") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_day"),
+    [
+        ("The sales role moves on the 15 or later", True),
+        ("The sales role moves behind the 15k mark", False),
+        ("A refund of 15 % of the price", False),
+        ("A fee of 15 EUR", False),
+        ("Take out the 15V cable", False),
+        ("On the 15 in Leiden", True),
+        ("Wir treffen uns am 15 in Köln", True),
+        ("Der Rabatt ist der 15%-Rabatt", False),
+        ("到15号", True),
+    ],
+)
+def test_an_amount_is_no_day_of_a_month(text: str, is_day: bool) -> None:  # noqa: FBT001
+    given_texts = shown(text, at=datetime(2026, 5, 13, 9, tzinfo=UTC))
+    (told,) = values("It is on 15 May 2026.")
+    assert given_texts.holds(told) is is_day

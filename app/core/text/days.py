@@ -10,13 +10,14 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.moments import Day
-from app.core.text.scanned import LOOSE, Cursor, Found, Unit
+from app.core.text.scanned import LOOSE, TIGHT, Cursor, Found, Unit
 from app.core.text.tables import (
     AGO,
     AHEAD,
     APPROXIMATE,
     BEFORE_HOURS,
     BEFORE_MONTHS,
+    CURRENCIES,
     DATE_FILL,
     ENDS,
     LATER,
@@ -27,6 +28,7 @@ from app.core.text.tables import (
     ORDINALS,
     PAST,
     RANGE_WORDS,
+    SCALES,
     SPANS,
     TENS,
     THIS,
@@ -259,12 +261,22 @@ def _day_alone(c: Cursor, place: int) -> int:
             told = [(None, int(second), number) for number in (int(first), before) if number]
             c.give(place, [form for day in told if moments.is_day(day) for form in moments.given(day, c.at)])
     number, _ = _day_number(c, place)
-    is_day = token.kind != "n" or c.word(place - 1) in DATE_FILL or c.text[token.end : token.end + 1] == "."
+    is_alone = c.word(place - 1) in DATE_FILL and not _is_amount(c, place)
+    is_day = token.kind != "n" or is_alone or c.text[token.end : token.end + 1] == "."
     is_first_of_two = c.kind(place + 1) == "o" and c.gap(place + 1) in _TWO_ORDINALS
     if number and (is_day or is_first_of_two):
         days = moments.days_of_month(c.at, number) if c.at else []
         c.give(place, [f"o:{number}", *moments.of_dates(days)])
     return place + 1 if token.kind == "o" else place
+
+
+def _is_amount(c: Cursor, place: int) -> bool:
+    """Whether a number is a share, money, or carries its scale or unit: no day in "of 30 %", "the 15k mark"."""
+    after = place + 1
+    if c.near(after, TIGHT) and (c.word(after) in SCALES or c.word(after) in CURRENCIES):
+        return True
+    unit, _ = c.unit(after) if after < len(c.tokens) else (None, after)
+    return unit is not None and (unit[0] == "%" or not c.gap(after))
 
 
 def _give_slashed(c: Cursor, place: int) -> None:
