@@ -97,6 +97,40 @@ def test_the_amount_is_in_the_unit_of_the_text() -> None:
     assert [value.amount for value in values("18k, 1.5 hours, €1,200, AB-1")] == [18_000, 1.5, 1_200, None]
 
 
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("It slipped first to 27 May and then to 12 June", ["27 May", "12 June"]),
+        ("The second, 3 May, was a wet day", ["3 May"]),
+        ("postponed first until 27 May", ["27 May"]),
+        ("from the first to the third of May", ["first", "third of May"]),
+        ("from 1 to 3 May", ["1", "3 May"]),
+    ],
+)
+def test_an_ordinal_in_words_is_no_day_beside_a_date_in_digits(text: str, days: list[str]) -> None:
+    assert [value.text for value in values(text)] == days
+
+
+@pytest.mark.parametrize(
+    ("said", "is_held"),
+    [
+        ("the runner is ci-node-19", True),
+        ("CI node 19 is the runner", True),
+        ("node 19 of the ci pool", True),
+        ("43 passed in 19.07 s on 19 May, 19 files", False),
+        ("the runner is ci-node-18, 19 files", True),  # its names and its number, though apart
+        ("the runner is ci-node-18", False),
+    ],
+)
+def test_a_small_number_alone_is_no_identifier(said: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds("It ran on ci-node-19", said) is is_held
+
+
+def test_a_long_number_alone_is_one() -> None:
+    assert holds("The order is AB-1234", "order number 1234")
+    assert not holds("The order is AB-1234", "order number 1243")
+
+
 def test_a_full_date_needs_its_year() -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     texts = shown("on 12 September", at=at)

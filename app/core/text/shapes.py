@@ -36,6 +36,8 @@ _HALF_DAY: Final = 12
 _LOCAL: Final = 9
 """Digits of a telephone number without those of the country or the trunk."""
 _SHORTEST_CODE: Final = 9
+_LONG: Final = 3
+"""Digits of a number that may be known by itself."""
 _SHORTEST_COMPOUND: Final = 5
 _WEEKDAYS: Final = {sign: day for day, sign in enumerate("一二三四五六日")} | {"天": 6}
 _STEPS: Final = {"上": -1, "上上": -2, "下": 1, "下下": 2, "这": 0, "本": 0}
@@ -259,10 +261,14 @@ def _identifier(text: str, start: int, pieces: list[str]) -> Token:
     if _SIMPLE_VERSION.fullmatch(text):
         return _version(text, start)
     numbers = [piece for piece in pieces if piece.isdecimal()]
-    single = {f"n:{int(numbers[0][:20])}"} if len(numbers) == 1 else set()
     codes = [piece for piece in pieces if not piece.isalpha()]
-    if len(codes) == 1 and len(pieces) > 1 and len(codes[0]) > 1:  # "N3-Packung"
-        single |= {f"s:{codes[0]}"}
+    names = [f"s:{piece}" for piece in pieces if piece.isalpha()]
+    single = set[str]()
+    if len(numbers) == 1:  # a small number stands in most texts: one beside the same names counts
+        beside = names if len(numbers[0]) < _LONG else []
+        single = {"&".join([*beside, f"n:{int(numbers[0][:20])}"])}
+    elif len(codes) == 1 and len(pieces) > 1 and len(codes[0]) > 1:  # "N3-Packung"
+        single = {f"s:{codes[0]}"}
     return _token("identifier", text, start, {f"s:{text}", f"i:{squashed(text)}", *single})
 
 
