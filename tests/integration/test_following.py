@@ -381,16 +381,14 @@ async def test_a_turn_that_was_left_ends_only_if_the_policy_says_so(pair: Pair, 
     assert handle.ended == (policy == "interrupt")
 
 
-async def test_stopping_is_a_call_of_its_own_and_works_at_once(pair: Pair) -> None:
+async def test_stopping_is_a_call_of_its_own_and_ends_a_turn_that_somebody_follows(pair: Pair) -> None:
     conversation_id, _ = await pair.start(on_disconnect="interrupt")
     elsewhere = await pair.follow(conversation_id)
     pair.model.say("In ")
     await elsewhere.until("In ")
-    asked = time.monotonic()
     await pair.other.container.chat.interrupt(pair.tenant, conversation_id)
     end = await elsewhere.end()
     assert end.type == "reply.interrupted"
-    assert time.monotonic() - asked < ALONE
     assert elsewhere.text == "In "
 
 
