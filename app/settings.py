@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -49,6 +49,8 @@ MOST_MODELS = 60
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
+_CALLS_OF_A_JOB = 5
+"""Model calls that are to have the time that they may take, within one compaction."""
 _HOST = compiled(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 
 
@@ -244,6 +246,8 @@ class Settings(BaseSettings):
     event_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.event_heartbeat_seconds
     unfollowed_seconds: Seconds = DEFAULT_TIMINGS.unfollowed_seconds
     stream_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.stream_heartbeat_seconds
+    job_seconds: float = Field(default=DEFAULT_TIMINGS.job_seconds, gt=0, le=86_400, allow_inf_nan=False)
+    """Unless it is set, five times ``compaction_timeout_seconds`` where that is more."""
     measure_seconds: Seconds = DEFAULT_TIMINGS.measure_seconds
     broker_pause_seconds: Seconds = DEFAULT_TIMINGS.broker_pause_seconds
     rebuild_seconds: Seconds = DEFAULT_TIMINGS.rebuild_seconds
@@ -309,7 +313,11 @@ class Settings(BaseSettings):
     @property
     def timings(self) -> Timings:
         """Leases, heartbeats, sweeps and polls."""
-        return Timings(**{field.name: getattr(self, field.name) for field in fields(Timings)})
+        timings = Timings(**{field.name: getattr(self, field.name) for field in fields(Timings)})
+        if "job_seconds" in self.model_fields_set:
+            return timings
+        calls = _CALLS_OF_A_JOB * self.compaction_timeout_seconds
+        return replace(timings, job_seconds=max(timings.job_seconds, calls))
 
     @property
     def resolved_chat_model(self) -> str:

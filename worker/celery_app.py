@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, Final
 
@@ -12,11 +13,10 @@ from app.infrastructure.job_queue import QUEUE_NAME, celery_broker_url
 from app.logs import configure_logs
 from app.settings import Settings
 
-# Outer bounds, for a process that no longer answers to its own deadlines; the second one kills it.
-SOFT_LIMIT_SECONDS: Final = 600
-HARD_LIMIT_SECONDS: Final = 660
-# A message that is unacknowledged for this long is delivered again: only after the hard limit has ended its job.
-_VISIBILITY_SECONDS = 2 * HARD_LIMIT_SECONDS
+# Outer bounds, for a process that no longer answers to its own deadlines, which are a job's: so many times that, and
+# so many seconds later it is killed.
+_OF_A_JOB: Final = 2
+_KILLED_AFTER_SECONDS: Final = 60
 _SOCKET_SECONDS = 5.0
 # How long a cold shutdown (SIGQUIT) leaves to running jobs; their rows are released at once.
 _SOFT_SHUTDOWN_SECONDS = 5.0
@@ -26,6 +26,8 @@ _CHILD_START_SECONDS = 30.0
 
 def build_app(settings: Settings) -> Celery:
     """Configure Celery from the settings. Importing this module needs no broker; starting a worker does."""
+    soft_limit = math.ceil(_OF_A_JOB * settings.timings.job_seconds)
+    hard_limit = soft_limit + _KILLED_AFTER_SECONDS
     broker = celery_broker_url(settings.redis_url) if settings.redis_url else None
     celery = Celery("throughline", broker=broker, include=["worker.tasks", "worker.parent"])
     celery.conf.update(
@@ -39,12 +41,13 @@ def build_app(settings: Settings) -> Celery:
         task_reject_on_worker_lost=False,
         worker_prefetch_multiplier=1,
         worker_concurrency=settings.worker_concurrency,
-        task_soft_time_limit=SOFT_LIMIT_SECONDS,
-        task_time_limit=HARD_LIMIT_SECONDS,
+        task_soft_time_limit=soft_limit,
+        task_time_limit=hard_limit,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_transport_options={
-            "visibility_timeout": _VISIBILITY_SECONDS,
+            # What is unacknowledged for so long is delivered again: only after the hard limit has ended its job.
+            "visibility_timeout": 2 * hard_limit,
             "socket_timeout": _SOCKET_SECONDS,
             "socket_connect_timeout": _SOCKET_SECONDS,
             "health_check_interval": 10,

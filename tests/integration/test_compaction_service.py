@@ -207,11 +207,8 @@ async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWork
 
 
 @pytest.mark.long
-async def test_out_of_time_on_the_way_the_rest_is_due_at_once(
-    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.usecases.compaction.job.JOB_DEADLINE", 1.5)
-    service = Service(begin, tenant, honest, honest, Gate(), honest)
+async def test_out_of_time_on_the_way_the_rest_is_due_at_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, honest, honest, Gate(), honest, settings=Settings(job_seconds=1.5))
     service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
     conversation_id = await service.conversation()
     await service.say(conversation_id, 200)

@@ -28,6 +28,7 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction
 from app.core.planning.withholding import WITHHELD
 from app.providers.registry import ModelRegistry
+from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.attempts import Asking
@@ -466,15 +467,12 @@ class TestATurn:
 
 
 class TestAJob:
-    async def test_out_of_time_the_call_is_recorded(
-        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_out_of_time_the_call_is_recorded(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         async def hangs(_: SummaryRequest) -> Proposal:
             await asyncio.Event().wait()
             raise AssertionError
 
-        monkeypatch.setattr("app.usecases.compaction.job.JOB_DEADLINE", 0.5)
-        service = Service(begin, tenant, hangs)
+        service = Service(begin, tenant, hangs, settings=Settings(job_seconds=0.5))
         conversation_id = await service.conversation()
         await service.say(conversation_id, 60)
         row = await service.container.compaction.execute(service.queue.ids[0])

@@ -14,6 +14,7 @@ from app.devserver.errors import CannotStartError
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue, FakeModels, ScriptedChatModel, ScriptedSummarizer
+from worker.celery_app import build_app
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,23 @@ def test_each_is_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THROUGHLINE_LEASE_SECONDS", "300")
     monkeypatch.setenv(f"THROUGHLINE_{name.upper()}", "7.25" if name != "lease_seconds" else "725")
     assert getattr(Settings().timings, name) == (7.25 if name != "lease_seconds" else 725)
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        (Settings(), 300),
+        (Settings(compaction_timeout_seconds=20), 300),
+        (Settings(compaction_timeout_seconds=600), 3_000),
+        (Settings(compaction_timeout_seconds=600, job_seconds=40), 40),
+    ],
+)
+def test_a_job_has_time_for_five_calls_unless_a_setting_says_otherwise(settings: Settings, seconds: float) -> None:
+    """Else a model that is slow, and may be, would never finish a compaction that needs a second call."""
+    assert settings.timings.job_seconds == seconds
+    limits = build_app(settings).conf
+    assert seconds < limits.task_soft_time_limit < limits.task_time_limit
+    assert limits.task_time_limit < limits.broker_transport_options["visibility_timeout"]
 
 
 @pytest.mark.parametrize(

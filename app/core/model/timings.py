@@ -39,6 +39,8 @@ class Timings:
     """After so long without anybody who follows it a turn that was left is interrupted, where the policy says so."""
     stream_heartbeat_seconds: float = 20.0
     """The same in any stream to a client, whatever keeps it silent."""
+    job_seconds: float = 300.0
+    """For a whole compaction outside of a turn, with all its calls; what is folded until then is kept."""
     measure_seconds: float = 15.0
     """Between two looks at what ended, for the metrics."""
     broker_pause_seconds: float = 5.0

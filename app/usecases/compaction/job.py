@@ -18,7 +18,6 @@ from app.usecases.shared.lease import Lease
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.working import OnRecord
 
-JOB_DEADLINE = 300.0  # seconds for a whole job outside a turn
 IN_TURN_CALLS = 3  # ask, retry, fallback
 
 
@@ -63,7 +62,7 @@ class Job:
     @classmethod
     def of(cls, shell: Shell, lease: Lease, limits: Limits) -> Job:
         """A job that begins now."""
-        deadline = shell.clock.monotonic() + JOB_DEADLINE if limits.deadline is None else limits.deadline
+        deadline = shell.clock.monotonic() + shell.timings.job_seconds if limits.deadline is None else limits.deadline
         return cls(shell=shell, lease=lease, limits=limits, deadline=deadline)
 
     @property

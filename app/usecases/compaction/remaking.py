@@ -25,7 +25,6 @@ from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls, run_
 from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of, system_shown
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count, end_row, finish
-from app.usecases.compaction.job import JOB_DEADLINE
 from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
@@ -56,7 +55,7 @@ async def remake(shell: Shell, lease: Lease) -> Compaction:
         seqs=tuple(message.seq for message in chunk.span),
         withholds_blocked=True,
     )
-    most, deadline = chunk.resolved.policy.calls_per_chunk, shell.clock.monotonic() + JOB_DEADLINE
+    most, deadline = chunk.resolved.policy.calls_per_chunk, shell.clock.monotonic() + shell.timings.job_seconds
     attempted = await run_attempts(asking, Calls(clock=shell.clock, most=most, deadline=deadline))
     if attempted.applied is None:
         status: CompactionStatus = "failed" if attempted.got_no_answer else "rejected"

@@ -15,7 +15,6 @@ from app.core.model.errors import DependencyUnavailableError, DomainError, Inval
 from app.core.model.policies.policy import quiet_after
 from app.core.model.records import ERASURE, Compaction, CompactionStatus, RanIn
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction import job as jobs
 from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, Nothing, summarizer_of
 from app.usecases.compaction.claiming import record_event, refresh_sizes
@@ -56,7 +55,7 @@ class CompactionService:
 
     async def _in_time(self, row: Compaction) -> Compaction:
         try:
-            async with asyncio.timeout(jobs.JOB_DEADLINE):
+            async with asyncio.timeout(self._shell.timings.job_seconds):
                 return await self.run(row)
         except TimeoutError:
             return await self.end(Lease.of(row), status="failed", reason="deadline")
