@@ -14,7 +14,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown
 
 from app.core.model.errors import InvalidInputError
-from app.core.model.timings import DEFAULT_TIMINGS
+from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.infrastructure.garbage import settle
 from app.infrastructure.watchdog import watching
 from app.settings import Settings
@@ -27,8 +27,8 @@ T = TypeVar("T")
 OWNER: Final = f"worker:{socket.gethostname()}:{os.getpid()}"
 """Who holds the leases of this worker: read in the parent and inherited by the fork, so that it is one name."""
 
-# Below Celery's soft limit, so that a job that hangs is cancelled by its own loop, which cleans up.
-_JOB_SECONDS = 570.0
+_OF_A_JOB: Final = 1.9
+"""So many times a compaction's own time: below Celery's soft limit, so that the loop cancels a job that hangs."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -50,16 +50,16 @@ class Runtime:
 
     Args:
         factory: builds the container, on the loop that will use it.
-        watchdog_seconds: a job whose loop is silent for so long ends its process; 0 = never.
+        timings: what a job's time and that of the watchdog are taken from.
     """
 
     def __init__(
         self,
         factory: Callable[[], Awaitable[Container]] = build,
-        watchdog_seconds: float = DEFAULT_TIMINGS.watchdog_seconds,
+        timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
         self._factory = factory
-        self._watchdog_seconds = watchdog_seconds
+        self._timings = timings
         self._runner: asyncio.Runner | None = None
         self._container: Container | None = None
 
@@ -83,7 +83,8 @@ class Runtime:
             raise
 
     async def _in_time(self, awaitable: Awaitable[T]) -> T:
-        async with watching(self._watchdog_seconds), asyncio.timeout(_JOB_SECONDS):
+        most = _OF_A_JOB * self._timings.job_seconds
+        async with watching(self._timings.watchdog_seconds), asyncio.timeout(most):
             return await awaitable
 
     def stop(self) -> None:
@@ -96,7 +97,7 @@ class Runtime:
                     runner.run(_awaited(container.close()))
 
 
-runtime = Runtime(watchdog_seconds=Settings().timings.watchdog_seconds)
+runtime = Runtime(timings=Settings().timings)
 
 
 def import_before_the_fork(**_: Any) -> None:
