@@ -98,20 +98,6 @@ def test_the_amount_is_in_the_unit_of_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "days"),
-    [
-        ("It slipped first to 27 May and then to 12 June", ["27 May", "12 June"]),
-        ("The second, 3 May, was a wet day", ["3 May"]),
-        ("postponed first until 27 May", ["27 May"]),
-        ("from the first to the third of May", ["first", "third of May"]),
-        ("from 1 to 3 May", ["1", "3 May"]),
-    ],
-)
-def test_an_ordinal_in_words_is_no_day_beside_a_date_in_digits(text: str, days: list[str]) -> None:
-    assert [value.text for value in values(text)] == days
-
-
-@pytest.mark.parametrize(
     ("said", "is_held"),
     [
         ("the runner is ci-node-19", True),

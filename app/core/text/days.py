@@ -206,8 +206,6 @@ def _days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tup
     year, last = _year(c, after)
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
-        if not c.generous and c.kind(start) == "w" and c.kind(days[-1][1]) == "n":  # "put off first to 27 May"
-            continue
         stated(c, start if number else first, last if is_last else end, [(year, month, day)])
     return last
 
