@@ -182,17 +182,21 @@ def test_a_held_half_of_a_tool_pair_keeps_the_other() -> None:
         assert (3 in some) == (4 in some), budget
 
 
+def asking(messages: Sequence[Message]) -> Recall:
+    """A question that a caller asks of these messages."""
+    sources = [
+        Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
+        for one in messages
+    ]
+    return Recall(question="Which chat had the most words?", corpus=Corpus(sources), is_explicit=True)
+
+
 @pytest.mark.parametrize("budget", [900, 1_200, 1_800])
 def test_a_question_takes_no_place_from_anchors_where_the_policy_lets_none_go(budget: int) -> None:
     def asked(share: float | None) -> AssembledContext:
         policy = policy_of(context_window=4_000, anchor_share=share)
         messages = talk_of(120, policy=policy)
-        sources = [
-            Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
-            for one in messages
-        ]
-        recall = Recall(question="Which chat had the most words?", corpus=Corpus(sources), is_explicit=True)
-        return put_together(replace(made_of(messages, policy=policy, boundary=60), recall=recall), budget)
+        return put_together(replace(made_of(messages, policy=policy, boundary=60), recall=asking(messages)), budget)
 
     kept = asked(None)
     assert kept.gauge.anchors_behind_marker == 0
@@ -206,12 +210,7 @@ def test_what_data_would_keep_goes_to_the_question_where_anchors_stand_before_fa
     """Room kept free of what is recalled would be the anchors': they want more than their half, and facts go first."""
     policy = policy_of(context_window=4_000, anchor_share=None)
     messages = talk_of(240, policy=policy)
-    sources = [
-        Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
-        for one in messages
-    ]
-    recall = Recall(question="Which chat had the most words?", corpus=Corpus(sources), is_explicit=True)
-    source = replace(made_of(messages, policy=policy, boundary=120), recall=recall)
+    source = replace(made_of(messages, policy=policy, boundary=120), recall=asking(messages))
     data = [f"Tool: order_id=AB{number}X, seat=C{number}" for number in range(1_000, 1_060)]
     told = {**STATE, "logos": [*STATE["logos"], *data]}
     with_data = replace(source, conversation=replace(source.conversation, compressed_state=told))
