@@ -13,9 +13,8 @@ from app.infrastructure.job_queue import QUEUE_NAME, celery_broker_url
 from app.logs import configure_logs
 from app.settings import Settings
 
-# Outer bounds, for a process that no longer answers to its own deadlines, which are a job's: so many times that, and
-# so many seconds later it is killed.
-_OF_A_JOB: Final = 2
+# For a process that no longer answers to its own deadline: so long after that it is told, and so long later killed.
+_TOLD_AFTER_SECONDS: Final = 30
 _KILLED_AFTER_SECONDS: Final = 60
 _SOCKET_SECONDS = 5.0
 # How long a cold shutdown (SIGQUIT) leaves to running jobs; their rows are released at once.
@@ -26,7 +25,7 @@ _CHILD_START_SECONDS = 30.0
 
 def build_app(settings: Settings) -> Celery:
     """Configure Celery from the settings. Importing this module needs no broker; starting a worker does."""
-    soft_limit = math.ceil(_OF_A_JOB * settings.timings.job_seconds)
+    soft_limit = math.ceil(settings.timings.task_seconds) + _TOLD_AFTER_SECONDS
     hard_limit = soft_limit + _KILLED_AFTER_SECONDS
     broker = celery_broker_url(settings.redis_url) if settings.redis_url else None
     celery = Celery("throughline", broker=broker, include=["worker.tasks", "worker.parent"])

@@ -27,9 +27,6 @@ T = TypeVar("T")
 OWNER: Final = f"worker:{socket.gethostname()}:{os.getpid()}"
 """Who holds the leases of this worker: read in the parent and inherited by the fork, so that it is one name."""
 
-_OF_A_JOB: Final = 1.9
-"""So many times a compaction's own time: below Celery's soft limit, so that the loop cancels a job that hangs."""
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -50,7 +47,7 @@ class Runtime:
 
     Args:
         factory: builds the container, on the loop that will use it.
-        timings: what a job's time and that of the watchdog are taken from.
+        timings: the time of a task, and after how long a silent loop ends its process.
     """
 
     def __init__(
@@ -83,8 +80,7 @@ class Runtime:
             raise
 
     async def _in_time(self, awaitable: Awaitable[T]) -> T:
-        most = _OF_A_JOB * self._timings.job_seconds
-        async with watching(self._timings.watchdog_seconds), asyncio.timeout(most):
+        async with watching(self._timings.watchdog_seconds), asyncio.timeout(self._timings.task_seconds):
             return await awaitable
 
     def stop(self) -> None:

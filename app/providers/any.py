@@ -73,7 +73,7 @@ def _check_name(kind: str) -> None:
 
 def model(kind: str, name: str, of: Provider[Any]) -> Model:
     """The model of that name; ``openai`` means chat completions, which every compatible server has."""
-    if kind in {OPENAI, OPENAI_CHAT}:
+    if kind == OPENAI:
         return OpenAIChatModel(name, provider=of)
     return infer_model(f"{kind}:{name}", lambda _: of)
 

@@ -249,7 +249,7 @@ class Shelf:
         match = _NAME.fullmatch(name)
         if match is None or ".." in name:
             raise InvalidInputError("A model is named 'offline' or 'provider:model', as in 'google:gemini-2.5-flash'.")
-        kind = match["kind"]
+        kind = others.OPENAI if match["kind"] == others.OPENAI_CHAT else match["kind"]
         model, takes_media = self._model(kind, match["model"])
         stateful = kind == responses.KIND
         profile = profile_of(
@@ -278,7 +278,6 @@ class Shelf:
         return others.model(kind, name, self._provider(kind)), others.takes_media
 
     def _provider(self, kind: str) -> Provider[Any]:
-        kind = others.OPENAI if kind == others.OPENAI_CHAT else kind
         if kind not in self._providers:
             self._providers[kind] = self._new_provider(kind)
         return self._providers[kind]

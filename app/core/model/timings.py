@@ -7,6 +7,8 @@ from typing import Final
 
 BEATS_PER_LEASE: Final = 3
 """Two heartbeats in a row may be lost, and the lease still holds."""
+_FOLLOWING_SECONDS: Final = 270.0
+"""For what a worker does behind a compaction in the same task: the calls of a verification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,11 @@ class Timings:
                 raise ValueError(
                     f"{name} is {getattr(self, name):g}: it may be at most a third of lease_seconds, {most:g}"
                 )
+
+    @property
+    def task_seconds(self) -> float:
+        """For a task of a worker, which is a compaction and its verification; the task's own loop cancels it then."""
+        return self.job_seconds + _FOLLOWING_SECONDS
 
 
 DEFAULT_TIMINGS: Final = Timings()
