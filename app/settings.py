@@ -172,7 +172,7 @@ class Settings(BaseSettings):
     """Input limit in tokens of every provider model in use, in place of the bundled table."""
     chat_timeout_seconds: float = Field(default=60.0, gt=0)
     """For one whole call of the chat model."""
-    compaction_timeout_seconds: float = Field(default=60.0, gt=0)
+    compaction_timeout_seconds: float = Field(default=DEFAULT_TIMINGS.call_seconds, gt=0, le=86_400)
     """For one whole call of the compaction model."""
     model_failures_to_open: int = Field(default=5, ge=1)
     """After so many outages in a row a model's provider is left alone for a while."""
@@ -313,7 +313,9 @@ class Settings(BaseSettings):
     @property
     def timings(self) -> Timings:
         """Leases, heartbeats, sweeps and polls."""
-        timings = Timings(**{field.name: getattr(self, field.name) for field in fields(Timings)})
+        names = {field.name for field in fields(Timings)} & type(self).model_fields.keys()
+        given = {name: getattr(self, name) for name in names}
+        timings = Timings(call_seconds=self.compaction_timeout_seconds, **given)
         if "job_seconds" in self.model_fields_set:
             return timings
         calls = _CALLS_OF_A_JOB * self.compaction_timeout_seconds

@@ -18,7 +18,7 @@ from app.bootstrap import compose
 from app.core.model.errors import RateLimitedError
 from app.core.model.records import Compaction, Page
 from app.core.model.segments import EXTRACTIVE, Segment
-from app.core.model.timings import Timings
+from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.core.validation.exact import Examined
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
@@ -408,7 +408,7 @@ class TestMeanwhile:
     async def test_control_without_the_claim_two_calls_are_made(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(detailing, "CLAIM", timedelta(seconds=-1))
+        monkeypatch.setattr(service.container.detailing, "_claim", timedelta(seconds=-1))
         conversation_id, _ = await compacted(service)
         gemini.script("detail", default={"name": "honest", "delay": 0.3})
         found = await together(*[lambda: run(service, conversation_id) for _ in range(2)])
@@ -426,7 +426,7 @@ class TestMeanwhile:
         assert CANARY in await told_after_erasure(service, gemini)
 
     @pytest.mark.long
-    async def test_one_whose_worker_died_is_free_after_a_minute(
+    async def test_one_whose_worker_died_is_free_when_the_claim_has_passed(
         self, service: Service, gemini: Gemini, engine: AsyncEngine
     ) -> None:
         conversation_id, _ = await compacted(service)
@@ -437,7 +437,7 @@ class TestMeanwhile:
             gemini.reset()
             assert await run(service, conversation_id) == "not_wanted"
             assert (await first(service, conversation_id)).detail_tries == tries
-            await age(engine, timedelta(seconds=61))
+            await age(engine, timedelta(seconds=DEFAULT_TIMINGS.detail_claim_seconds))
         assert await run(service, conversation_id) == "kept", "it may be the segment that kills workers"
         assert await calls(engine) == [(None, None)] * 3
 
@@ -471,13 +471,15 @@ class TestMeanwhile:
         await models.close()
 
     async def test_a_model_that_hangs_is_left(
-        self, service: Service, gemini: Gemini, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+        self, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini, engine: AsyncEngine
     ) -> None:
-        monkeypatch.setattr(detailing, "CALL_SECONDS", 0.3)
+        models = registry(gemini)
+        service = with_models(Service(begin, tenant), models, compaction_timeout_seconds=0.3)
         conversation_id, _ = await compacted(service)
         gemini.script("detail", "hang")
         assert await run(service, conversation_id) == "failed"
         assert await calls(engine) == [("error", "timeout")]
+        await models.close()
 
 
 async def told_after_erasure(service: Service, gemini: Gemini) -> str:

@@ -19,7 +19,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import FinishReason, Proposal, SummaryRequest, VerificationRequest
 from app.core.model.records import Compaction, Page
 from app.core.model.state import StateVersion
-from app.core.model.timings import Timings
+from app.core.model.timings import DEFAULT_TIMINGS, VERIFIER_CALLS, Timings
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -293,7 +293,7 @@ class TestCalls:
         monkeypatch.setattr(judging, "batches", lambda claims: tuple((claim,) for claim in (*claims, *claims)))
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         await work(service, conversation_id)
-        assert len(service.summarizer.verification_requests) == judging.MOST_CALLS
+        assert len(service.summarizer.verification_requests) == VERIFIER_CALLS
 
     @pytest.mark.daily(1)
     @pytest.mark.parametrize(
@@ -329,14 +329,13 @@ class TestCalls:
 
     @pytest.mark.long
     async def test_a_model_that_hangs_is_left(
-        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
         async def hang(_: VerificationRequest) -> Proposal:
             await asyncio.sleep(60)
             raise AssertionError
 
-        monkeypatch.setattr(judging, "CALL_SECONDS", 0.1)
-        service, conversation_id = await lied(begin, tenant, hang)
+        service, conversation_id = await lied(begin, tenant, hang, settings=Settings(compaction_timeout_seconds=0.1))
         assert await work(service, conversation_id) == "failed"
         assert await rows(engine, conversation_id) == [("queued", "timeout", 1)]
 
@@ -506,7 +505,7 @@ class TestMeanwhile:
         working.cancel()
         await asyncio.wait([working])
         assert await work(service, conversation_id) == "not_wanted", "somebody may be at it"
-        await age(engine, verification.CLAIM)
+        await age(engine, timedelta(seconds=DEFAULT_TIMINGS.verification_claim_seconds))
         assert await work(service, conversation_id) == "verified"
         assert await rows(engine, conversation_id) == [("done", None, 2)]
 

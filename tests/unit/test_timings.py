@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.bootstrap import Parts, compose
-from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.core.model.timings import DEFAULT_TIMINGS, VERIFIER_CALLS, Timings
 from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.infrastructure.clock import SystemClock
@@ -29,7 +29,7 @@ def test_without_settings_they_are_what_they_always_were() -> None:
     assert (DEFAULT_TIMINGS.lease_seconds, DEFAULT_TIMINGS.heartbeat_seconds) == (9, 3)
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Timings)])
+@pytest.mark.parametrize("name", sorted({field.name for field in fields(Timings)} - {"call_seconds"}))
 def test_each_is_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THROUGHLINE_LEASE_SECONDS", "300")
     monkeypatch.setenv(f"THROUGHLINE_{name.upper()}", "7.25" if name != "lease_seconds" else "725")
@@ -52,6 +52,15 @@ def test_a_job_has_time_for_five_calls_unless_a_setting_says_otherwise(given: di
     limits = build_app(settings).conf
     assert seconds < settings.timings.task_seconds < limits.task_soft_time_limit < limits.task_time_limit
     assert limits.task_time_limit < limits.broker_transport_options["visibility_timeout"]
+
+
+@pytest.mark.parametrize("seconds", [0.5, 60, 600])
+def test_calls_behind_a_compaction_have_the_time_that_a_summarizers_call_has(seconds: float) -> None:
+    timings = Settings(compaction_timeout_seconds=seconds, job_seconds=40).timings
+    assert seconds < timings.call_deadline_seconds < seconds + 5
+    assert timings.call_deadline_seconds < timings.detail_claim_seconds
+    assert VERIFIER_CALLS * timings.call_deadline_seconds < timings.verification_claim_seconds
+    assert timings.job_seconds + timings.verification_claim_seconds <= timings.task_seconds
 
 
 @pytest.mark.parametrize(

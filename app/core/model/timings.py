@@ -7,8 +7,12 @@ from typing import Final
 
 BEATS_PER_LEASE: Final = 3
 """Two heartbeats in a row may be lost, and the lease still holds."""
-_FOLLOWING_SECONDS: Final = 270.0
-"""For what a worker does behind a compaction in the same task: the calls of a verification."""
+VERIFIER_CALLS: Final = 4
+"""Of one verification, at most."""
+VERDICTS_WAIT_SECONDS: Final = 60.0
+"""That verdicts wait for a compaction which began meanwhile."""
+_MOMENT_SECONDS: Final = 2.0
+"""What is left for the model's own limit to be told, and for writing down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ class Timings:
     """The same in any stream to a client, whatever keeps it silent."""
     job_seconds: float = 300.0
     """For a whole compaction outside of a turn, with all its calls; what is folded until then is kept."""
+    call_seconds: float = 60.0
+    """For each call of the summarizer's model; no setting of its own, ``compaction_timeout_seconds`` says it."""
     measure_seconds: float = 15.0
     """Between two looks at what ended, for the metrics."""
     broker_pause_seconds: float = 5.0
@@ -72,9 +78,24 @@ class Timings:
                 )
 
     @property
+    def call_deadline_seconds(self) -> float:
+        """For a call behind a compaction: a moment more than the model's own limit, so that this one is met first."""
+        return self.call_seconds + _MOMENT_SECONDS
+
+    @property
+    def detail_claim_seconds(self) -> float:
+        """For the one call that describes a segment: nobody begins again while its answer may still come."""
+        return self.call_deadline_seconds + _MOMENT_SECONDS
+
+    @property
+    def verification_claim_seconds(self) -> float:
+        """For all calls of a verification and the wait with its verdicts."""
+        return VERIFIER_CALLS * self.call_deadline_seconds + VERDICTS_WAIT_SECONDS + _MOMENT_SECONDS
+
+    @property
     def task_seconds(self) -> float:
         """For a task of a worker, which is a compaction and its verification; the task's own loop cancels it then."""
-        return self.job_seconds + _FOLLOWING_SECONDS
+        return self.job_seconds + self.verification_claim_seconds
 
 
 DEFAULT_TIMINGS: Final = Timings()

@@ -33,9 +33,6 @@ from app.usecases.ports import Summarizer
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-CLAIM: Final = timedelta(seconds=60)
-CALL_SECONDS: Final = 50.0
-"""Shorter than a claim, so that nobody begins again while an answer may still come."""
 MOST_TRIES: Final = 3
 BACK_OFF: Final = timedelta(minutes=1)  # ten times as long after the second failure
 BACK_OFF_FACTOR: Final = 10
@@ -62,7 +59,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """The right to ask once about a segment, for as long as ``CLAIM``."""
+    """The right to ask once about a segment, for ``Timings.detail_claim_seconds``."""
 
     call_id: UUID
     conversation: Conversation
@@ -93,6 +90,7 @@ class DetailService:
         self._shell = shell
         self._spending = spending
         self._slots = slots
+        self._claim = timedelta(seconds=shell.timings.detail_claim_seconds)
 
     async def work(self, conversation_id: UUID | None = None) -> Outcome:
         """Have one L1 written, of that conversation or of any, and send a hint where more are wanted.
@@ -154,7 +152,7 @@ class DetailService:
         async with self._shell.uow(None) as uow:
             if await uow.compactions.unsent(older_than=PATIENCE, limit=1):
                 return True
-            return await uow.detail_calls.running(CLAIM) >= self._slots
+            return await uow.detail_calls.running(self._claim) >= self._slots
 
     # --- the claim
 
@@ -168,7 +166,7 @@ class DetailService:
             except NotFoundError:
                 return "not_wanted"
             if urgent:
-                if await uow.detail_calls.running(CLAIM, conversation_id=conversation_id):
+                if await uow.detail_calls.running(self._claim, conversation_id=conversation_id):
                     return "not_now"
                 segment = replace(segment, detail_tries=0)
             else:
@@ -213,7 +211,7 @@ class DetailService:
     ) -> _Claim:
         now, tries = self._shell.clock.now(), segment.detail_tries + 1
         call = DetailCall(id=self._shell.new_id(), conversation_id=resolved.conversation.id, called_at=now)
-        claimed = {"wants_detail": True, "detail_tries": tries, "detail_after": now + CLAIM}
+        claimed = {"wants_detail": True, "detail_tries": tries, "detail_after": now + self._claim}
         await uow.segments.update(segment.conversation_id, segment.id, **claimed)
         await uow.detail_calls.begin(call)
         return _Claim(
@@ -243,7 +241,7 @@ class DetailService:
         proposal: Proposal | None = None
         report = DetailReport(reason="internal_error")
         try:
-            async with asyncio.timeout(CALL_SECONDS):
+            async with asyncio.timeout(self._shell.timings.call_deadline_seconds):
                 proposal = await claim.summarizer.ask(request)
             report = await off_loop(check_detail, proposal, request)
         except ModelUnavailableError as error:

@@ -21,6 +21,7 @@ from app.core.model.records import Attempt
 from app.core.model.redaction import redact, redact_message, redact_messages
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.state import StateEntry, StateVersion
+from app.core.model.timings import VERIFIER_CALLS
 from app.core.state.apply import served
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
@@ -37,9 +38,6 @@ from app.usecases.compaction.chunk import chunk_tokens
 from app.usecases.ports import Clock, Summarizer
 from app.usecases.verification.pending import PENDING
 
-CALL_SECONDS: Final = 50.0
-MOST_CALLS: Final = 4
-"""Of one verification."""
 CUT_OFF: Final = "cut_off"
 NO_VERDICTS: Final = "no_verdicts"
 MOST_VERSIONS: Final = 50
@@ -212,8 +210,10 @@ def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) 
     return replace(subject, older={one.seq: one for one in shown}, retold=retold)
 
 
-async def judge(summarizer: Summarizer, requests: Sequence[VerificationRequest], clock: Clock) -> Judgement:
-    """Ask about all claims, in at most ``MOST_CALLS`` calls; never raises for what a model does.
+async def judge(
+    summarizer: Summarizer, requests: Sequence[VerificationRequest], clock: Clock, *, call_seconds: float
+) -> Judgement:
+    """Ask about all claims, in at most ``VERIFIER_CALLS`` calls; never raises for what a model does.
 
     What is cut off by the output limit is asked for in halves, once. Whoever blocks a request, or does not answer, is
     not asked any more.
@@ -222,12 +222,12 @@ async def judge(summarizer: Summarizer, requests: Sequence[VerificationRequest],
     attempts: list[Attempt] = []
     verdicts: list[Verdict] = []
     shown: dict[int, tuple[str, ...]] = {}
-    while waiting and len(attempts) < MOST_CALLS:
+    while waiting and len(attempts) < VERIFIER_CALLS:
         request, may_be_halved = waiting.popleft()
-        attempt, found = await _asked(summarizer, request, clock)
+        attempt, found = await _asked(summarizer, request, clock, call_seconds)
         attempts.append(attempt)
         parts = halves(request) if attempt.reason == CUT_OFF and may_be_halved else ()
-        if parts and len(attempts) + len(parts) <= MOST_CALLS:
+        if parts and len(attempts) + len(parts) <= VERIFIER_CALLS:
             waiting.extendleft((part, False) for part in reversed(parts))
             continue
         if found:
@@ -240,7 +240,7 @@ async def judge(summarizer: Summarizer, requests: Sequence[VerificationRequest],
 
 
 async def _asked(
-    summarizer: Summarizer, request: VerificationRequest, clock: Clock
+    summarizer: Summarizer, request: VerificationRequest, clock: Clock, call_seconds: float
 ) -> tuple[Attempt, tuple[Verdict, ...]]:
     """One call, and what of its answer can be read."""
     started = clock.monotonic()
@@ -248,7 +248,7 @@ async def _asked(
     verdicts: tuple[Verdict, ...] = ()
     reason: str | None = None
     try:
-        async with asyncio.timeout(CALL_SECONDS):
+        async with asyncio.timeout(call_seconds):
             proposal = await summarizer.ask(request)
         verdicts = await off_loop(verdicts_of, proposal.text, request.claims)
         reason = _wrong(proposal, verdicts)

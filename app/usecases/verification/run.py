@@ -21,6 +21,7 @@ from app.core.model.records import Compaction, Event, Verification, Verification
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import Level, Segment
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts
+from app.core.model.timings import VERDICTS_WAIT_SECONDS
 from app.core.segments.describing import describe
 from app.core.validation.claims import older_sources
 from app.core.validation.gathering import without_gone
@@ -54,10 +55,6 @@ from app.usecases.verification.judging import (
 from app.usecases.verification.pending import GATHERING, PENDING, gathers_until, is_wanted, note_version
 from app.usecases.verification.rewriting import write_entries
 
-CLAIM: Final = timedelta(seconds=300)
-"""Longer than all calls take, and the wait for a compaction that began meanwhile."""
-WAIT_SECONDS: Final = 60.0
-"""For a compaction that runs when the verdicts are there."""
 MOST_TRIES: Final = 3
 BACK_OFF: Final = timedelta(minutes=1)  # ten times as long after the second failure
 BACK_OFF_FACTOR: Final = 10
@@ -78,7 +75,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claimed:
-    """The right to ask about a version, for as long as ``CLAIM``."""
+    """The right to ask about a version, for ``Timings.verification_claim_seconds``."""
 
     row: Verification
     """As it is while this claim holds: another claim has another number of tries."""
@@ -162,7 +159,8 @@ class VerificationService:
             return claimed
         subject = await self._subject(tenant_id, claimed)
         requests = subject.requests(claimed.summarizer.profile)
-        judgement = await judge(claimed.summarizer, requests, self._shell.clock)
+        timings, clock = self._shell.timings, self._shell.clock
+        judgement = await judge(claimed.summarizer, requests, clock, call_seconds=timings.call_deadline_seconds)
         outcome = await self._stored(tenant_id, claimed, subject, judgement)
         log.info(
             "verification.done",
@@ -248,8 +246,8 @@ class VerificationService:
         version: StateVersion,
         summarizer: Summarizer,
     ) -> _Claimed:
-        now = self._shell.clock.now()
-        claimed = replace(row, status="running", tries=row.tries + 1, after=now + CLAIM, asked_at=now)
+        now, claim = self._shell.clock.now(), timedelta(seconds=self._shell.timings.verification_claim_seconds)
+        claimed = replace(row, status="running", tries=row.tries + 1, after=now + claim, asked_at=now)
         await uow.verifications.update(
             row.id,
             status=claimed.status,
@@ -305,7 +303,7 @@ class VerificationService:
 
         A compaction that runs is waited for: a version in between would cost it all that it has done.
         """
-        deadline = self._shell.clock.monotonic() + WAIT_SECONDS
+        deadline = self._shell.clock.monotonic() + VERDICTS_WAIT_SECONDS
         judged = _Judged(subject=subject, judgement=judgement, now=self._shell.clock.now())
         once = partial(self._stored_once, tenant_id, claimed, judged, deadline)
         while True:
