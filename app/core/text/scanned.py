@@ -10,7 +10,7 @@ from typing import Any, Final
 from app.core.text.languages.joined import words_of
 from app.core.text.tables import CUBES, NUMBERS, SQUARES, UNITS
 
-TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})
+TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- ", "'"})
 """What may stand between a number and its unit."""
 LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", " | ", ".-"})
 """What may stand within a date."""
@@ -110,7 +110,7 @@ class Cursor:
         return int(value) if value < _MINUTES and value == int(value) else 0
 
     def unit(self, place: int) -> tuple[Unit | None, int]:
-        """The unit at a token ("м", "sq m", "кв. м"), and the token after it."""
+        """The unit at a token ("м", "sq m", "кв. м", "pour cent"), and the token after it."""
         gap = self.gap(place)
         if gap not in TIGHT and gap != " (":
             return None, place
@@ -119,6 +119,9 @@ class Cursor:
         base, factor = UNITS.get(self.word(place + 1), ("", 1.0)) if power > 1 else ("", 1.0)
         if base in {"m", "in"} and self.near(place + 1, LOOSE):
             return (f"{base}{' ²³'[power - 1]}", factor**power), place + 2
+        both = f"{word} {self.word(place + 1)}"
+        if both in UNITS and self.gap(place + 1) == " ":
+            return UNITS[both], place + 2
         if word in UNITS and not (gap and word in _TIGHT_UNITS and self._goes_on(place)):
             return UNITS[word], place + 1
         return None, place
