@@ -12,7 +12,7 @@ from app.core.text.languages.loading import languages
 from app.core.text.scanned import TIGHT, Token
 from app.core.text.vocabulary import VOCABULARY
 
-_KEYS: Final = ("numbers", "scales", "units", "shares", "before_clock", "past_hour")
+_KEYS: Final = ("numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour")
 """Words that show a language beside a homograph."""
 
 
@@ -60,9 +60,10 @@ def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...
 
 
 def _is_beside(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
-    """Whether a word that only this language has stands directly beside it."""
+    """Whether a word of only this language, or another such homograph of it, stands directly beside it: "dos mil"."""
     for other, last, first in ((place - 1, place - 1, place), (place + 1, place, place + 1)):
-        is_own = 0 <= other < len(tokens) and tokens[other].text in _OWN[code]
+        word = tokens[other].text if 0 <= other < len(tokens) else ""
+        is_own = word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ())
         if is_own and text[tokens[last].end : tokens[first].start] in TIGHT:
             return True
     return False
