@@ -154,6 +154,7 @@ def test_words_that_are_no_numbers_here(text: str) -> None:
     ("Il y a cent cinquante places dans la salle.", "n:150"),
     ("The end of Sept 2026 is near.", "d:2026-09"),
     ("Il a sept kilos de trop.", "n:7"),
+    ("Le menu de midi et deux desserts.", "t:12:00"),
 ])  # fmt: skip
 def test_a_word_of_two_languages_is_read_in_that_of_its_text(text: str, form: str) -> None:
     assert [form in value.forms for value in values(text)] == [True]

@@ -49,6 +49,8 @@ _DASHES: Final = frozenset({"-", " - "})
 _DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 _HOUR_MINUTES: Final = 60
+_BEFORE_SHARES: Final = HOUR_WORDS | NAMED_HOURS.keys()
+"""Behind them no bare number is added: "midi et quart", but "midi et deux desserts"."""
 
 
 def time_at(c: Cursor, place: int) -> int:
@@ -124,7 +126,7 @@ def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
     if c.word(at) in SHARES:
         return way * round(SHARES[c.word(at)] * _HOUR_MINUTES), at + 1
     count, after = whole(c, at)
-    is_told = count and (way < 0 or (c.kind(at) == "w" and c.word(place - 1) not in HOUR_WORDS))
+    is_told = count and (way < 0 or (c.kind(at) == "w" and c.word(place - 1) not in _BEFORE_SHARES))
     return (way * count, after) if is_told and not _is_counted(c, after) else (0, place)
 
 
