@@ -138,6 +138,10 @@ def test_what_is_said_in_digits_is_told_in_words(said: str, told: str, wrong: st
     "Not worth a cent, and not worth two tiers of it.",
     "Play the MIDI file that Quince sent.",
     "Un jour, une voiture et un chien: il y en a une.",
+    "On se voit cet après-midi, ou dans l'après-midi, pour le devis.",
+    "Llamó en medio de la noche.",
+    "El cuarto trimestre y el cuarto día no cuentan, the third day neither.",
+    "J'y vais une heure deux fois.",
     "Il paie chaque an par virement, et c'est un four neuf.",
 ])  # fmt: skip
 def test_words_that_are_no_numbers_here(text: str) -> None:
@@ -155,6 +159,7 @@ def test_words_that_are_no_numbers_here(text: str) -> None:
     ("The end of Sept 2026 is near.", "d:2026-09"),
     ("Il a sept kilos de trop.", "n:7"),
     ("Le menu de midi et deux desserts.", "t:12:00"),
+    ("La cena es a las ocho y cinco de la tarde.", "t:20:05"),
 ])  # fmt: skip
 def test_a_word_of_two_languages_is_read_in_that_of_its_text(text: str, form: str) -> None:
     assert [form in value.forms for value in values(text)] == [True]

@@ -127,18 +127,23 @@ def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
         return way * round(SHARES[c.word(at)] * _HOUR_MINUTES), at + 1
     count, after = whole(c, at)
     is_told = count and (way < 0 or (c.kind(at) == "w" and c.word(place - 1) not in _BEFORE_SHARES))
-    return (way * count, after) if is_told and not _is_counted(c, after) else (0, place)
+    return (way * count, after) if is_told and (way < 0 or _is_minute(c, count, after)) else (0, place)
 
 
 def _minutes_alone(c: Cursor, place: int) -> tuple[int, int]:
     """Minutes behind their hour, in words or two digits, and the token after them: "huit heures trente", "8 h 30"."""
     count, after = whole(c, place) if c.near(place) else (0, place)
     is_told = after > place and (c.kind(place) == "w" or len(c.tokens[place].text) == _TWO)
-    return (count, after) if is_told and not _is_counted(c, after) else (0, place)
+    return (count, after) if is_told and _is_minute(c, count, after) else (0, place)
 
 
-def _is_counted(c: Cursor, place: int) -> bool:
-    return place < len(c.tokens) and c.unit(place)[0] is not None
+def _is_minute(c: Cursor, count: int, after: int) -> bool:
+    """Whether a number behind an hour counts nothing else: no minutes in "une heure deux fois par semaine"."""
+    if after < len(c.tokens) and c.unit(after)[0] is not None:
+        return False
+    end = c.tokens[after - 1].end
+    is_alone = not c.text[end : end + 2].strip()[:1].isalpha()
+    return count >= _TEN or is_alone or (c.word(after) in DATE_FILL and c.near(after))
 
 
 def _is_end(c: Cursor, place: int) -> bool:

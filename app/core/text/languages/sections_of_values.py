@@ -42,6 +42,8 @@ class Values(Section):
     """What may stand before an ordinal: "twenty-first"."""
     shares: Numbers = ()
     """``0.5 half``."""
+    ordinal_shares: Words = ()
+    """Shares that are ordinals directly before a unit: "the third day"."""
     half_units: Rows = ()
     """One word that says how much of which unit: ``0.5 час полчаса``."""
     named_hours: Rows = ()
