@@ -140,6 +140,7 @@ def test_what_is_said_in_digits_is_told_in_words(said: str, told: str, wrong: st
     "Un jour, une voiture et un chien: il y en a une.",
     "On se voit cet après-midi, ou dans l'après-midi, pour le devis.",
     "Llamó en medio de la noche.",
+    "The couple's limit is one's own.",
     "El cuarto trimestre y el cuarto día no cuentan, the third day neither.",
     "J'y vais une heure deux fois.",
     "Il paie chaque an par virement, et c'est un four neuf.",

@@ -10,13 +10,14 @@ from typing import Any, Final
 from app.core.text.languages.joined import words_of
 from app.core.text.tables import CUBES, NUMBERS, SQUARES, UNITS
 
-TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- ", "'"})
+TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})
 """What may stand between a number and its unit."""
 LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", " | ", ".-"})
 """What may stand within a date."""
 Unit = tuple[str, float]
 """The base of a unit and the factor to it."""
 _TIGHT_UNITS: Final = words_of("values", "tight_units")
+_OF: Final = words_of("values", "shared")
 _MINUTES: Final = 60
 
 
@@ -112,7 +113,8 @@ class Cursor:
     def unit(self, place: int) -> tuple[Unit | None, int]:
         """The unit at a token ("м", "sq m", "кв. м", "pour cent"), and the token after it."""
         gap = self.gap(place)
-        if gap not in TIGHT and gap != " (":
+        is_elided = gap == "'" and self.word(place - 1) in _OF  # "trois quarts d'heure"
+        if gap not in TIGHT and gap != " (" and not is_elided:
             return None, place
         word = self.tokens[place].text
         power = 2 if word in SQUARES else 3 if word in CUBES else 1
