@@ -3,7 +3,8 @@
 Blocks of a short conversation with what a writer says of it, made without looking at the checks; those of the *loose*
 ones write as people chat. Every second block was worked on; the others (``sealed-values``) were only counted, and are
 only counted here. The *careful* ones are all open, with four lies each that look like what the conversation says;
-every second was worked on. Those of *days* are Spanish and French, about relative days, every second only counted.
+every second was worked on. Those of *days* are Spanish and French, about relative days, every second only counted;
+those of *numbers* are in these languages too, full of numbers and clock times in words.
 Each statement is checked as an item, with its sources, and as a sentence of a narrative, without.
 The last lines are a control: the numbers, days and times of all statements give way to random ones of the same size
 and precision; nearly all must fail.
@@ -40,6 +41,8 @@ HALVES: Final = {
     "careful, open": _OPEN / "careful_values.jsonl",
     "days, open": _OPEN / "told_days_spanish_french.jsonl",
     "days, sealed": _SEALED / "told_days_spanish_french.jsonl",
+    "numbers, open": _OPEN / "told_numbers_spanish_french.jsonl",
+    "numbers, sealed": _SEALED / "told_numbers_spanish_french.jsonl",
 }
 _KINDS: Final = ("told", "derived", "lie")
 _CHANGED: Final = frozenset({"number", "money", "date", "time"})

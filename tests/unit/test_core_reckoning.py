@@ -17,7 +17,7 @@ from tests.unit.talk import candidate, item, talk
 from tests.unit.timing import assert_linear
 
 TOLD, LOOSE, CAREFUL = corpus("told_values"), corpus("loose_values"), corpus("careful_values")
-DAYS = corpus("told_days_spanish_french")
+DAYS, NUMBERS = corpus("told_days_spanish_french"), corpus("told_numbers_spanish_french")
 
 
 def rows(told: Corpus = TOLD, every: int = 1) -> Iterable[Mapping[str, Any]]:
@@ -56,8 +56,16 @@ def test_lies_near_what_was_said_fail_too() -> None:
 def test_relative_days_in_spanish_and_french_are_told_in_full_and_wrong_ones_fail() -> None:
     for as_items in (True, False):
         found = counted(blocks(rows(DAYS)), as_items=as_items)
-        assert share(found, "told") < 0.03
-        assert share(found, "lie") > 0.75
+        assert share(found, "told") == 0
+        assert share(found, "lie") > 0.72
+
+
+def test_numbers_in_spanish_and_french_words_are_told_in_digits_and_wrong_ones_fail() -> None:
+    for as_items in (True, False):
+        found = counted(blocks(rows(NUMBERS)), as_items=as_items)
+        assert share(found, "told") == 0
+        assert share(found, "derived") <= 0.25
+        assert share(found, "lie") >= 0.9
 
 
 def test_dates_a_day_off_fail() -> None:

@@ -9,6 +9,7 @@ from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
 from app.core.text.patterns import capped
 from app.core.text.scanned import TIGHT, Cursor, Found, Token, Unit
+from app.core.text.spelled import half_more, spelled
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -17,7 +18,6 @@ from app.core.text.tables import (
     CURRENCIES,
     DOZENS,
     HALF_UNITS,
-    NO_NUMERAL_AFTER,
     NUMBERING,
     NUMBERS,
     ONES,
@@ -41,7 +41,6 @@ _YEAR_MARKS: Final = words_of("values", "year_marks")
 _KEY, _SHORT_RANGE = 20, 10
 _BEFORE, _AFTER, _NOTE_AFTER = 6, 12, 30
 """Characters around a number that are looked at."""
-_AND_A_HALF: Final = tuple(said.split("_") for said in sorted(words_of("values", "and_a_half")))
 _ABOUT: Final = APPROXIMATE | {"~", "≈"}
 _BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
 _RANGES: Final = words_of("values", "ranges") | {"-"}
@@ -62,6 +61,7 @@ _SHARE: Final = 30
 _HAN: Final = chr(0x3400)
 _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
+_ORDINAL_SHARES: Final = words_of("values", "ordinal_shares")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Directly behind their number only: "5 m" are metres, "5m" may be millions."""
 _RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("in", 12.0): 12, ("oz", 16.0): 16}
@@ -71,7 +71,7 @@ _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
 _AFTER_DECIMALS: Final = words_of("values", "after_decimals")
 _PAIR: Final = 2
 _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
-_MOST_WORDS, _MOST_SCALES, _NOT_FAR = 12, 3, 6
+_MOST_SCALES, _NOT_FAR = 3, 6
 _LONG_CODE: Final = 7
 _LEAST_NAMING: Final = 3  # digits of a number that names something
 
@@ -106,9 +106,9 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         readings, after = _spelled(c, place)
     else:
         return [], place, 1.0
-    half = _half_more(c, after)
+    more, half = half_more(c, after)
     if half:
-        more = 0.5 * _large_scale(c, after - 1)
+        more *= _large_scale(c, after - 1)
         readings, after = [reading + more for reading in readings], after + half
     scale, first = 1.0, after
     while after < len(c.tokens) and after - first < _MOST_SCALES and c.tokens[after].text in SCALES:
@@ -116,8 +116,9 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         if not c.near(after, TIGHT | {" ("}) or is_apart:
             break
         scale, after = scale * SCALES[c.tokens[after].text], after + 1
-    if after > first and (half := _half_more(c, after)):  # 2 million and a half
-        readings, after = [reading + 0.5 for reading in readings], after + half
+    if after > first:  # 2 million and a half
+        more, half = half_more(c, after)
+        readings, after = [reading + more for reading in readings], after + half
     if after > first and c.tokens[after - 1].text[0] >= _HAN:
         rest, after = _han_rest(c, after, scale)
         readings = [reading + rest for reading in readings]
@@ -158,30 +159,9 @@ def _large_scale(c: Cursor, place: int) -> float:
     return scale if scale > _HUNDRED else 1.0
 
 
-def _half_more(c: Cursor, place: int) -> int:
-    """How many tokens say "and a half"."""
-    return next((len(words) for words in _AND_A_HALF if c.says(place, *words)), 0)
-
-
 def _spelled(c: Cursor, place: int) -> tuple[list[float], int]:
     """The number that words make together, and the token after them."""
-    words: list[str] = []
-    after, last = place, 0.0
-    while len(words) < _MOST_WORDS and (not words or c.gap(after) in {"", " ", "-", "  "}):
-        word = c.word(after)
-        if word in NUMBERS and (not last or word in DOZENS or goes_on(last, NUMBERS[word])):
-            last = NUMBERS[word]
-        elif word in SCALES and len(word) > 1 and word not in NUMBERS:
-            last = SCALES[word]
-        elif word == "and" and last >= _HUNDRED and c.word(after + 1) in NUMBERS:
-            after += 1
-            continue
-        else:
-            break
-        words.append(word)
-        after += 1
-    if len(words) == 1 and NUMBERS.get(words[0]) == 1 and _is_pronoun(c, place):
-        return [], place
+    words, after = spelled(c, place)
     return ([of_words(words), *_scaled_behind(c, words, after)], after) if words else ([], place)
 
 
@@ -191,14 +171,6 @@ def _scaled_behind(c: Cursor, words: list[str], after: int) -> list[float]:
         return []
     number = of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
     return [number * SCALES[words[0]]] if number else []
-
-
-def _is_pronoun(c: Cursor, place: int) -> bool:
-    """Such as "one" counts what follows, unless it stands in the place of a noun ("one of them", "this one.")."""
-    end = c.tokens[place].end
-    following = c.text[end : end + _AFTER].lstrip(" -")
-    word = following.split(" ")[0].strip(".,;:!?)")
-    return not _half_more(c, place + 1) and (not following[:1].isalpha() or word in NO_NUMERAL_AFTER)
 
 
 def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
@@ -221,13 +193,14 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
 def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     """Such as "half an hour", "half a million", "3/4 cup"; a share without a unit only gives something."""
     after = last + 1
-    while c.word(after) in ARTICLES | {"of"} and c.near(after):
+    while c.word(after) in ARTICLES | _OF and c.near(after):
         after += 1
-    scale = _large_scale(c, after)
+    scale = 12.0 if c.word(after) in DOZENS else _large_scale(c, after)
     if scale > 1 and c.near(after):
         return _quantity(c, place, after + 1, [share], scale)
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
-    if unit and unit[0] != "%":
+    is_ordinal = after == place + 1 and c.word(place) in _ORDINAL_SHARES
+    if unit and unit[0] != "%" and not is_ordinal:
         return _measured(c, place, with_unit, share, unit)
     parts = c.tokens[place].text.split("/")
     numbers = [f"n:{int(part)}" for part in parts] if len(parts) > 1 else []
@@ -238,10 +211,10 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
 def _one_of(c: Cursor, place: int) -> int:
     """Such as "a week", "через неделю", "неделю назад", "an hour and a half"."""
     word = c.word(place)
-    unit, half = UNITS[word], _half_more(c, place + 1)
+    unit, (more, half) = UNITS[word], half_more(c, place + 1)
     is_article = c.before(place) in ARTICLES
     if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO:
-        _measured(c, place, place + 1, 1.5 if half else 1.0, unit)
+        _measured(c, place, place + 1, 1 + more, unit)
         give_distance(c, place - is_article, place + 1, 1.0, unit)
         return place + 1 + half
     if word in ONES:
@@ -268,8 +241,8 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
         last, unit = money_at + 1, None
     elif unit:  # "$15 \text{cm}$" is no money
         money_before, last = False, with_unit
-        if c.word(last) == "半" and not c.gap(last):
-            readings, last = [reading + 0.5 for reading in readings], last + 1
+        more, behind = _more_of_unit(c, last)
+        readings, last = [reading + more for reading in readings], behind
     first -= money_before
     is_money = money_before or (last > after and not unit)
     part = _PARTS_OF_MONEY.get(CURRENCIES.get(c.word(money_at), ""), 1.0) if is_money and not money_before else 1.0
@@ -287,6 +260,16 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     if unit:
         give_distance(c, place, last, readings[0] * scale, unit)
     return last
+
+
+def _more_of_unit(c: Cursor, place: int) -> tuple[float, int]:
+    """What part of a unit is added behind it, and the token after that: 三个半, "dos kilos y medio"."""
+    if c.word(place) == "半" and not c.gap(place):
+        return 0.5, place + 1
+    more, size = half_more(c, place)
+    after = place + size
+    is_of_another = c.near(after) and (c.word(after) in UNITS or c.word(after) in DOZENS)
+    return (0.0, place) if is_of_another else (more, after)
 
 
 def _decimals(c: Cursor, place: int) -> float:

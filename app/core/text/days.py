@@ -267,6 +267,10 @@ def _day_alone(c: Cursor, place: int) -> int:
     if number and (is_day or is_first_of_two):
         days = moments.days_of_month(c.at, number) if c.at else []
         c.give(place, [f"o:{number}", *moments.of_dates(days)])
+    elif number and c.at and c.gap(place) == " " and c.word(place - 1) in WEEKDAYS and not _is_amount(c, place):
+        weekday = WEEKDAYS[c.word(place - 1)]
+        days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday]
+        c.give(place, moments.of_dates(days))
     return place + 1 if token.kind == "o" else place
 
 

@@ -8,20 +8,29 @@ from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.numerals import plain
 from app.core.text.scanned import Cursor
+from app.core.text.spelled import whole
 from app.core.text.tables import (
     APPROXIMATE,
+    ARTICLES,
+    BEFORE_CLOCK,
     BEFORE_HOURS,
     CLOCK,
+    DATE_FILL,
+    DOZENS,
     EARLY,
     HALF_HOURS,
+    HOUR_WORDS,
     LATE,
     NAMED_HOURS,
     NEAR,
     NIGHT,
+    ONE_OR_ARTICLE,
     ORDINALS,
+    PAST_HOUR,
     RANGE_WORDS,
     SHARES,
     TENS,
+    TO_HOUR,
     UNITS,
 )
 
@@ -39,6 +48,9 @@ _AFTER_HOURS: Final = RANGE_WORDS | NEAR.keys()
 _DASHES: Final = frozenset({"-", " - "})
 _DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
+_HOUR_MINUTES: Final = 60
+_BEFORE_SHARES: Final = HOUR_WORDS | NAMED_HOURS.keys()
+"""Behind them no bare number is added: "midi et quart", but "midi et deux desserts"."""
 
 
 def time_at(c: Cursor, place: int) -> int:
@@ -54,6 +66,8 @@ def _time(c: Cursor, place: int) -> int:
     word = c.word(place)
     if c.kind(place) == "t":
         return _written(c, place)
+    if (after := _hour_first(c, place)) > place:
+        return after
     if word in NAMED_HOURS:
         hour, minute = NAMED_HOURS[word]
         c.add("time", place, place + 1, {f"t:{hour:02}:{minute:02}"})
@@ -72,6 +86,64 @@ def _time(c: Cursor, place: int) -> int:
             is_maybe = c.word(place + 1) == "to" and word not in _MINUTE_WORDS  # "5 to 3" is a range as well
             return place if is_maybe else after
     return _hour(c, place)
+
+
+def _hour_first(c: Cursor, place: int) -> int:
+    """Such as "huit heures trente", "8 h 30", "las ocho y media", "midi moins dix": the hour, then what changes it.
+
+    With a word for hours between them it may as well be a length; without any sign of a clock it only gives a time.
+    """
+    is_named = c.word(place) in NAMED_HOURS
+    hour, at = (NAMED_HOURS[c.word(place)][0], place + 1) if is_named else whole(c, place)
+    if at == place or hour > _HOURS:
+        return place
+    is_clock = is_named or c.before(place) in BEFORE_CLOCK
+    is_length = c.word(at) in HOUR_WORDS and c.near(at)
+    at += is_length
+    minutes, after = _minutes_from(c, at)
+    if after == at and (is_length or is_named):
+        minutes, after = _minutes_alone(c, at)
+    total = (hour * _HOUR_MINUTES + minutes) % _DAY_MINUTES
+    times = moments.times(total // _HOUR_MINUTES, total % _HOUR_MINUTES, "0" if is_named else "")
+    if is_length and minutes >= 0:
+        times |= {f"q:{plain(_HOUR_MINUTES * total)}|s"}
+    if after > at and (is_clock or is_length):
+        c.add("time", place, after, times)
+        return after
+    if after > at or (is_clock and not is_named):
+        c.give(place, times, "time")
+    return place
+
+
+def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
+    """Such as "y media", "et quart", "menos diez", "moins le quart": minutes to be added, and the token after them."""
+    joint = c.word(place) if c.near(place) else ""
+    way = 1 if joint in PAST_HOUR else -1 if joint in TO_HOUR else 0
+    at = place + 1
+    if not way or not c.near(at):
+        return 0, place
+    at += c.word(at) in ARTICLES | DATE_FILL and c.word(at + 1) in SHARES
+    if c.word(at) in SHARES:
+        return way * round(SHARES[c.word(at)] * _HOUR_MINUTES), at + 1
+    count, after = whole(c, at)
+    is_told = count and (way < 0 or (c.kind(at) == "w" and c.word(place - 1) not in _BEFORE_SHARES))
+    return (way * count, after) if is_told and (way < 0 or _is_minute(c, count, after)) else (0, place)
+
+
+def _minutes_alone(c: Cursor, place: int) -> tuple[int, int]:
+    """Minutes behind their hour, in words or two digits, and the token after them: "huit heures trente", "8 h 30"."""
+    count, after = whole(c, place) if c.near(place) else (0, place)
+    is_told = after > place and (c.kind(place) == "w" or len(c.tokens[place].text) == _TWO)
+    return (count, after) if is_told and _is_minute(c, count, after) else (0, place)
+
+
+def _is_minute(c: Cursor, count: int, after: int) -> bool:
+    """Whether a number behind an hour counts nothing else: no minutes in "une heure deux fois par semaine"."""
+    if after < len(c.tokens) and c.unit(after)[0] is not None:
+        return False
+    end = c.tokens[after - 1].end
+    is_alone = not c.text[end : end + 2].strip()[:1].isalpha()
+    return count >= _TEN or is_alone or (c.word(after) in DATE_FILL and c.near(after))
 
 
 def _is_end(c: Cursor, place: int) -> bool:
@@ -149,7 +221,8 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     if word == "half" and c.generous and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
         return c.small(place + 1), 30, place + 1
     if SHARES.get(word) == _HALF or word == "четверть":
-        hour = c.small(place + 1) if word != "четверть" and c.generous and c.word(place + 2) not in UNITS else 0
+        is_maybe = word != "четверть" and c.generous and c.word(place + 2) not in UNITS and following not in DOZENS
+        hour = c.small(place + 1) if is_maybe else 0
         return ORDINALS.get(following, hour), -45 if word == "четверть" else -30, place + 1
     return 0, 0, place
 
@@ -166,7 +239,7 @@ def _before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
 
 def _hour(c: Cursor, place: int) -> int:
     """Such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
-    hour, word = c.small(place), c.word(place + 1)
+    hour, word = 0 if c.word(place) in ONE_OR_ARTICLE else c.small(place), c.word(place + 1)
     if c.word(place) in _ONE_HOUR and word in {"дня", "ночи"} and c.gap(place + 1) == " ":
         c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))
         return place + 2

@@ -73,7 +73,8 @@ def of_words(words: list[str]) -> float:
         elif word in NUMBERS:
             group += NUMBERS[word]
         elif scale > 100:  # noqa: PLR2004 - hundreds stay within their group
-            total, group = total + (group or 1) * scale, 0.0
+            is_of_all = 0 < total < scale  # "mil millones", "two thousand five hundred million"
+            total, group = (total + group) * scale if is_of_all else total + (group or 1) * scale, 0.0
         elif scale:
             group = (group or 1) * scale
     return total + group

@@ -17,6 +17,7 @@ LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", 
 Unit = tuple[str, float]
 """The base of a unit and the factor to it."""
 _TIGHT_UNITS: Final = words_of("values", "tight_units")
+_OF: Final = words_of("values", "shared")
 _MINUTES: Final = 60
 
 
@@ -110,15 +111,19 @@ class Cursor:
         return int(value) if value < _MINUTES and value == int(value) else 0
 
     def unit(self, place: int) -> tuple[Unit | None, int]:
-        """The unit at a token ("м", "sq m", "кв. м"), and the token after it."""
+        """The unit at a token ("м", "sq m", "кв. м", "pour cent"), and the token after it."""
         gap = self.gap(place)
-        if gap not in TIGHT and gap != " (":
+        is_elided = gap == "'" and self.word(place - 1) in _OF  # "trois quarts d'heure"
+        if gap not in TIGHT and gap != " (" and not is_elided:
             return None, place
         word = self.tokens[place].text
         power = 2 if word in SQUARES else 3 if word in CUBES else 1
         base, factor = UNITS.get(self.word(place + 1), ("", 1.0)) if power > 1 else ("", 1.0)
         if base in {"m", "in"} and self.near(place + 1, LOOSE):
             return (f"{base}{' ²³'[power - 1]}", factor**power), place + 2
+        both = f"{word} {self.word(place + 1)}"
+        if both in UNITS and self.gap(place + 1) == " ":
+            return UNITS[both], place + 2
         if word in UNITS and not (gap and word in _TIGHT_UNITS and self._goes_on(place)):
             return UNITS[word], place + 1
         return None, place

@@ -8,6 +8,7 @@ from typing import Final
 
 from app.core.text import shapes
 from app.core.text.folding import Folded
+from app.core.text.homographs import settled
 from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
@@ -94,4 +95,4 @@ def tokens(text: Folded) -> list[Token]:
             found.extend(shapes.run(match[kind], match.start(), text.cased))
         elif kind in _READERS:
             found.extend(_READERS[kind](match))
-    return found
+    return settled(found, text.text)

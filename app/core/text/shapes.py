@@ -11,7 +11,7 @@ from app.core.text.numerals import of_compound, of_han, of_one_word, readings
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
 from app.core.text.tables import COMPOUND_STEMS, FRACTION_SIGNS, HEADS, NUMBER_ENDINGS, ORDINAL_ENDINGS, SCALES, UNITS
-from app.core.text.vocabulary import VOCABULARY
+from app.core.text.vocabulary import SCANNED
 
 _DAY_MONTH_YEAR: Final = compiled(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})")
 _YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
@@ -173,14 +173,14 @@ def sign(match: re.Match[str]) -> Iterator[Token]:
 
 def plain(text: str, start: int, cased: str) -> Iterable[Token]:
     """Letters alone: nothing, where they are no known word and no number."""
-    if text in VOCABULARY:
+    if text in SCANNED:
         return (_token("w", text, start),)
     return run(text, start, cased) if text[:3] in HEADS or not text.isalpha() else ()
 
 
 def run(text: str, start: int, cased: str) -> Iterator[Token]:
     """Letters, perhaps with digits, hyphens and apostrophes: words, or an identifier."""
-    if text in VOCABULARY:
+    if text in SCANNED:
         yield _token("w", text, start)
         return
     if not _POWERS.isdisjoint(text):  # a part of a formula
@@ -190,7 +190,7 @@ def run(text: str, start: int, cased: str) -> Iterator[Token]:
         yield from _words(pieces, start)
         return
     is_phrase = len(pieces) > 1 and all(piece.isalpha() or piece.isdecimal() for piece in pieces)
-    if is_phrase and cased[start : start + len(text)].islower() and not VOCABULARY.isdisjoint(pieces):  # "mid-2026"
+    if is_phrase and cased[start : start + len(text)].islower() and not SCANNED.isdisjoint(pieces):  # "mid-2026"
         yield from _words(pieces, start)
         return
     yield _identifier(text, start, pieces)
@@ -218,9 +218,9 @@ def number(match: re.Match[str]) -> Iterator[Token]:
         for side in (digits, *sides):
             yield from _digits(side, start)
             start += len(side) + 1
-    elif not more and name not in VOCABULARY and not _POWERS.isdisjoint(name):  # "3x²"
+    elif not more and name not in SCANNED and not _POWERS.isdisjoint(name):  # "3x²"
         return
-    elif name in VOCABULARY or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name):
+    elif name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name):
         yield from _digits(digits, start)
         yield from _words([_unit_in(piece) or piece for piece in (name, *more)], match.start("tail") + (tail[0] == "-"))
     else:
@@ -275,7 +275,7 @@ def _identifier(text: str, start: int, pieces: list[str]) -> Token:
 def _words(pieces: list[str], start: int) -> Iterator[Token]:
     """The known ones among words with one sign between them, and the numbers that are written as one word."""
     for piece in pieces:
-        if piece in VOCABULARY:
+        if piece in SCANNED:
             yield _token("w", piece, start)
         elif piece.isdecimal():
             yield _token("n", piece, start, readings(piece) or [0.0])
@@ -297,7 +297,7 @@ def _compound(text: str, start: int) -> Iterator[Token]:
 
 def _unit_in(text: str) -> str:
     """The unit that the end of a compound names: "летний", "tägig"."""
-    if text in VOCABULARY:
+    if text in SCANNED:
         return ""
     return next((COMPOUND_STEMS[text[:size]] for size in range(9, 3, -1) if text[:size] in COMPOUND_STEMS), "")
 

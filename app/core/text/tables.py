@@ -6,18 +6,36 @@ number in one word, how Russian halves an hour.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import OneWord
 
-_VALUES: Final = tuple(language.values for language in languages())
+_VALUES: Final = {language.code: language.values for language in languages()}
+HOMOGRAPHS: Final[Mapping[str, frozenset[str]]] = {
+    word: frozenset(code for code, values in _VALUES.items() if word in values.homographs)
+    for values in _VALUES.values()
+    for word in values.homographs
+}
+"""The languages in which a word counts by itself, though it is another elsewhere."""
+
+
+def _own(words: Iterable[str], code: str) -> Iterator[str]:
+    """Words of a language, those that are other words elsewhere as ``own_word`` spells them."""
+    for word in words:
+        yield " ".join(own_word(one, code) if code in HOMOGRAPHS.get(one, ()) else one for one in word.split(" "))
+
+
+def own_word(word: str, code: str) -> str:
+    """How a word of a language is told from another that is spelled the same: no text writes it so."""
+    return f"{word}.{code}"
 
 
 def _rows(key: str) -> dict[str, str]:
     """What stands before a word, by word."""
-    return {word: first for values in _VALUES for first, words in getattr(values, key) for word in words}
+    rows = ((code, *row) for code, values in _VALUES.items() for row in getattr(values, key))
+    return {word: first for code, first, words in rows for word in _own(words, code)}
 
 
 def _numbers(key: str) -> dict[str, float]:
@@ -30,7 +48,7 @@ def _whole(key: str) -> dict[str, int]:
 
 def _measured(key: str) -> dict[str, tuple[str, str]]:
     """The two things that stand before a word, by word."""
-    rows = ((first, *words) for values in _VALUES for first, words in getattr(values, key))
+    rows = ((first, *_own(words, code)) for code, values in _VALUES.items() for first, words in getattr(values, key))
     return {word: (first, second) for first, second, *words in rows for word in words}
 
 
@@ -40,10 +58,10 @@ def _hour(written: str) -> tuple[int, int]:
 
 
 def _words(key: str) -> frozenset[str]:
-    return frozenset(word for values in _VALUES for word in getattr(values, key))
+    return frozenset(word for code, values in _VALUES.items() for word in _own(getattr(values, key), code))
 
 
-_ONE_WORD: Final = tuple(values.one_word for values in _VALUES if values.one_word.ones)
+_ONE_WORD: Final = tuple(values.one_word for values in _VALUES.values() if values.one_word.ones)
 
 
 def _in_one_word(said: OneWord) -> Iterator[tuple[str, float]]:
@@ -122,6 +140,16 @@ ONES: Final = _words("ones")
 """Russian has no article: each of them is one."""
 NO_NUMERAL_AFTER: Final = _words("no_numeral_after")
 """After "one" they show that it stands for a noun: "one of them"."""
+ONE_OR_ARTICLE: Final = _words("one_or_article")
+"""Number words that are articles where they stand alone."""
+TEN_JOINTS: Final = _words("ten_joints")
+"""Between a ten and its one: "treinta y ocho"."""
+AND_MORE: Final[Mapping[str, float]] = _numbers("and_more")
+"""Behind a number or its unit: "and a half"."""
+BEFORE_CLOCK: Final = _words("before_clock")
+HOUR_WORDS: Final = _words("hour_words")
+PAST_HOUR: Final = _words("past_hour")
+TO_HOUR: Final = _words("to_hour")
 JOINTS: Final = _words("joints")
 """Words that only join others."""
 APPROXIMATE: Final = _words("approximate")

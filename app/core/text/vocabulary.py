@@ -13,7 +13,11 @@ VOCABULARY: Final[frozenset[str]] = frozenset().union(
     t.HALF_HOURS, t.ARTICLES, t.JOINTS, t.APPROXIMATE, t.SQUARES, t.CUBES, t.NUMBERING, t.RANGE_WORDS, t.BEFORE_HOURS,
     t.BEFORE_MONTHS, t.LATE, t.EARLY, t.NIGHT, t.CLOCK, t.NAMED_HOURS, t.PAST, t.NEXT, t.THIS, t.AHEAD, t.LATER, t.AGO,
     t.DATE_FILL, t.SPANS, t.ENDS, t.MONTH_ENDS, words_of("values", "before_weekdays"),
+    words_of("values", "shared"), t.TEN_JOINTS, t.BEFORE_CLOCK, t.HOUR_WORDS, t.PAST_HOUR, t.TO_HOUR,
+    *(phrase.split(" ") for phrase in (*t.NUMBERS, *t.UNITS, *t.AND_MORE)),
 )  # fmt: skip
+SCANNED: Final = VOCABULARY | t.HOMOGRAPHS.keys()
+"""With the words that may be left out again, once their language is known."""
 BEGINNINGS: Final[frozenset[str]] = words_of("values", "beginnings").union(
     t.NUMBERS, t.SCALES, t.UNITS, t.MONTHS, t.WEEKDAYS, t.NEAR, t.ORDINALS, t.SHARES, t.HALF_UNITS, t.HALF_HOURS,
     t.NAMED_HOURS, t.SPANS, t.MONTH_ENDS,

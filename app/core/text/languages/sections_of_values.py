@@ -42,6 +42,8 @@ class Values(Section):
     """What may stand before an ordinal: "twenty-first"."""
     shares: Numbers = ()
     """``0.5 half``."""
+    ordinal_shares: Words = ()
+    """Shares that are ordinals directly before a unit: "the third day"."""
     half_units: Rows = ()
     """One word that says how much of which unit: ``0.5 час полчаса``."""
     named_hours: Rows = ()
@@ -92,8 +94,23 @@ class Values(Section):
     """Beside the numbers themselves: what one word may begin with that holds a number and its unit."""
     beginnings: Words = ()
     """Beside numbers, units and the calendar: what a value may begin with."""
-    and_a_half: Words = ()
-    """Behind a number; ``_`` stands between two words."""
+    and_more: Numbers = ()
+    """Behind a number or its unit: ``0.5 and_a_half``."""
+    ten_joints: Words = ()
+    """Between a ten and its one: "treinta y ocho"."""
+    one_or_article: Words = ()
+    """Number words that are articles where they stand alone."""
+    homographs: Words = ()
+    """Words of this section that are other words elsewhere: they count beside such words of this language alone, and in
+    a text that is in it."""
+    before_clock: Words = ()
+    """They show that a number is an hour of the clock: "las ocho y media"."""
+    hour_words: Words = ()
+    """Between an hour and its minutes: "huit heures trente"; as often they tell a length."""
+    past_hour: Words = ()
+    """Between an hour and the minutes after it: "ocho y media"."""
+    to_hour: Words = ()
+    """Between an hour and the minutes before it: "neuf heures moins dix"."""
     between_sides: Words = ()
     """Between the lengths of two sides: "90 by 60 cm"."""
     before_decimals: Words = ()

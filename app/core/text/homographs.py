@@ -1,0 +1,69 @@
+"""Words of values that are other words elsewhere: "once" is eleven in Spanish, "sept" seven in French."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from app.core.text import tables as t
+from app.core.text.language import detect
+from app.core.text.languages.loading import languages
+from app.core.text.scanned import TIGHT, Token
+from app.core.text.vocabulary import VOCABULARY
+
+_KEYS: Final = ("numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour")
+"""Words that show a language beside a homograph."""
+
+
+def _words(code: str) -> Iterator[str]:
+    said = next(one.values for one in languages() if one.code == code)
+    for key in _KEYS:
+        for row in getattr(said, key):
+            yield from (row,) if isinstance(row, str) else row[1]
+
+
+def _only_its_own() -> dict[str, frozenset[str]]:
+    """The words of each language with homographs that no other language has."""
+    every = {language.code: frozenset(_words(language.code)) for language in languages()}
+    return {
+        code: every[code].difference(t.HOMOGRAPHS, *(words for other, words in every.items() if other != code))
+        for code in sorted(frozenset().union(*t.HOMOGRAPHS.values()))
+    }
+
+
+_OWN: Final = _only_its_own()
+
+
+def settled(tokens: list[Token], text: str) -> list[Token]:
+    """Tokens of a text in which each homograph is a word of one language; those that are none of values are left out.
+
+    Args:
+        tokens: In order.
+        text: Folded.
+    """
+    if not any(token.kind == "w" and token.text in t.HOMOGRAPHS for token in tokens):
+        return tokens
+    return [
+        one
+        for place, token in enumerate(tokens)
+        for one in (_settled(tokens, place, text) if token.kind == "w" and token.text in t.HOMOGRAPHS else (token,))
+    ]
+
+
+def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...]:
+    token = tokens[place]
+    for code in sorted(t.HOMOGRAPHS[token.text]):
+        if _is_beside(tokens, place, text, code) or detect(text) == code:
+            return (replace(token, text=t.own_word(token.text, code)),)
+    return (token,) if token.text in VOCABULARY else ()
+
+
+def _is_beside(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
+    """Whether a word of only this language, or another such homograph of it, stands directly beside it: "dos mil"."""
+    for other, last, first in ((place - 1, place - 1, place), (place + 1, place, place + 1)):
+        word = tokens[other].text if 0 <= other < len(tokens) else ""
+        is_own = word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ())
+        if is_own and text[tokens[last].end : tokens[first].start] in TIGHT:
+            return True
+    return False

@@ -1,0 +1,104 @@
+"""Numbers that several words make together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from app.core.text.numerals import goes_on, of_words
+from app.core.text.scanned import Cursor
+from app.core.text.tables import (
+    AND_MORE,
+    DOZENS,
+    NO_NUMERAL_AFTER,
+    NUMBERS,
+    ONE_OR_ARTICLE,
+    SCALES,
+    TEN_JOINTS,
+)
+
+_Phrases = Mapping[str, tuple[tuple[str, ...], ...]]
+_MOST_WORDS, _HUNDRED, _MINUTES, _TEN, _AFTER = 12, 100, 60, 10, 12
+_BETWEEN: Final = frozenset({"", " ", "-", "  "})
+
+
+def phrases(words: Collection[str]) -> _Phrases:
+    """Those of several words, by the first of them, the longest first."""
+    found = defaultdict[str, list[tuple[str, ...]]](list)
+    for word in sorted(words, key=lambda one: (-one.count(" "), one)):
+        if " " in word:
+            first, *more = word.split(" ")
+            found[first].append((first, *more))
+    return {first: tuple(several) for first, several in found.items()}
+
+
+_PHRASES: Final = phrases(NUMBERS.keys())
+_MORE: Final = phrases(AND_MORE.keys())
+
+
+def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
+    """The words that make one number together, and the token after them."""
+    words: list[str] = []
+    after, last = place, 0.0
+    while len(words) < _MOST_WORDS and (not words or c.gap(after) in _BETWEEN):
+        word, behind = said(c, after, _PHRASES)
+        if word in NUMBERS and (not last or word in DOZENS or goes_on(last, NUMBERS[word])):
+            last = NUMBERS[word]
+        elif word in SCALES and len(word) > 1 and word not in NUMBERS:
+            last = SCALES[word]
+        elif words and _is_joint(c, after, last):
+            after += 1
+            continue
+        else:
+            break
+        words.append(word)
+        after = behind
+    is_article = (
+        len(words) == 1 and NUMBERS.get(words[0]) == 1 and (words[0] in ONE_OR_ARTICLE or _is_pronoun(c, place))
+    )
+    return ([], place) if is_article and not half_more(c, after)[1] else (words, after)
+
+
+def said(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:
+    """The longest of these phrases that begins at a token, else its word; and the token after it."""
+    for words in several.get(c.word(place), ()):
+        if c.word(place + 1) == words[1] and c.near(place + 1) and c.says(place + 1, *words[1:]):
+            return " ".join(words), place + len(words)
+    return c.word(place), place + 1
+
+
+def whole(c: Cursor, place: int) -> tuple[int, int]:
+    """A whole number below sixty, in digits or words, and the token after it; the same token where there is none."""
+    if place >= len(c.tokens):
+        return 0, place
+    number, after = (c.tokens[place].data[0] if c.kind(place) == "n" else 0.0), place + 1
+    if c.kind(place) == "w":
+        words, after = spelled(c, place)
+        number = of_words(words)
+        if c.word(place) in ONE_OR_ARTICLE and not words:
+            number, after = 1.0, place + 1
+    is_small = number < _MINUTES and number == int(number) and (number or c.kind(place) == "n")
+    return (int(number), after) if is_small else (0, place)
+
+
+def half_more(c: Cursor, place: int) -> tuple[float, int]:
+    """What "and a half" adds, and how many tokens say so."""
+    word, after = said(c, place, _MORE)
+    return (AND_MORE[word], after - place) if word in AND_MORE and c.near(place) else (0.0, 0)
+
+
+def _is_joint(c: Cursor, place: int, last: float) -> bool:
+    """Such as "two hundred and five", "treinta y ocho"."""
+    following = NUMBERS.get(c.word(place + 1), 0.0)
+    if c.word(place) in TEN_JOINTS and last < _HUNDRED:
+        return 0 < following < _TEN and goes_on(last, following) and c.near(place + 1)
+    return c.word(place) == "and" and last >= _HUNDRED and c.word(place + 1) in NUMBERS
+
+
+def _is_pronoun(c: Cursor, place: int) -> bool:
+    """Such as "one" counts what follows, unless it stands in the place of a noun ("one of them", "this one.")."""
+    end = c.tokens[place].end
+    following = c.text[end : end + _AFTER].lstrip(" -")
+    word = following.split(" ")[0].strip(".,;:!?)")
+    return not following[:1].isalpha() or word in NO_NUMERAL_AFTER
