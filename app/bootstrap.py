@@ -75,6 +75,7 @@ from app.usecases.openai.services import OpenAIServices, openai_services
 from app.usecases.ports import Clock, Counters, EventBus, InThreads, JobQueue, Models, Processes, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService
+from app.usecases.shared.background import Background
 from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver, weighing
 from app.usecases.shared.shell import Shell
@@ -148,6 +149,8 @@ class Container:
     examination: ExaminationService
     stats: StatsService
     measuring: Measuring
+    background: Background
+    """What goes on as long as the process: sweeping, measuring."""
     openai: OpenAIServices
     """What clients of OpenAI's API ask for."""
     ui: UiServices
@@ -239,6 +242,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         caches=settings.provider_caches != "off",
         media_bytes=settings.max_media_bytes,
     )
+    meter = ProcessMeter()
     conversations, removal, copies = ConversationService(shell), RemovalService(shell), ProviderCopyService(shell)
     unlimited = anonymous_allowed(settings)
     spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
@@ -314,7 +318,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         release=ReleaseService(shell, conversations),
         examination=ExaminationService(shell),
         stats=StatsService(shell),
-        measuring=Measuring(shell, ProcessMeter()),
+        measuring=Measuring(shell, meter),
+        background=Background(parts.clock, meter),
         openai=openai_services(
             shell,
             queue=parts.queue,

@@ -15,6 +15,7 @@ PREFIX: Final = "THROUGHLINE_"
 """What the variables of our settings begin with."""
 ELSEWHERE: Final = frozenset({"THROUGHLINE_API_KEY", "THROUGHLINE_TESTCONTAINERS"})
 """Variables with our prefix that are no settings: they belong to the command line and to the tests."""
+NOT_UTF8: Final = "{file} is not in UTF-8: save it anew as UTF-8."
 
 _NAMES_OF_KEYS: Final = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
 """Names under which providers' own pages give a key, and the name of the setting."""
@@ -41,7 +42,7 @@ class StrictYaml(YamlConfigSettingsSource):
         except yaml.YAMLError as error:
             raise SettingFileError(f"{file_path} is no YAML{_place(error)}.") from error
         except UnicodeDecodeError as error:
-            raise SettingFileError(f"{file_path} is not in UTF-8: save it anew as UTF-8.") from error
+            raise SettingFileError(NOT_UTF8.format(file=file_path)) from error
         if not isinstance(found, dict):
             raise SettingFileError(f"{file_path} must hold lines of the form `name: value`.")
         if twice:

@@ -52,6 +52,7 @@ ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 _CALLS_OF_A_JOB = 5
 """Model calls that are to have the time that they may take, within one compaction."""
 _HOST = compiled(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+_ORIGIN = compiled(r"[a-z][a-z0-9+.-]{0,60}://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 
 
 def _host_name(value: str) -> str:
@@ -63,6 +64,13 @@ def _host_name(value: str) -> str:
         if not _HOST.fullmatch(name):
             raise ValueError(f"{value!r} is no host: write a name or an address without scheme and port") from None
         return name
+
+
+def _origin(value: str) -> str:
+    """An origin as browsers name it, or ``*``. Raises ``ValueError`` for what would never equal one."""
+    if value != "*" and not _ORIGIN.fullmatch(value.lower()):
+        raise ValueError(f"{value!r} is no origin: write scheme and host, as http://localhost:3000, and nothing behind")
+    return value.lower()
 
 
 def _zero_where_absent(value: Any) -> Any:
@@ -170,13 +178,13 @@ class Settings(BaseSettings):
     """For how long a recall waits for the vector of its question; then words alone decide."""
     model_input_limit: int | None = Field(default=None, ge=1_000)
     """Input limit in tokens of every provider model in use, in place of the bundled table."""
-    chat_timeout_seconds: float = Field(default=60.0, gt=0)
+    chat_timeout_seconds: Seconds = 60.0
     """For one whole call of the chat model."""
-    compaction_timeout_seconds: float = Field(default=DEFAULT_TIMINGS.call_seconds, gt=0, le=86_400)
+    compaction_timeout_seconds: Seconds = DEFAULT_TIMINGS.call_seconds
     """For one whole call of the compaction model."""
     model_failures_to_open: int = Field(default=5, ge=1)
     """After so many outages in a row a model's provider is left alone for a while."""
-    model_pause_seconds: float = Field(default=30.0, gt=0)
+    model_pause_seconds: Seconds = 30.0
     """For how long, until one call may try."""
     tenant_calls_per_hour: int = Field(default=1_000, ge=1)
     """Model calls that cost money, of all compactions of a tenant together; ``policy.calls_per_hour`` is one's own."""
@@ -214,7 +222,10 @@ class Settings(BaseSettings):
     """Unset: keys are required unless the server listens on loopback in embedded mode."""
     allowed_hosts: Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], NoDecode] = ()
     """Hosts beside loopback under which requests without a key are answered, where they are answered at all."""
-    cors_origins: Annotated[tuple[str, ...], NoDecode] = ("http://localhost:3000", "http://127.0.0.1:3000")
+    cors_origins: Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode] = (
+        "http://localhost:3000",
+        "http://127.0.0.1:3000",
+    )
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
     max_media_bytes: int = Field(default=MEDIA_BYTES, ge=0)
     """Of a request to a model, as Base64; beyond it the oldest media become words."""
@@ -222,7 +233,7 @@ class Settings(BaseSettings):
     """Of one file that is attached to a conversation."""
     max_files_bytes: int = Field(default=FILES_BYTES, ge=1)
     """Of all files of a conversation together."""
-    request_timeout_seconds: float = Field(default=120.0, gt=0)
+    request_timeout_seconds: Seconds = 120.0
     max_connections: int = Field(default=4_000, ge=1)
     """Of one API process; see ``app.http.connections`` for this and the next two."""
     head_seconds: float = Field(default=20.0, gt=0, le=3_600)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from app.cli.connecting import AsJson, Key, Url
 from app.cli.inspect import restore_state
 from app.cli.screen import Screen
 from app.cli.speaking import spoken, told
+from app.cli.whole_files import becoming, is_no_file
 from app.core.model.errors import DomainError
 from app.core.text.patterns import compiled
 from app.devserver import EmbeddedServers, running_at
@@ -87,26 +87,18 @@ def restore_command(
 
 
 def _write(url: str, file: Path, report: Report) -> Manifest:
-    """Write under another name, then rename: under its own name a backup is never half there."""
-    waiting = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        descriptor = os.open(waiting, os.O_RDWR | os.O_CREAT | os.O_EXCL, _OWN_ONLY)
-        with os.fdopen(descriptor, "w+b") as target:
-            manifest = asyncio.run(back_up(url, target, program=VERSION, progress=report))
-            target.flush()
-            os.fsync(target.fileno())
-        waiting.replace(file)
+        with becoming(file, _OWN_ONLY) as target:
+            return asyncio.run(back_up(url, target, program=VERSION, progress=report))
     except OSError as error:
         raise BackupError(told("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
-    finally:
-        with contextlib.suppress(OSError):
-            waiting.unlink(missing_ok=True)
-    return manifest
 
 
 def _check_target(file: Path, *, force: bool) -> None:
     if file.is_dir():
         raise ComplaintError(f"{file} is a folder: name a file in it, such as {file / 'throughline.zip'}.")
+    if is_no_file(file):
+        raise ComplaintError(f"{file} is no file: a backup is written into one, which may then be copied anywhere.")
     if file.exists() and not force:
         raise ComplaintError(f"{file} is there already: choose another name, or --force replaces it.")
 

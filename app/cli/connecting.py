@@ -14,6 +14,7 @@ import typer
 from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.speaking import own_language, told
 from app.client import Retrying, Throughline, ThroughlineError
+from app.client.synchronous import headers_of
 from app.devserver import running_at
 from app.devserver.configured import address, read_settings
 
@@ -50,6 +51,10 @@ def open_client(
     url: str, key: str | None, *, timeout: float = TIMEOUT, attempts: int = 5, language: str | None = None
 ) -> Throughline:
     """A client; no proxy of the environment stands between a command and a service on the same machine."""
+    try:
+        headers_of(key)
+    except ValueError:
+        raise ComplaintError(told("complaint.no_key")) from None
     try:
         host = urlsplit(url).hostname
         retrying = Retrying(attempts=attempts)

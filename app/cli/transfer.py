@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from app.cli.import_files import Source, open_source
 from app.cli.import_formats import Imported
 from app.cli.screen import Screen, one_line
 from app.cli.speaking import spoken, told
+from app.cli.whole_files import becoming, is_no_file
 from app.client import (
     ApiError,
     InvalidInputError,
@@ -104,25 +104,13 @@ def export_conversation(
                 sys.stdout.buffer.write(piece)
             sys.stdout.flush()
             return
-        size = _write_whole(output, received)
-        Screen().line(told("export", file=str(output), count=size))
-
-
-def _write_whole(output: Path, pieces: Iterator[bytes]) -> int:
-    """Write under another name, then rename: under its own name a file is never half there."""
-    waiting = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
-        with waiting.open("wb") as file:
-            size = sum(file.write(piece) for piece in pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        waiting.replace(output)
-    except OSError as error:
-        raise ComplaintError(told("complaint.cannot_write", file=str(output), why=str(error.strerror))) from None
-    finally:
-        with contextlib.suppress(OSError):
-            waiting.unlink(missing_ok=True)
-    return size
+        try:
+            with output.open("wb") if is_no_file(output) else becoming(output) as file:
+                size = sum(file.write(piece) for piece in received)
+        except OSError as error:
+            raise ComplaintError(told("complaint.cannot_write", file=str(output), why=str(error.strerror))) from None
+        if output.is_file():
+            Screen().line(told("export", file=str(output), count=size))
 
 
 def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:

@@ -133,7 +133,9 @@ class Throughline(Blocking, Methods):
 
 
 def headers_of(key: str | None, language: str | None = None) -> dict[str, str]:
-    """What every request carries."""
+    """What every request carries. Raises ``ValueError``, which does not tell it, for a key that no header can hold."""
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise ValueError("the key holds a line break, or a character that no key has")
     given = {"Authorization": key and f"Bearer {key}", "Accept-Language": language}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from app.devserver.errors import CannotStartError
-from app.setting_files import SettingFileError, misnamed_keys, unknown_variables
+from app.setting_files import NOT_UTF8, SettingFileError, misnamed_keys, unknown_variables
 from app.settings import Settings
 
 
@@ -21,6 +21,8 @@ def read_settings() -> Settings:
         raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
     except SettingFileError as error:
         raise CannotStartError(str(error)) from error
+    except UnicodeDecodeError as error:  # of the other file the source itself says so
+        raise CannotStartError(NOT_UTF8.format(file=Settings.model_config["env_file"])) from error
     except Exception as error:
         raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
 

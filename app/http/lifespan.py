@@ -77,9 +77,9 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
 async def working(container: Container, stopping: Stopping) -> AsyncIterator[None]:
     """Run what a process does beside its requests."""
     settle()
-    sweeping = asyncio.create_task(container.sweeper.run(), name="sweeper")
-    sweeping.add_done_callback(_report)
-    measuring = asyncio.create_task(container.measuring.run(), name="measuring")
+    keep = container.background.keep
+    sweeping = asyncio.create_task(keep("sweeper", container.sweeper.run), name="sweeper")
+    measuring = asyncio.create_task(keep("measuring", container.measuring.run), name="measuring")
     try:
         async with watching(container.settings.timings.watchdog_seconds):
             yield
@@ -133,9 +133,3 @@ async def refuse_to_be_open(container: Container) -> None:
         f" (HOST is {settings.host}): create a key with `throughline keys create`, or use `make run` with"
         f" HOST=127.0.0.1."
     )
-
-
-def _report(sweeping: asyncio.Task[None]) -> None:
-    """A sweeper that ends by itself is a defect, and work would wait for ever: say so."""
-    if not sweeping.cancelled() and sweeping.exception() is not None:
-        log.error("sweeper.died", error=type(sweeping.exception()).__name__)

@@ -632,3 +632,5 @@ class Readiness(Output):
     redis: Literal["ok", "away"]
     row_security: Literal["on", "off"]
     """Whether Postgres itself keeps tenants apart, behind the service."""
+    background: Literal["ok", "restarting"]
+    """Whether the sweeper and what else goes on in this process runs, and has for a minute since it last ended."""

@@ -89,7 +89,7 @@ class RedisTurnStreams:
         reader = _Reader()
         self._readers[turn_id].add(reader)
         self._wanted.set()
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="turn-streams")
         try:
             yield reader.entries

@@ -74,7 +74,7 @@ class WakeUpHub:
         for name in names:
             self._signals[name].add(signal)
         self._changed.set()
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="wake-ups")
         try:
             yield signal

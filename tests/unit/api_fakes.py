@@ -23,7 +23,9 @@ from app.core.model.gauge import Breakdown, Gauge
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Attempt, Compaction, EntryCounts, Event, Scope, Turn
 from app.http.shutdown import Stopping
+from app.infrastructure.clock import SystemClock
 from app.infrastructure.counters import LocalCounters
+from app.infrastructure.metrics import ProcessMeter
 from app.main import create_app
 from app.off_loop import WorkShares
 from app.settings import Settings
@@ -31,6 +33,7 @@ from app.usecases.admin.keys import Principal
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.usecases.history.conversations import ConversationService, ConversationView, PresetView
+from app.usecases.shared.background import Background
 from app.usecases.shared.compaction_views import CompactionView
 from app.usecases.shared.resolve import Resolver
 from app.usecases.shared.shell import Shell
@@ -275,6 +278,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         audit=calls.service("audit", page=([], None)),
         sweeper=calls.service("sweeper", run=asyncio.Event().wait),
         measuring=calls.service("measuring", run=asyncio.Event().wait, text="# none\n"),
+        background=Background(SystemClock(), ProcessMeter()),
         redis_ok=calls._method("redis_ok", default=True),
         database_ok=calls._method("database_ok", default=True),
         row_security=calls._method("row_security", default=True),

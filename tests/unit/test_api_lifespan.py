@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.types import Message
 
@@ -63,6 +64,20 @@ async def test_a_process_sweeps_while_it_serves() -> None:
     await asyncio.wait_for(app.state.stopping.wait(), 1)
     left = [task for task in asyncio.all_tasks() if task.get_name() in {"sweeper", "measuring"}]
     assert left == []
+
+
+async def test_a_sweeper_that_dies_is_started_again_and_meanwhile_the_process_says_so() -> None:
+    server, calls, app = prepared()
+    calls.answers["sweeper.run"] = RuntimeError("of the sweeper")
+    await server.start()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+        ready = (await client.get("/readyz")).json()
+    assert (ready["status"], ready["background"]) == ("degraded", "restarting")
+    del calls.answers["sweeper.run"]
+    async with asyncio.timeout(10):
+        while [name for name, *_ in calls.made].count("sweeper.run") < 2:  # noqa: ASYNC110 - a fake has no event
+            await asyncio.sleep(0.01)
+    await server.stop()
 
 
 @pytest.mark.parametrize(

@@ -978,14 +978,14 @@ async def test_presets(api: World) -> None:
 async def test_health(api: World) -> None:
     async with api.client(key=None) as client:
         assert (await client.get("/healthz")).json() == {"status": "ok"}
-        ready = {"status": "ok", "postgres": "ok", "redis": "ok", "row_security": "on"}
+        ready = {"status": "ok", "postgres": "ok", "redis": "ok", "row_security": "on", "background": "ok"}
         assert (await client.get("/readyz")).json() == ready
         api.calls.answers |= {"redis_ok": False, "row_security": False}
         degraded = await client.get("/readyz")
         api.calls.answers["database_ok"] = False
         away = await client.get("/readyz")
     assert degraded.status_code == 200
-    assert degraded.json() == {"status": "degraded", "postgres": "ok", "redis": "away", "row_security": "off"}
+    assert degraded.json() == ready | {"status": "degraded", "redis": "away", "row_security": "off"}
     assert problem(away) == (503, "dependency_unavailable")
     assert away.headers["retry-after"] == "2"
 

@@ -17,7 +17,10 @@ from pydantic import BaseModel
 
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage, Proposal, SummaryRequest
+from app.core.model.schemas.handoff import HANDOFF
+from app.core.model.schemas.research import RESEARCH
 from app.core.model.schemas.session import SESSION
+from app.core.model.schemas.summary import SUMMARY
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
 from app.core.retrieval.answers import respond
 from app.core.retrieval.serving import Passage, before_text, passages_element
@@ -447,6 +450,24 @@ def test_the_gate_passes_it_at_first_attempt(text: str) -> None:
     proposed = compress(request)
     assert judge(Proposal(text=proposed, finish="stop", model="offline"), request).reason is None
     assert parse_candidate(proposed, SESSION).items
+
+
+LISTS = {
+    "ids": " ".join(f"AB-{number:06d}-XY" for number in range(300)),
+    "days": " ".join(f"2025-01-{number % 28 + 1:02d}" for number in range(300)),
+    "addresses": " ".join(f"https://example.com/{number}/path?q={number}#x" for number in range(100)),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize("schema", [SESSION, HANDOFF, RESEARCH, SUMMARY], ids=lambda schema: schema.name)
+def test_of_a_list_in_one_line_its_beginning_is_told(kind: str, schema: StateSchema) -> None:
+    span = (message(1, "user", LISTS[kind]), message(2, "assistant", "Noted."), message(3, "user", "ok"))
+    request = SummaryRequest(schema=schema, messages=span)
+    candidate = compress(request)
+    assert LISTS[kind].split()[0] in candidate
+    assert judge(Proposal(text=candidate, finish="stop", model="offline"), request).reason is None
+    assert estimate_text(candidate) < request.target_tokens
 
 
 def test_focus_weighs_up() -> None:

@@ -43,12 +43,35 @@ def test_a_preset_that_does_not_exist_is_named_with_its_setting(folder: Path) ->
     assert line.startswith("Settings that cannot be used: default_preset: unknown preset 'semantics'; known: semantic,")
 
 
+@pytest.mark.parametrize("name", ["throughline.yaml", ".env"])
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
-def test_a_file_in_another_encoding_is_named(folder: Path, encoding: str) -> None:
-    (folder / "throughline.yaml").write_text("# é\nport: 8000\n", encoding=encoding)
+def test_a_file_in_another_encoding_is_named(folder: Path, name: str, encoding: str) -> None:
+    (folder / name).write_text("# é\n", encoding=encoding)
     with pytest.raises(CannotStartError) as raised:
         read_settings()
-    assert "throughline.yaml is not in UTF-8" in str(raised.value)
+    assert f"{name} is not in UTF-8: save it anew as UTF-8." in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "origin", ["localhost:3000", "http://localhost:3000/", "https://a.example/x", "http://", "a b"]
+)
+def test_what_no_browser_names_as_its_origin_stops_the_start(folder: Path, origin: str) -> None:
+    line = said_of(folder, env=f"THROUGHLINE_CORS_ORIGINS=http://localhost:3000,{origin}\n")
+    assert f"cors_origins.1: {origin!r} is no origin: write scheme and host, as http://localhost:3000" in line
+
+
+def test_origins_as_browsers_name_them(folder: Path) -> None:
+    given = "HTTPS://App.Example, http://[::1]:3000 ,chrome-extension://abcdef,*"
+    (folder / ".env").write_text(f"THROUGHLINE_CORS_ORIGINS={given}\n")
+    origins = ("https://app.example", "http://[::1]:3000", "chrome-extension://abcdef", "*")
+    assert read_settings().cors_origins == origins
+
+
+@pytest.mark.parametrize("name", ["CHAT_TIMEOUT", "COMPACTION_TIMEOUT", "MODEL_PAUSE", "REQUEST_TIMEOUT"])
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e18", "0"])
+def test_a_time_without_an_end_stops_the_start(folder: Path, name: str, seconds: str) -> None:
+    said = said_of(folder, env=f"THROUGHLINE_{name}_SECONDS={seconds}\n")
+    assert said.startswith(f"Settings that cannot be used: {name.lower()}_seconds: Input should be ")
 
 
 def test_what_else_stands_in_the_runner_section_is_not_ours(folder: Path) -> None:

@@ -78,6 +78,9 @@ UTILIZATION: Final = _distribution("context_utilization", "Context ÷ budget of 
 IN_FLIGHT: Final = Instrument(
     name="compactions_in_flight", kind="gauge", help="Compactions that are queued or running.", labels=("status",)
 )
+BACKGROUND_DEATHS: Final = _counter(
+    "background_deaths", "Ends of work that goes on as long as its process; it was begun again each time.", "task"
+)
 DATABASE: Final = Instrument(name="database_up", kind="gauge", help="1 where the last look at Postgres succeeded.")
 
 INSTRUMENTS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Instrument))

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 9d43dc993bd1df7374866654f4a3fd4c4200d12f29802b3096bdc45f99e8e5cc
+// sha256 of openapi.json: 0290d18b23ccc8adf8f455ec785afc9676165835b3203df25b7b95a345f87e10
 
 export interface paths {
     "/conversations": {
@@ -919,7 +919,7 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description Postgres is needed; without Redis everything works, only later.
+         * @description Postgres is needed; without Redis, or a sweeper, everything works, only later.
          */
         get: operations["readyz"];
         put?: never;
@@ -4275,6 +4275,11 @@ export interface components {
              * @enum {string}
              */
             row_security: "on" | "off";
+            /**
+             * Background
+             * @enum {string}
+             */
+            background: "ok" | "restarting";
         };
         /**
          * ReasoningDelta

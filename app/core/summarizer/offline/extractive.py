@@ -36,6 +36,7 @@ from app.core.summarizer.offline.understood import understood_items
 from app.core.summarizer.wording import SAVING_SHARE
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import language_of_locale
+from app.core.text.shortening import fitted
 from app.core.text.token_counts import estimate_text, weigh
 from app.core.text.words import stems
 
@@ -259,7 +260,15 @@ class _Collected:
             return facts
         # A record of nothing would be none, also where anchors tell it all.
         one = find(told=_told(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
-        return Facts(items=one.items[:1], given_up=())
+        return Facts(items=one.items[:1] or self._begun(passages), given_up=())
+
+    def _begun(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
+        """How that begins which is most worth telling, of what is too long to be told whole: a list in one line."""
+        if is_told(self._schema):  # its story says so
+            return ()
+        long = [passage for passage in passages if cost(passage.told) > _ONE_FACT]
+        best = max(long, key=lambda passage: self._ratings.likely[passage.index], default=None)
+        return (Item(text=fitted(best.told, _ONE_FACT), seqs=(best.seq,), passages=(best,)),) if best else ()
 
     def _within(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
         """The first items that fit; none for a role which has neither a field nor a place among the facts."""

@@ -1,0 +1,87 @@
+"""What goes on as long as its process: it is begun again whenever it ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from app.core.model.instruments import BACKGROUND_DEATHS
+from app.usecases.ports import Clock, Meter
+
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+STEADY_SECONDS: Final = 60.0
+"""What ran for so long is well again: its next pause is the first one."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Background:
+    """Work of one process that nobody asks for, and that everything else would miss."""
+
+    def __init__(self, clock: Clock, meter: Meter) -> None:
+        self._clock = clock
+        self._meter = meter
+        self._tasks: dict[str, _Task] = {}
+
+    async def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work, which never returns by itself, until cancelled; ended all the same, it is begun again.
+
+        Args:
+            name: a word for logs and metrics.
+            work: is cancelled at the end of the process.
+        """
+        task = self._tasks[name] = _Task(name, work, self._clock, self._meter)
+        await task.run()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all of it runs, and has for a while since it last ended."""
+        return all(task.is_well for task in self._tasks.values())
+
+
+class _Task:
+    """One of these, begun again after every end, later each time."""
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[None]], clock: Clock, meter: Meter) -> None:
+        self._name = name
+        self._work = work
+        self._clock = clock
+        self._meter = meter
+        self._failures = 0
+        self._began: float | None = None
+
+    @property
+    def is_well(self) -> bool:
+        return not self._failures or self._lasted() >= STEADY_SECONDS
+
+    async def run(self) -> None:
+        while True:
+            self._began = self._clock.monotonic()
+            error = await self._until_end()
+            self._failures = 1 if self.is_well else self._failures + 1
+            self._began = None
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._failures - 1, 10))
+            self._meter.count(BACKGROUND_DEATHS, task=self._name)
+            _log.error("background.died", task=self._name, error=error, again_in_seconds=pause)
+            await self._clock.sleep(pause)
+
+    async def _until_end(self) -> str:
+        """The kind of the error that ended it. A cancellation that nobody asked this task for ends the work alone."""
+        try:
+            await self._work()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return asyncio.CancelledError.__name__
+        except Exception as error:  # noqa: BLE001 - whatever it was, the work must go on
+            return type(error).__name__
+        return "returned"
+
+    def _lasted(self) -> float:
+        """For how long it has been running; 0 between two runs."""
+        return self._clock.monotonic() - self._began if self._began is not None else 0.0

@@ -1,0 +1,96 @@
+"""A file has its name once it is whole; what is no file is never replaced by one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.cli.commands import app
+from app.cli.whole_files import becoming, is_no_file
+from app.client import Throughline
+
+ID = UUID("0193e000-0000-7000-8000-000000000002")
+
+
+def exported(monkeypatch: pytest.MonkeyPatch, output: Path) -> Result:
+    client = SimpleNamespace(readiness=lambda: {"status": "ok"}, download=lambda _: iter([b"whole", b"ness"]))
+
+    class Client:
+        def __enter__(self) -> Any:
+            return client
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+    monkeypatch.setattr("app.cli.connecting.open_client", lambda *_, **__: Client())
+    return CliRunner().invoke(app, ["export", str(ID), "--url", "http://localhost:1", "--output", str(output)])
+
+
+def test_a_pipe_is_written_into_and_stays_a_pipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    done = exported(monkeypatch, pipe)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert pipe.is_fifo()
+    reader.join(5)
+    assert read == [b"wholeness"]
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file, link = tmp_path / "folder" / "file", tmp_path / "link"
+    file.parent.mkdir()
+    file.write_text("before")
+    link.symlink_to(file)
+    assert exported(monkeypatch, link).exit_code == 0
+    assert link.is_symlink()
+    assert file.read_text() == "wholeness"
+
+
+def test_what_was_broken_off_changes_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("before")
+
+    def write() -> None:
+        with becoming(file) as waiting:
+            waiting.write(b"half")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        write()
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "before")]
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    assert [is_no_file(tmp_path / name) for name in ("pipe", "file", "nothing", ".")] == [True, False, False, False]
+    assert is_no_file(Path("/dev/null"))
+
+
+def test_a_backup_is_not_put_in_the_place_of_a_device(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = CliRunner().invoke(app, ["backup", str(pipe), "--force"])
+    assert (done.exit_code, "is no file" in done.stderr) == (2, True)
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("key", ["ключ", "tl_secret\n", "tl_\x00secret"])
+def test_what_is_no_key_is_said_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="no key has") as failure:
+        Throughline("http://localhost:1", key=key)
+    assert key.strip() not in str(failure.value)
+    monkeypatch.setattr("app.cli.connecting.answers", lambda _: True)
+    done = CliRunner().invoke(app, ["list", "--url", "http://localhost:1", "--key", key])
+    assert (done.exit_code, done.stderr.startswith("The key is none")) == (2, True)
+    assert "secret" not in done.output
