@@ -100,6 +100,7 @@ SAID = {
     "rate": "The flat is 1,240 euros a month, the tiler takes 1.8k per room for 7 rooms, of 11,400 visitors 496 paid.",
     "times": "The film starts at 19:40 and takes 95 min. The permit of 4 May 2026 is valid 30 days.",
     "days": "The exam is on 21 January 2027, the party on Saturday after. Anna turns 85 on 12 May.",
+    "permit": "Applied for on 11 June 2027, granted on 20 July 2027; it was wanted by 30 June 2027.",
     "sizes": 'The tile is 640x600; it took 1 min 50; the budget is 230. The job log says {"duration_s": 1126}.',
 }  # fmt: skip
 
@@ -119,6 +120,7 @@ SAID = {
         ("days", "The party is on 23 January 2027", "The party is on 26 January 2027"),
         ("days", "Anna was born in 1941", "Anna was born in 1944"),
         ("days", "The exam is in 66 days", "The exam is in 59 days"),
+        ("permit", "From 11 June it is 19 days until 30 June", "From 11 June it is 18 days until 30 June"),
         ("sizes", "The budget is 230,000 euros", "The budget is 260,000 euros"),
         ("sizes", "It took 110 seconds", "It took 130 seconds"),
         ("sizes", "The job took almost 19 minutes", "The job took almost 26 minutes"),

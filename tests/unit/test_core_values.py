@@ -378,3 +378,36 @@ def test_an_amount_is_no_day_of_a_month(text: str, is_day: bool) -> None:  # noq
     given_texts = shown(text, at=datetime(2026, 5, 13, 9, tzinfo=UTC))
     (told,) = values("It is on 15 May 2026.")
     assert given_texts.holds(told) is is_day
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "is_held"),
+    [
+        ("They stay one night", "we stay from one day to the next", True),
+        ("They stay one night", "we stay 2 nights", False),
+        ("住三晚", "我们住三个晚上", True),
+        ("住三晚", "我们住四晚", False),
+        ("В палатках три ночи", "в палатках 3 дня и 3 ночи", True),
+        ("три ночи в палатках", "в палатках 4 ночи", False),
+        ("автобус в три ночи", "автобус в 3:00", True),
+        ("автобус в три ночи", "автобус в 4:00", False),
+        ("Встреча в 2 дня", "встреча в 14:00", True),
+        ("Встреча через 2 дня", "через два дня", True),
+        ("Встреча через 2 дня", "встреча в 14:00", False),
+        ("the song goes on until 3 night", "until 03:00", True),
+    ],
+)
+def test_a_part_of_the_day_that_is_counted_is_a_length(claim: str, text: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds(claim, text) is is_held
+
+
+@pytest.mark.parametrize("version", ["2.0.36", "5.0.12", "3.14.15"])
+def test_three_numbers_that_are_no_day_are_a_version(version: str) -> None:
+    (value,) = values(f"We moved to {version}, it works.")
+    assert (value.kind, value.text) == ("version", version)
+    assert holds(f"version {version}", f"it runs on v{version}")
+    assert not holds(f"version {version}", "it runs on 2.0.63")
+
+
+def test_three_numbers_that_are_a_day_are_one() -> None:
+    assert [value.kind for value in values("Signed on 12.05.2026 and 13.05.26")] == ["date", "date"]

@@ -35,6 +35,8 @@ from app.core.text.tables import (
 )
 
 _PARTS_OF_DAY: Final = LATE | EARLY | NIGHT
+_COUNTED: Final = _PARTS_OF_DAY & UNITS.keys()
+"""Parts of a day that are counted as well: "night", "дня", "晚"."""
 _IN_BETWEEN: Final = CLOCK | words_of("values", "within_times")
 _LENGTHS: Final = words_of("values", "hours_of_length")
 """Alone they are as often lengths as times."""
@@ -183,8 +185,6 @@ def _half(c: Cursor, place: int) -> tuple[str, int]:
     """The half of the day that the next words name, empty for none, and the token after them."""
     for after in range(place, place + 3):
         word = c.word(after) if c.near(after) else ""
-        if word == "дня" and after == place and c.kind(place - 1) != "t":  # "2 дня" are days
-            break
         if word in _PARTS_OF_DAY:
             return _name_of_half(word), after + 1
         if word not in _IN_BETWEEN:
@@ -249,6 +249,8 @@ def _hour(c: Cursor, place: int) -> int:
         _give_in_four(c, place)
         return place
     half, after = _half(c, place + 1)
+    if word in _COUNTED and half:
+        return _hour_or_length(c, place, half)
     if half or (word in CLOCK - _LENGTHS and c.near(place + 1)):
         minute = c.small(place + 2) if word == "uhr" and c.gap(place + 2) == " " and not half else 0
         after += minute > 0
@@ -260,6 +262,18 @@ def _hour(c: Cursor, place: int) -> int:
         c.give(place, moments.times(hour, 0, half), "time")
     _give_together(c, place, hour)
     return place
+
+
+def _hour_or_length(c: Cursor, place: int, half: str) -> int:
+    """Such as "в три ночи"; without a word that stands before times, "три ночи", "one night" and "两晚" are lengths."""
+    forms = moments.times(c.small(place), 0, half)
+    if c.before(place) not in BEFORE_HOURS:
+        if c.generous:
+            c.give(place, forms, "time")
+        return place
+    base, factor = UNITS[c.word(place + 1)]
+    c.add("time", place, place + 2, {*forms, f"q:{plain(c.small(place) * factor)}|{base}"})
+    return place + 2
 
 
 def _give_together(c: Cursor, place: int, hour: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import islice
 from typing import Final
@@ -54,6 +54,11 @@ class Operands:
     """Days of a month that is not named."""
     times: tuple[int, ...] = ()
     """Minutes after midnight; a time without its half of the day is there twice."""
+
+    @property
+    def with_relative_days(self) -> Operands:
+        """The same, with what may be meant among the dates."""
+        return replace(self, days=self.days + self.relative)
 
     def __add__(self, other: Operands) -> Operands:
         """Both."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from typing import Final
@@ -125,13 +127,21 @@ class Shown:
             seqs: The sources that it names.
             beside: What it takes the place of: among the texts beside its sources, the first.
         """
-        told, words = operands(text, without=[(value.start, value.end) for value in novel]), frozenset(stems(text))
+        words = frozenset(stems(text))
         own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
         held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
         likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
         own = own or likely[:_MOST_SOURCES] or self._alike(words)
         near = [seq for seq in dict.fromkeys([*beside, *likely, *sorted(self.near(own))]) if seq not in own]
+        left_out = [(value.start, value.end) for value in novel]
+        told = operands(text, without=left_out)
+        told = replace(told, relative=operands(text, self._moment(own), without=left_out).days)
         return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
+
+    def _moment(self, seqs: Iterable[int]) -> datetime | None:
+        """When the newest of these was said, else the newest message: days without a year are those around it."""
+        said = [self.messages[seq] for seq in seqs if seq in self.messages] or list(self.messages.values())
+        return max((message.created_at for message in said), default=None)
 
     def _alike(self, words: frozenset[str]) -> list[int]:
         """The texts that share most of these words, rare ones before common ones: a narrative names no sources."""

@@ -34,7 +34,7 @@ class Basis:
     """The operands that a statement may have been calculated from."""
 
     statement: Operands
-    """Of its own values that hold, and of its small numbers."""
+    """Of its own values that hold, and of its small numbers; dates without a year are there as relative days."""
     own: Sequence[Source] = ()
     """Each of its sources."""
     near: Sequence[Source] = ()

@@ -80,8 +80,8 @@ class _Amount(Sought):
         if self.unit and self.at >= _SMALL:
             yield self._converted(told, _MONTHS)
         yield self._totals([told])
-        instants = _Instants.of(basis.statement)
-        yield self._spans(instants, _Instants.of(basis.statement, basis.of_own))
+        dated = basis.statement.with_relative_days
+        yield self._spans(_Instants.of(dated), _Instants.of(dated, basis.of_own))
 
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
         told = [(one, 1) for one in basis.statement.amounts[:_MOST_OPERANDS]]
