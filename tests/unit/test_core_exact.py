@@ -430,6 +430,16 @@ def test_a_text_that_matters_most_is_refused_when_more_than_a_third_fails(
         assert made.candidate.narrative[field] == " ".join(HELD)
 
 
+@pytest.mark.parametrize(
+    ("schema", "field"), [(SUMMARY, SUMMARY.fields[0].name), (HANDOFF, "current_state")], ids=["summary", "handoff"]
+)
+def test_one_sentence_of_two_that_fails_goes_and_the_other_stands(schema: StateSchema, field: str) -> None:
+    made = told(HELD[0], MADE_UP[0], schema=schema, field=field)
+    assert not made.is_refused
+    assert made.candidate.narrative[field] == HELD[0]
+    assert told(MADE_UP[0], schema=schema, field=field).is_refused
+
+
 def test_control_another_narrative_is_not_refused() -> None:
     made = told(*HELD, *MADE_UP, schema=SESSION, field="conversation_summary")
     assert not made.is_refused

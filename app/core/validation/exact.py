@@ -81,7 +81,8 @@ class Settled:
     candidate: Candidate
     repairs: tuple[Repair, ...] = ()
     is_refused: bool = False
-    """More than a third of the text that is the whole state, or of what a handover is for, fails."""
+    """More than a third of the text that is the whole state, or of what a handover is for, fails, and more than one
+    sentence of it where it has several."""
 
 
 def examine(candidate: Candidate, shown: Shown) -> Examined:
@@ -234,13 +235,13 @@ def settled(examined: Examined, schema: StateSchema) -> Settled:
 
 
 def _is_unfounded(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
-    """Whether the text that matters most is mostly made up."""
+    """Whether the text that matters most is mostly made up: one sentence of two may as well be an error."""
     is_whole = not schema.home("fact").is_list
     for field, text in candidate.narrative.items():
         if not is_whole and field != _HANDOVER:
             continue
-        failing = sum(failure.field == field for failure in failures)
-        if failing > _MOST_FAILING * len(sentences(text)):
+        failing, told = sum(failure.field == field for failure in failures), len(sentences(text))
+        if failing > _MOST_FAILING * told and (failing > 1 or told == 1):
             return True
     return False
 
