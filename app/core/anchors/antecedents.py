@@ -53,15 +53,15 @@ def leaned_on(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tupl
     for is_meant in (_is_like, _is_plain):
         for one in old:
             topic = pool.topic(one.content)
-            if is_beside(by.content, point, one.content, topic, tables, as_="correction"):
+            if not is_meant(point, topic, one, by.seq - one.seq):
+                continue
+            if question is not None and not (point.kinds & topic.kinds or question.every & topic.every):
                 continue
             if bool(point.kinds) != bool(topic.kinds) and topic.classes:
                 continue  # a database in the place of a name of nobody knows what
-            if tells_of_another(said, point, one.content, topic, tables, as_="correction"):
+            if is_beside(by.content, point, one.content, topic, tables, as_="correction"):
                 continue
-            if is_meant(point, topic, one, by.seq - one.seq) and (
-                question is None or point.kinds & topic.kinds or question.every & topic.every
-            ):
+            if not tells_of_another(said, point, one.content, topic, tables, as_="correction"):
                 return one
     return None
 

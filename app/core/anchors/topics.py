@@ -52,16 +52,8 @@ class Topic:
     """Words and the stems of values together."""
     classes: frozenset[str]
     """Of its values."""
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        """Of the technology it names; none where its names say nothing of that."""
-        return frozenset[str]().union(*(self.kinds_of(name) for name in self.of_class("name")))
-
-    @staticmethod
-    def kinds_of(name: str) -> frozenset[str]:
-        """Of one name, in lower case."""
-        return frozenset(kind for kind, known in SERVING.items() if not known.isdisjoint(tokens(name)))
+    kinds: frozenset[str]
+    """Of the technology it names; none where its names say nothing of that."""
 
     def of_class(self, class_: str) -> frozenset[str]:
         """The values of one class."""
@@ -79,6 +71,12 @@ def technology_in(text: str) -> list[str]:
     return [word for word in map(str.lower, tokens(text)) if word in TECHNOLOGY]
 
 
+def kinds_of(name: str) -> frozenset[str]:
+    """Of the technology that a name in lower case may be."""
+    said = frozenset(tokens(name))
+    return frozenset(kind for kind, known in SERVING.items() if not known.isdisjoint(said))
+
+
 def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
     """What a short text is about; ``times`` are its words for days that no calendar is needed for (``Thursday``)."""
     values = {(_CLASSES[one.kind], one.text.strip(_QUOTES).lower()) for one in find_identifiers(text)}
@@ -91,6 +89,7 @@ def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
         values=frozenset(values),
         every=own | (taken - GENERIC_STEMS),
         classes=frozenset(class_ for class_, _ in values),
+        kinds=frozenset[str]().union(*(kinds_of(value) for class_, value in values if class_ == "name")),
     )
 
 

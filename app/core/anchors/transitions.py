@@ -20,7 +20,7 @@ from app.core.anchors.recognition import leads
 from app.core.anchors.replacement import replaces, says_again
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES, Table
-from app.core.anchors.topics import Topic, topic_by
+from app.core.anchors.topics import Topic, kinds_of, topic_by
 from app.core.model.anchors import Anchor, AnchorType, Transition
 from app.core.model.conversation import Message
 from app.core.text.cued import Cue
@@ -145,7 +145,7 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
         name
         for old in outdated
         for name in old.of_class("name") - topic.of_class("name")
-        if Topic.kinds_of(name) & topic.kinds
+        if kinds_of(name) & topic.kinds
     )
     values = {old.values for old in outdated if old.values and old.values != topic.values}
     for one in pool.newest(before=by.seq, within=FAR, types=_ECHOING):
