@@ -93,6 +93,24 @@ def test_a_time_that_is_told_about_is_off_by_half_of_its_steps(told: str, said: 
     assert shown(said).holds(time) is is_held
 
 
+@pytest.mark.parametrize(
+    ("told", "said", "is_held"),
+    [
+        ("Python 3.10", "Python 3.11", False),
+        ("Python 3.1", "Python 3.11", True),
+        ("12.50 euros", "12.47 euros", False),
+        ("12.5 euros", "12.47 euros", True),
+        ("about 12.50 euros", "12.47 euros", True),
+        ("69.00 kg", "69.4 kg", False),
+        ("69 kg", "69.4 kg", True),
+        ("2.50 Euro", "2,5 Euro", True),
+        ("18,000 euros", "17,995 euros", True),
+    ],
+)
+def test_a_number_is_as_exact_as_it_is_written(told: str, said: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds(told, said) is is_held
+
+
 def test_the_amount_is_in_the_unit_of_the_text() -> None:
     assert [value.amount for value in values("18k, 1.5 hours, €1,200, AB-1")] == [18_000, 1.5, 1_200, None]
 
