@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import unquote
 
+from app.core.text.moments import is_day
 from app.core.text.numerals import of_compound, of_han, of_one_word, readings
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
@@ -361,7 +362,10 @@ def _days(digits: str) -> list[tuple[int, int, int | None]]:
     if match := _DAY_MONTH_YEAR.fullmatch(digits):
         year = int(match[4]) + (_CENTURY if len(match[4]) == 2 else 0)  # noqa: PLR2004
         first, second = int(match[1]), int(match[3])
-        return [(year, second, first)] if match[2] == "." else [(year, second, first), (year, first, second)]
+        if match[2] != ".":
+            return [(year, second, first), (year, first, second)]
+        is_version = len(match[4]) == 2 and not is_day((year, second, first))  # noqa: PLR2004 - "2.0.30"
+        return [] if is_version else [(year, second, first)]
     if match := _YEAR_MONTH.fullmatch(digits):
         return [(int(match[1]), int(match[2]), None)]
     match = _MONTH_YEAR.fullmatch(digits)
