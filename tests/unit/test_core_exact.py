@@ -172,6 +172,12 @@ def test_control_a_number_that_is_no_sum_does_not(text: str, seqs: tuple[int, ..
     assert len(examine(candidate(item(text, *seqs)), Shown(SUMS)).failures) == 1
 
 
+@pytest.mark.parametrize(("told", "failing"), [("20.40", 0), ("20", 0), ("20.00", 1)])
+def test_a_sum_is_as_exact_as_it_is_written(told: str, failing: int) -> None:
+    bill = talk("The soup was 12.30 euros, the coffee 8.10 euros.")
+    assert len(examine(candidate(item(f"Soup and coffee cost {told} euros", 1)), Shown(bill)).failures) == failing
+
+
 def test_thousands_are_left_unsaid_in_the_own_source_only() -> None:
     far = talk("A house there is sold for 620.", *["Fine."] * 6, "And the boat?")
     text = "The boat is 620000 euros"

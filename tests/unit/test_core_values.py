@@ -93,6 +93,36 @@ def test_a_time_that_is_told_about_is_off_by_half_of_its_steps(told: str, said: 
     assert shown(said).holds(time) is is_held
 
 
+@pytest.mark.parametrize(
+    ("told", "said", "is_held"),
+    [
+        ("Python 3.10", "Python 3.11", False),
+        ("Python 3.1", "Python 3.11", True),
+        ("12.50 euros", "12.47 euros", False),
+        ("12.5 euros", "12.47 euros", True),
+        ("about 12.50 euros", "12.47 euros", True),
+        ("69.00 kg", "69.4 kg", False),
+        ("69 kg", "69.4 kg", True),
+        ("2.50 Euro", "2,5 Euro", True),
+        ("18,000 euros", "17,995 euros", True),
+    ],
+)
+def test_a_number_is_as_exact_as_it_is_written(told: str, said: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds(told, said) is is_held
+
+
+@pytest.mark.parametrize("version", ["2.0.30", "8.0.36", "1.25.10", "31.2.24"])
+def test_three_numbers_that_are_no_day_are_a_version(version: str) -> None:
+    (value,) = values(f"It runs on SQLAlchemy {version}.")
+    assert value.kind == "version"
+    assert shown(f"We took {version} of it.").holds(value)
+    assert not shown(f"We took {version}1 of it.").holds(value)
+
+
+def test_three_numbers_that_are_a_day_are_a_date() -> None:
+    assert [value.kind for value in values("on 3.1.19, 12.13.2025")] == ["date"]
+
+
 def test_the_amount_is_in_the_unit_of_the_text() -> None:
     assert [value.amount for value in values("18k, 1.5 hours, €1,200, AB-1")] == [18_000, 1.5, 1_200, None]
 

@@ -9,6 +9,7 @@ from app.core.text.tables import ARTICLES, COMPOUND_HEADS, COMPOUND_STEMS, DOZEN
 
 _GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
+_WRITTEN: Final = compiled(r"\b\d{1,15}[.,](\d{1,12})\b")
 _SEPARATORS: Final = str.maketrans("", "", ".,' ")
 _HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 HAN_DIGITS: Final = frozenset(_HAN_DIGITS)
@@ -34,6 +35,14 @@ def resolution(number: str) -> float:
     if decimals:
         return float(10 ** -len(decimals))
     return float(10 ** (len(whole) - len(whole.rstrip("0")))) if whole.strip("0") else 1.0
+
+
+def resolution_as_written(text: str, number: float) -> float:
+    """The worth of the last digit of a number as its text writes it: 0.01 for "3.10", 100 for "18,200"."""
+    for found in _WRITTEN.finditer(text):
+        if float(found[0].replace(",", ".")) == abs(number):
+            return float(10 ** -len(found[1]))
+    return resolution(plain(number))
 
 
 def readings(digits: str) -> list[float]:

@@ -364,7 +364,8 @@ def _days(digits: str) -> list[tuple[int, int, int | None]]:
         first, second = int(match[1]), int(match[3])
         if match[2] != ".":
             return [(year, second, first), (year, first, second)]
-        return [(year, second, first)] if is_day((year, second, first)) else []  # "2.0.36" is a version
+        is_version = len(match[4]) == 2 and not is_day((year, second, first))  # noqa: PLR2004 - "2.0.30"
+        return [] if is_version else [(year, second, first)]
     if match := _YEAR_MONTH.fullmatch(digits):
         return [(int(match[1]), int(match[2]), None)]
     match = _MONTH_YEAR.fullmatch(digits)

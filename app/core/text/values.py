@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from app.core.text import moments
 from app.core.text.memo import memoized
-from app.core.text.numerals import plain, resolution
+from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.reader import day_of, read, scanned
 from app.core.text.shapes import squashed
 
@@ -182,11 +182,9 @@ class Given:
             if not claimed:
                 continue
             is_exact = not value.approximate and claimed < _EXACT and claimed == int(claimed)
-            step = (
-                1.0
-                if is_exact
-                else resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
-            )
+            last = resolution_as_written(value.text, value.amount)
+            step = last * (claimed / abs(value.amount) if value.amount else 1)
+            step = min(step, 1.0) if is_exact else step
             for amount in self._around(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:

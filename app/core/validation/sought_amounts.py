@@ -8,7 +8,7 @@ from datetime import date
 from itertools import chain, combinations, islice, pairwise, product
 from typing import Final
 
-from app.core.text.numerals import plain, resolution
+from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.operands import MONEY, Operands, Quantity
 from app.core.text.values import Value
 from app.core.validation.sought import Basis, Derivation, Results, Sought, Source, together
@@ -48,7 +48,8 @@ def sought_amount(value: Value) -> Sought | None:
     around = _AROUND_PRICE if is_money else _LEAST_AROUND
     unit = MONEY if is_money else value.base
     last = max(2 * at, at / 2 + around)
-    return _Amount(at, at / 2, last, unit, value.factor, step, min(step, 1.0), value.approximate) if at else None
+    written = min(resolution_as_written(value.text, amount), 1.0)
+    return _Amount(at, at / 2, last, unit, value.factor, step, written, value.approximate) if at else None
 
 
 @dataclass(frozen=True, slots=True)
