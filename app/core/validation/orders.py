@@ -23,30 +23,20 @@ _SHORT: Final = 6
 """Words of an answer that may only agree."""
 
 
-def _patterns(lead: str, within: str = "") -> tuple[re.Pattern[str], ...]:
-    """Of each language: its forms with this before them, only those that hold ``within``."""
+def _patterns() -> tuple[re.Pattern[str], ...]:
     tables = [language.orders for language in languages() if language.orders is not None]
-    told = [(table.assistant, "|".join(form for form in table.forms if within in form)) for table in tables]
     return tuple(
-        compiled(f"{lead}(?:{forms})".replace("{assistant}", assistant), re.IGNORECASE)
-        for assistant, forms in told
-        if forms
+        compiled(_LEADS + "(?:" + "|".join(table.forms).replace("{assistant}", table.assistant) + ")", re.IGNORECASE)
+        for table in tables
     )
 
 
-_PATTERNS: Final = _patterns(_LEADS)
-_LATER: Final = _patterns(r"[,;，；] ?(?:[^\W\d_]{1,5} ){0,2}", "{assistant}")
-"""In a later clause those alone that say who is ordered about."""
+_PATTERNS: Final = _patterns()
 
 
 def orders_in(text: str) -> list[str]:
     """The sentences of a text that order its reader about."""
-    return [sentence for sentence in sentences(text) if _order_in(sentence)]
-
-
-def _order_in(sentence: str) -> re.Match[str] | None:
-    begun = next((match for pattern in _PATTERNS if (match := pattern.match(sentence))), None)
-    return begun or next((match for pattern in _LATER if (match := pattern.search(sentence))), None)
+    return [sentence for sentence in sentences(text) if any(pattern.match(sentence) for pattern in _PATTERNS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +95,5 @@ def _words(text: str) -> frozenset[str]:
 
 def _ordered(order: str) -> str:
     """An order without the words by which it is known as one."""
-    known = _order_in(order)
+    known = next((match for pattern in _PATTERNS if (match := pattern.match(order))), None)
     return order[known.end() :] if known else order
