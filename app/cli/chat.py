@@ -223,7 +223,7 @@ class Session:
 def _lines(screen: Screen) -> Iterator[str]:
     """What is typed, until Ctrl-D; from a pipe, its lines."""
     if not (screen.is_terminal and sys.stdin.isatty()):
-        yield from sys.stdin
+        yield from sys.stdin or ()
         return
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - its import gives input() a history and editing

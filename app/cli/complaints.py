@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,13 +41,24 @@ def one_clear_line() -> Iterator[None]:
     except ValidationError:
         complain(told("complaint.not_understood"))
         raise typer.Exit(EXIT_CANNOT_START) from None
+    except UnicodeError:
+        complain(told("complaint.no_text"))
+        raise typer.Exit(EXIT_CANNOT_START) from None
+    except BrokenPipeError:  # who read has seen enough
+        raise
+    except OSError as error:  # of the output: a file that a command opens is named by the command
+        complain(told("complaint.output", why=error.strerror or str(error)))
+        raise typer.Exit(EXIT_CANNOT_START) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def complain(words: str) -> None:
     """One line on stderr."""
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:  # nobody takes what is left, and Python would try once more at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.stderr.write(f"{' '.join(words.split())}\n")
 
 

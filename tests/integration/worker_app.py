@@ -24,10 +24,12 @@ from app.core.model.records import Compaction, RanIn
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.job_queue import CeleryJobQueue
+from app.infrastructure.metrics import ProcessMeter
 from app.settings import Settings
 from app.storage.database import make_engine
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.compaction.sweeper import Sweeper
+from app.usecases.shared.background import Background
 
 HEARTBEAT_SECONDS = 0.2
 
@@ -95,6 +97,7 @@ class Container:
     detailing: NotingDetails
     verification: NotingVerifications
     sweeper: Sweeper
+    background: Background
 
     async def prepare_models(self) -> None:
         """There is none."""
@@ -121,6 +124,7 @@ async def build_container(settings: Settings, owner: str) -> Container:
         detailing=NotingDetails(),
         verification=NotingVerifications(),
         sweeper=sweeper,
+        background=Background(SystemClock(), ProcessMeter()),
     )
 
 

@@ -1,0 +1,53 @@
+"""What a command is given that is no text, and an output that takes no more, are one line."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli.chat import _lines
+from app.cli.screen import Screen
+
+PROGRAM = """
+import sys
+from app.cli.complaints import one_clear_line
+import typer
+def main():
+    with one_clear_line():
+        {work}
+typer.run(main)
+"""
+
+
+def ended(work: str, **streams: object) -> tuple[int, str]:
+    given = {"stdout": subprocess.PIPE, "stdin": subprocess.DEVNULL, **streams}
+    argv = [sys.executable, "-c", PROGRAM.format(work=work)]
+    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, check=False, env={"LANG": "C.UTF-8"}, **given)  # type: ignore[call-overload]
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="Linux alone has a device that is always full")
+@pytest.mark.parametrize("work", ["sys.stdout.write('x'); sys.stdout.flush()", "sys.stdout.buffer.write(b'x' * 99999)"])
+def test_an_output_that_takes_no_more_is_one_line(work: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        assert ended(work, stdout=full) == (2, "The output ends here: No space left on device.\n")
+
+
+def test_what_is_no_text_is_one_line() -> None:
+    assert ended("sys.argv[0] + '\\udcff'.encode().decode()") == (2, "What was given is no text in UTF-8.\n")
+
+
+def test_a_reader_that_has_seen_enough_is_told_nothing() -> None:
+    code, said = ended("raise BrokenPipeError(32, 'Broken pipe')")
+    assert (code, "ends here" in said) == (1, False)
+
+
+def test_without_any_standard_input_there_are_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("one\ntwo\n"))
+    assert list(_lines(Screen())) == ["one\n", "two\n"]
+    monkeypatch.setattr("sys.stdin", None)
+    assert list(_lines(Screen())) == []
