@@ -97,7 +97,7 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
     "text/escaping.py": (3, "letters that look like others"),
     "text/factors.py": (2, "letters whose small form is another letter"),
     "text/folding.py": (23, "signs that are written in two ways"),
-    "text/hours.py": (11, "how times of day are told in Russian: each word has a part of its own"),
+    "text/hours.py": (10, "how times of day are told in Russian: each word has a part of its own"),
     "text/identifiers.py": (11, "alphabets, Chinese dates, endings of files"),
     "text/language.py": (12, "letters by which languages of one script are told apart; words of programming languages"),
     "text/numerals.py": (11, "Chinese numbers, days and hours: how they are built is code"),
