@@ -98,7 +98,7 @@ def _check_target(file: Path, *, force: bool) -> None:
     if file.is_dir():
         raise ComplaintError(f"{file} is a folder: name a file in it, such as {file / 'throughline.zip'}.")
     if is_no_file(file):
-        raise ComplaintError(f"{file} is no file: a backup is written into one, which may then be copied anywhere.")
+        raise ComplaintError(f"{file} is a device, a pipe or a socket: name a file, which can be copied afterwards.")
     if file.exists() and not force:
         raise ComplaintError(f"{file} is there already: choose another name, or --force replaces it.")
 

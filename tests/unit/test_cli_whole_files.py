@@ -92,5 +92,5 @@ def test_what_is_no_key_is_said_and_not_shown(key: str, monkeypatch: pytest.Monk
     assert key.strip() not in str(failure.value)
     monkeypatch.setattr("app.cli.connecting.answers", lambda _: True)
     done = CliRunner().invoke(app, ["list", "--url", "http://localhost:1", "--key", key])
-    assert (done.exit_code, done.stderr.startswith("The key is none")) == (2, True)
+    assert (done.exit_code, done.stderr.startswith("The API key is not valid")) == (2, True)
     assert "secret" not in done.output
