@@ -81,7 +81,7 @@ def test_a_backup_is_not_put_in_the_place_of_a_device(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     done = CliRunner().invoke(app, ["backup", str(pipe), "--force"])
-    assert (done.exit_code, "is no file" in done.stderr) == (2, True)
+    assert (done.exit_code, "name a file" in done.stderr) == (2, True)
     assert pipe.is_fifo()
 
 
