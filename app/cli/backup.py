@@ -21,7 +21,7 @@ from app.cli.connecting import AsJson, Key, Url
 from app.cli.inspect import restore_state
 from app.cli.screen import Screen
 from app.cli.speaking import spoken, told
-from app.cli.whole_files import becoming, is_no_file
+from app.cli.whole_files import is_special_file, whole_file
 from app.core.model.errors import DomainError
 from app.core.text.patterns import compiled
 from app.devserver import EmbeddedServers, running_at
@@ -88,7 +88,7 @@ def restore_command(
 
 def _write(url: str, file: Path, report: Report) -> Manifest:
     try:
-        with becoming(file, _OWN_ONLY) as target:
+        with whole_file(file, _OWN_ONLY) as target:
             return asyncio.run(back_up(url, target, program=VERSION, progress=report))
     except OSError as error:
         raise BackupError(told("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
@@ -97,7 +97,7 @@ def _write(url: str, file: Path, report: Report) -> Manifest:
 def _check_target(file: Path, *, force: bool) -> None:
     if file.is_dir():
         raise ComplaintError(f"{file} is a folder: name a file in it, such as {file / 'throughline.zip'}.")
-    if is_no_file(file):
+    if is_special_file(file):
         raise ComplaintError(f"{file} is a device, a pipe or a socket: name a file, which can be copied afterwards.")
     if file.exists() and not force:
         raise ComplaintError(f"{file} is there already: choose another name, or --force replaces it.")

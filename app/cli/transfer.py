@@ -22,7 +22,7 @@ from app.cli.import_files import Source, open_source
 from app.cli.import_formats import Imported
 from app.cli.screen import Screen, one_line
 from app.cli.speaking import spoken, told
-from app.cli.whole_files import becoming, is_no_file
+from app.cli.whole_files import is_special_file, whole_file
 from app.client import (
     ApiError,
     InvalidInputError,
@@ -105,7 +105,7 @@ def export_conversation(
             sys.stdout.flush()
             return
         try:
-            with output.open("wb") if is_no_file(output) else becoming(output) as file:
+            with output.open("wb") if is_special_file(output) else whole_file(output) as file:
                 size = sum(file.write(piece) for piece in received)
         except OSError as error:
             raise ComplaintError(told("complaint.cannot_write", file=str(output), why=str(error.strerror))) from None

@@ -14,7 +14,7 @@ FOR_ALL: Final = 0o666
 
 
 @contextmanager
-def becoming(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
+def whole_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
     """Write beside the file, then rename: under its own name it is never half there. A link stays, and leads to it.
 
     Raises:
@@ -34,6 +34,6 @@ def becoming(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
             waiting.unlink(missing_ok=True)
 
 
-def is_no_file(target: Path) -> bool:
+def is_special_file(target: Path) -> bool:
     """Whether a device, a pipe or a socket has that name: it can be written into, and must not be replaced."""
     return target.exists() and not target.is_file() and not target.is_dir()

@@ -133,7 +133,11 @@ class Throughline(Blocking, Methods):
 
 
 def headers_of(key: str | None, language: str | None = None) -> dict[str, str]:
-    """What every request carries. Raises ``ValueError``, which does not tell it, for a key that no header can hold."""
+    """What every request carries.
+
+    Raises:
+        ValueError: The key holds what no header can; the message does not show it.
+    """
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ValueError("the key holds a line break, or a character that no key has")
     given = {"Authorization": key and f"Bearer {key}", "Accept-Language": language}

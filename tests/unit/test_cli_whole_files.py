@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.commands import app
-from app.cli.whole_files import becoming, is_no_file
+from app.cli.whole_files import is_special_file, whole_file
 from app.client import Throughline
 
 ID = UUID("0193e000-0000-7000-8000-000000000002")
@@ -61,7 +61,7 @@ def test_what_was_broken_off_changes_nothing_and_leaves_nothing(tmp_path: Path) 
     file.write_text("before")
 
     def write() -> None:
-        with becoming(file) as waiting:
+        with whole_file(file) as waiting:
             waiting.write(b"half")
             raise OSError("full")
 
@@ -70,11 +70,12 @@ def test_what_was_broken_off_changes_nothing_and_leaves_nothing(tmp_path: Path) 
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "before")]
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_only_devices_pipes_and_sockets_are_special(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").touch()
-    assert [is_no_file(tmp_path / name) for name in ("pipe", "file", "nothing", ".")] == [True, False, False, False]
-    assert is_no_file(Path("/dev/null"))
+    special = {name for name in ("pipe", "file", "nothing", ".") if is_special_file(tmp_path / name)}
+    assert special == {"pipe"}
+    assert is_special_file(Path("/dev/null"))
 
 
 def test_a_backup_is_not_put_in_the_place_of_a_device(tmp_path: Path) -> None:

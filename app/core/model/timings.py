@@ -48,7 +48,7 @@ class Timings:
     job_seconds: float = 300.0
     """For a whole compaction outside of a turn, with all its calls; what is folded until then is kept."""
     call_seconds: float = 60.0
-    """For each call of the summarizer's model; no setting of its own, ``compaction_timeout_seconds`` says it."""
+    """For each call of the summarizer's model: the setting ``compaction_timeout_seconds``."""
     measure_seconds: float = 15.0
     """Between two looks at what ended, for the metrics."""
     broker_pause_seconds: float = 5.0
@@ -79,7 +79,7 @@ class Timings:
 
     @property
     def call_deadline_seconds(self) -> float:
-        """For a call behind a compaction: a moment more than the model's own limit, so that this one is met first."""
+        """For a call behind a compaction: a moment more than the model's own limit, which is then met first."""
         return self.call_seconds + _MOMENT_SECONDS
 
     @property

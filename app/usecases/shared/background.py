@@ -1,4 +1,4 @@
-"""What goes on as long as its process: it is begun again whenever it ends by itself."""
+"""Work that runs as long as its process, and is begun again whenever it ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Background:
-    """Work of one process that nobody asks for, and that everything else would miss."""
+    """The background work of one process, such as its sweeper."""
 
     def __init__(self, clock: Clock, meter: Meter) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Background:
         self._tasks: dict[str, _Task] = {}
 
     async def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the work, which never returns by itself, until cancelled; ended all the same, it is begun again.
+        """Run this work until cancelled; whenever it ends or fails, begin it again after a pause.
 
         Args:
             name: a word for logs and metrics.
@@ -44,7 +44,7 @@ class Background:
 
 
 class _Task:
-    """One of these, begun again after every end, later each time."""
+    """One kind of work, begun again after each end, after longer and longer pauses."""
 
     def __init__(self, name: str, work: Callable[[], Awaitable[None]], clock: Clock, meter: Meter) -> None:
         self._name = name

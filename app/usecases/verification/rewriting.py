@@ -33,7 +33,7 @@ async def write_entries(
 ) -> StateVersion:
     """Store a version that a verification makes; nothing that counts compactions, or tells of them, moves.
 
-    ``work`` has computed what fits, and its layout.
+    ``compute`` computes what fits, and its layout.
     """
     resolved, schema = shell.resolver(present), schema_named(current.state_schema)
     fitting = await compute(_within_cap, entries, current, resolved.policy, resolved.budgets)

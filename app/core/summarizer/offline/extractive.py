@@ -260,10 +260,10 @@ class _Collected:
             return facts
         # A record of nothing would be none, also where anchors tell it all.
         one = find(told=_told(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
-        return Facts(items=one.items[:1] or self._begun(passages), given_up=())
+        return Facts(items=one.items[:1] or self._beginning(passages), given_up=())
 
-    def _begun(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
-        """How that begins which is most worth telling, of what is too long to be told whole: a list in one line."""
+    def _beginning(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
+        """The beginning of the likeliest passage of those that are too long to be told whole, such as a list in one line."""
         if is_told(self._schema):  # its story says so
             return ()
         long = [passage for passage in passages if cost(passage.told) > _ONE_FACT]
