@@ -263,7 +263,7 @@ class _Collected:
         return Facts(items=one.items[:1] or self._beginning(passages), given_up=())
 
     def _beginning(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
-        """The beginning of the likeliest passage of those that are too long to be told whole, such as a list in one line."""
+        """The beginning of the likeliest passage that is too long to be told whole, such as a list in one line."""
         if is_told(self._schema):  # its story says so
             return ()
         long = [passage for passage in passages if cost(passage.told) > _ONE_FACT]
