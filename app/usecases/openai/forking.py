@@ -29,8 +29,6 @@ from app.usecases.history.preparing import (
     OutdatedError,
     Prepared,
     prepared_and_retaken,
-    prepared_anyhow,
-    prepared_copies,
 )
 from app.usecases.ports import JobQueue
 from app.usecases.shared.idempotency import Idem, done_before, record
@@ -132,8 +130,7 @@ class ForkService:
             source = await uow.conversations.get(place.conversation_id)
             fork = self._new(source, place, id_)
             drafts = await _copies_of(uow, fork)
-        ready = await prepared_copies(self._shell, fork, drafts)
-        return _Copies(first_seq=1, epoch=source.content_epoch, ready=ready)
+        return _Copies(first_seq=1, epoch=source.content_epoch, ready=Prepared(tuple(drafts)))
 
     async def _made(
         self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID, copies: _Copies, _: Results
@@ -162,8 +159,7 @@ class ForkService:
                 return _Copies()
             epoch = (await uow.conversations.get(source)).content_epoch
             drafts = await _copies_of(uow, fork)
-        ready = await prepared_anyhow(self._shell, fork.tenant_id, fork.id, drafts)
-        return _Copies(first_seq=fork.last_seq + 1, epoch=epoch, ready=ready)
+        return _Copies(first_seq=fork.last_seq + 1, epoch=epoch, ready=Prepared(tuple(drafts)))
 
     async def _step(
         self, tenant_id: UUID, fork_id: UUID, copies: _Copies, _: Results
