@@ -58,7 +58,6 @@ from tests.servers import ROOT, unused_port
 
 OURS: Final = "ours"
 FOLDED_OURS: Final = "ours, folded"
-FOLDED_OURS: Final = "ours, folded"
 BARE: Final = ("honest", "naive")
 ROLES: Final = ("user", "assistant")
 PREFILLED: Final = 10
