@@ -3,7 +3,8 @@
 ``python -m bench.speed [--quick] [--messages 100000] [--rounds 40]`` measures three things:
 
 * two appends and a context over HTTP, each service as processes of its own on one database: ours, an honest bare one
-  and a naive one (``bench.bare``), in conversations of ten messages;
+  and a naive one (``bench.bare``), in conversations of ten messages; ours also where eight of the ten are folded, so
+  that an append looks for anchors at once;
 * the offline fold of a hundred messages, against a fixed piece of plain Python;
 * a context, and a context with a question that is new each time, in a folded conversation of 100 000 messages (10 000
   with ``--quick``) against one of 1 000.
@@ -56,7 +57,9 @@ from tests.acceptance.service import Process, Service, running_service
 from tests.servers import ROOT, unused_port
 
 OURS: Final = "ours"
+FOLDED_OURS: Final = "ours, folded"
 BARE: Final = ("honest", "naive")
+ROLES: Final = ("user", "assistant")
 PREFILLED: Final = 10
 """Messages of a conversation before two more are appended."""
 FOLDED: Final = 100
@@ -189,7 +192,9 @@ def services(servers: Endpoints, folder: Path) -> Iterator[dict[str, Visited]]:
             stack.callback(each.process.stop)
         asyncio.run(_add_key(servers.database_url))
         opened = {
-            OURS: Visited(http=stack.enter_context(_client(ours, servers)), pid=ours.api.pid),
+            **dict.fromkeys(
+                (OURS, FOLDED_OURS), Visited(http=stack.enter_context(_client(ours, servers)), pid=ours.api.pid)
+            ),
             **{
                 name: Visited(http=stack.enter_context(each.client()), pid=each.process.pid)
                 for name, each in bare.items()
@@ -244,21 +249,31 @@ def _visit(service: Visited, messages: Sequence[str], key: str) -> dict[str, flo
     body: dict[str, Any] | None = {"policy": {"triggers": []}} if key.startswith(OURS) else None
     at = f"/conversations/{_good(client.post('/conversations', json=body)).json()['id']}"
     for number, content in enumerate(messages[:PREFILLED]):
-        _append(client, at, content, f"{key}-{number}")
+        _append(client, at, content, f"{key}-{number}", role=ROLES[number % 2])
+    is_folded = key.startswith(FOLDED_OURS)
+    if is_folded:
+        _fold(client, at)
     cpu, began = service.cpu(), time.perf_counter()
     for number, content in enumerate(messages[PREFILLED:], PREFILLED):
-        _append(client, at, content, f"{key}-{number}")
+        _append(client, at, content, f"{key}-{number}", role=ROLES[number % 2])
     appended = time.perf_counter()
     served = _good(client.get(f"{at}/context")).json()["messages"]
     ended = time.perf_counter()
-    if len(served) < len(messages):
+    if not is_folded and len(served) < len(messages):
         raise RuntimeError(f"{len(served)} of {len(messages)} messages are served")
     parts = {"appends": appended - began, "context": ended - appended, "all": ended - began}
     return {**parts, "cpu": service.cpu() - cpu}
 
 
-def _append(client: httpx.Client, at: str, content: str, key: str) -> dict[str, Any]:
-    body = {"role": "user", "content": content}
+def _fold(client: httpx.Client, at: str) -> None:
+    """Raise ``RuntimeError`` where nothing is folded."""
+    status = _good(client.post(f"{at}/compact", json={"keep_tail_messages": 2})).json()["status"]
+    if status != "applied":
+        raise RuntimeError(f"a compaction ended as {status}")
+
+
+def _append(client: httpx.Client, at: str, content: str, key: str, *, role: str = ROLES[0]) -> dict[str, Any]:
+    body = {"role": role, "content": content}
     found: dict[str, Any] = _good(client.post(f"{at}/messages", json=body, headers={"Idempotency-Key": key})).json()
     return found
 
@@ -353,9 +368,9 @@ def ratios(http: Mapping[str, Times], folded: Times, long: Mapping[str, Times], 
     small, large = map(str, sizes)
     return [
         *(
-            ratio_of(f"{label}: ours against {bare}", http[OURS][part], http[bare][part])
+            ratio_of(f"{label}: {ours} against {bare}", http[ours][part], http[bare][part])
             for part, label in PARTS.items()
-            for bare in BARE
+            for ours, bare in ((OURS, BARE[0]), (FOLDED_OURS, BARE[0]), (OURS, BARE[1]))
         ),
         ratio_of(f"fold of {FOLDED} messages{CPU}: against plain Python", folded["fold"], folded["piece"]),
         *(

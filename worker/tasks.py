@@ -55,6 +55,12 @@ def cache(cache_id: str) -> None:
     runtime.run(lambda container: container.caches.make_or_renew(UUID(cache_id)))
 
 
+@app.task(name=LATER_TASK_NAMES["anchors"])  # type: ignore[untyped-decorator]  # Celery has no types
+def find_anchors(conversation_id: str) -> None:
+    """Find the anchors that are due in a conversation."""
+    runtime.run(lambda container: container.anchors.work(UUID(conversation_id)))
+
+
 @app.task(name=FORK_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
 def fork(conversation_id: str) -> None:
     """Copy what a forked conversation still lacks."""

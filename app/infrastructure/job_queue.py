@@ -26,6 +26,7 @@ LATER_TASK_NAMES: Final[Mapping[Later, str]] = {
     "verification": "throughline.verify",
     "embedding": "throughline.embed",
     "cache": "throughline.cache",
+    "anchors": "throughline.anchors",
 }
 QUEUE_NAME: Final = "throughline"
 

@@ -195,6 +195,7 @@ class ConversationRow(TenantScoped, table=True):
     live_through_seq: int | None = Field(sa_type=BIG)
     file_tokens: int = Field(sa_type=BIG, sa_column_kwargs=_by_default("0"))
     file_bytes: int = Field(sa_type=BIG, sa_column_kwargs=_by_default("0"))
+    anchors_due_from: int | None = Field(sa_type=BIG)
     forked_from: UUID | None
     forked_through: int | None = Field(sa_type=BIG)
     deleted_at: datetime | None = Field(sa_type=MOMENT)

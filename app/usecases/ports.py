@@ -282,7 +282,7 @@ class Sealer(Protocol):
         """The text in a token; ``None`` where it is none of ours, was changed, or is another tenant's."""
 
 
-Later = Literal["detail", "verification", "embedding", "cache"]
+Later = Literal["detail", "verification", "embedding", "cache", "anchors"]
 """What a worker is asked for that can wait."""
 
 
@@ -299,7 +299,7 @@ class JobQueue(Protocol):
 
         Args:
             wanted: One ``detail`` (an L1) of a conversation, a ``verification`` of its newest state, an ``embedding``
-                of its messages; a provider's ``cache`` to be made or renewed.
+                of its messages, its ``anchors`` to be found; a provider's ``cache`` to be made or renewed.
             id_: The conversation's, or the cache's.
         """
 

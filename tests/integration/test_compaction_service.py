@@ -228,6 +228,7 @@ async def test_a_failed_compaction_changes_nothing_and_is_quiet_for_a_while(
     service = Service(begin, tenant, refused)
     conversation_id = await service.conversation()
     await service.say(conversation_id, 60)
+    await service.container.anchors.work(conversation_id)
     before = await service.row(conversation_id)
     ended = await service.container.compaction.execute(service.queue.ids[0])
     after = await service.row(conversation_id)

@@ -178,6 +178,7 @@ def tails(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 async def test_a_small_context_reads_little_of_a_large_tail(service: Service, tails: list[int]) -> None:
     conversation_id = await service.conversation(triggers=[], protect=[], context_window=1_000_000)
     last = (await service.say(conversation_id, 400, words=8))[-1]
+    await service.container.anchors.work(conversation_id)
     tails.clear()
     found = await assembled(service, conversation_id, ASKED)
 

@@ -19,7 +19,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history import preparing
+from app.usecases.history import appending, preparing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared import layouts, retaking
 from app.usecases.shared.layouts import laid_out
@@ -100,6 +100,8 @@ async def test_what_an_ordinary_message_says_is_read_without_the_lock(
 ) -> None:
     """CPU under the lock of appends in turns, each beside one that is read in its transaction."""
     service = Service(begin, tenant)
+    for module in (appending, preparing):  # as in a conversation that was folded
+        monkeypatch.setattr(module, "waits_for_anchors", lambda _: False)
     conversation_id, _ = await told(service, 20, 1_500)
     taken: dict[int, list[float]] = {preparing.IN_TRANSACTION: [], 10 * ORDINARY: []}
     probe = LockProbe()
@@ -286,6 +288,7 @@ async def test_an_anchor_that_changes_while_the_layout_is_computed_is_served_as_
     draft = MessageDraft(role="user", content=said)
     messages = await service.container.messages.append(tenant, conversation_id, [draft])
     messages += await service.say(conversation_id, 12)
+    await service.container.anchors.work(conversation_id)
     async with begin(tenant) as uow:
         anchor = next(one for one in await uow.anchors.active(conversation_id, limit=20) if one.content == said)
 

@@ -14,20 +14,17 @@ from app.core.anchors.transitions import LOOKS_BACK
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.model_io import ToolCall
-from app.core.model.records import Page
 from app.core.text.token_counts import Weight, weigh
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat import opening
 from app.usecases.chat.starting import ChatInput, ToolResultInput
 from app.usecases.chat.turn_handle import ChatResult
-from app.usecases.history import anchoring, drafts, preparing
+from app.usecases.history import anchoring, appending, drafts, preparing
 from app.usecases.history.anchoring import Heard, heard
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import MOST_READ, reckon
-from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import retaking
-from app.usecases.shared.idempotency import Idem
 from app.usecases.verification import examining, rewriting
 from app.usecases.verification.examining import ExaminationService
 from bench.loop_locks import LockProbe
@@ -51,6 +48,13 @@ DECISION: Final = "We decided to call the boat Marta {}, and the harbour stays a
 def probe() -> Iterator[LockProbe]:
     with LockProbe().watching() as watching:
         yield watching
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Appends find anchors, as in a conversation that was folded."""
+    for module in (appending, preparing):
+        monkeypatch.setattr(module, "waits_for_anchors", lambda _: False)
 
 
 @pytest.fixture
@@ -97,6 +101,7 @@ async def active(service: Service, conversation_id: UUID) -> list[Anchor]:
 # --- others write meanwhile
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(("others", "before"), [(0, 1), (1, 2), (MOST_READ, MOST_READ)], ids=["control", "one", "many"])
 async def test_a_message_is_read_again_without_the_lock_where_others_wrote_meanwhile(
     service: Service, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, others: int, before: int
@@ -141,6 +146,7 @@ async def everything(uow: UnitOfWork, conversation: Conversation, _: Heard) -> l
     return await uow.anchors.active(conversation.id, limit=anchoring.MOST_ACTIVE)
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("narrow", [True, False], ids=["narrow", "control"])
 async def test_a_few_words_read_the_anchors_that_they_could_change(
     service: Service, monkeypatch: pytest.MonkeyPatch, *, narrow: bool
@@ -172,6 +178,7 @@ def _counting(method: Callable[..., Awaitable[list[Anchor]]], read: dict[str, in
     return counting
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.long
 @pytest.mark.parametrize(("said", "most"), [(PLAIN, MOST), (DECISION, 0.8)], ids=["plain", "decision"])
 async def test_a_few_words_hold_the_lock_shortly_beside_a_thousand_anchors(
@@ -227,6 +234,7 @@ async def test_results_of_a_client_s_tools_are_weighed_once_and_before(
     assert any(held) is not apart
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("apart", [True, False], ids=["apart", "control"])
 async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     service: Service, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, *, apart: bool
@@ -245,39 +253,6 @@ async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     assert held == ([False] if apart else [False, True])
     found = [(one.seq, one.type, one.status) for one in await anchors(service, conversation_id)]
     assert found == [(1, "decision", "superseded"), (3, "correction", "active")]
-
-
-@pytest.mark.parametrize("erased", [False, True], ids=["as it was", "erased meanwhile"])
-async def test_copies_of_a_fork_are_read_before_it_is_made(
-    service: Service, monkeypatch: pytest.MonkeyPatch, *, erased: bool
-) -> None:
-    """What is erased meanwhile is not copied as it was."""
-    conversation_id = await service.conversation()
-    await append(service, conversation_id, LONG, "And the harbour?")
-    stored = await service.container.messages.page(service.tenant, conversation_id, Page(limit=9, order="asc"))
-    erasing = service.container.erasure.erase(service.tenant, conversation_id, stored[0][0].id)
-    loop, left = asyncio.get_running_loop(), [erasing] if erased else []
-    made = list[bool]()
-
-    def disturbed(texts: Any) -> Any:
-        if left:
-            asyncio.run_coroutine_threadsafe(left.pop(), loop).result(PATIENCE)
-        made.append(True)
-        return reckon(texts)
-
-    monkeypatch.setattr(preparing, "reckon", disturbed)
-    read = watched(monkeypatch, LockProbe(), heard, anchoring)
-    place, idem = ForkPoint(conversation_id=conversation_id, through_seq=2), Idem(key="fork", fingerprint="one")
-    fork = await service.container.forks.fork(service.tenant, place, idem)
-    if not erased:
-        erasing.close()
-    page = Page(limit=9, order="asc")
-    messages, _ = await service.container.messages.page(service.tenant, fork, page)
-
-    assert [message.status == "erased" for message in messages] == [erased, False]
-    assert [message.content == LONG for message in messages] == [not erased, False]
-    assert ([one.seq for one in await active(service, fork)], read) == ([] if erased else [1], [])
-    assert len(made) == 1 + erased
 
 
 @pytest.mark.parametrize("changes", [0, 1, MOST_READ], ids=["alone", "once", "always"])

@@ -105,6 +105,7 @@ def full_conversation(tenant_id: UUID) -> Conversation:
         live=LiveContext(model="openai-responses:gpt-5", response_id="resp_1", through_seq=8),
         forked_from=uuid4(),
         forked_through=6,
+        anchors_due_from=2,
         created_at=START,
         updated_at=moment(1),
     )

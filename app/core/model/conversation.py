@@ -242,6 +242,8 @@ class Conversation:
     """What the attached files weigh in every context."""
     file_bytes: int = 0
     """Of the attached files; 0 where there are none."""
+    anchors_due_from: int | None = None
+    """The first message in which anchors are still to be looked for; ``None`` = they were, in every message."""
     forked_from: UUID | None = None
     """The conversation whose first messages were copied into it."""
     forked_through: int | None = None

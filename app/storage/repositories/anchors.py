@@ -177,6 +177,11 @@ class AnchorRepository(Repository):
         """The newest ``limit`` active ones from that ``seq`` on, in order of position."""
         return await in_slices(_anchor, await self._newest(_SINCE, conversation_id, None, limit, from_seq=from_seq))
 
+    async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Anchor]:
+        """Those of these messages, whatever their status, in order of position."""
+        statement = _of(conversation_id).where(col(AnchorRow.seq).between(from_seq, to_seq)).order_by(*_PLACE)
+        return [value(Anchor, row, said_at=None) for row in await self._session.all(statement)]
+
     async def active_texts(self, conversation_id: UUID, *, limit: int) -> list[tuple[str, int, str]]:
         """Id, ``seq`` and content of the newest ``limit`` active ones, in order of position.
 

@@ -283,6 +283,20 @@ class MessageRepository(Repository):
             to_seq=to_seq,
         )
 
+    async def oldest(self, conversation_id: UUID, *, from_seq: int, limit: int, max_bytes: int) -> list[Message]:
+        """The oldest from that ``seq`` on, at most so many, in order: without commands, with superseded replies.
+
+        Together they have at most ``max_bytes``, or there is only one.
+        """
+        heads = select(_seq, told_bytes()).where(
+            col(MessageRow.conversation_id) == conversation_id, ~col(MessageRow.is_command), from_seq <= _seq
+        )
+        listed = await self._session.rows(heads.order_by(_seq).limit(limit))
+        if not listed:
+            return []
+        count = max(fitting([size for _, size in listed], max_bytes), 1)
+        return await self.between(conversation_id, from_seq, listed[count - 1][0], superseded=True)
+
     async def within(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
         """Messages of these ranges, each inclusive, in order, without commands and superseded replies."""
         if not ranges:

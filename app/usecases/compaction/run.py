@@ -24,6 +24,7 @@ from app.usecases.compaction.job import UNLIMITED, Job, Limits
 from app.usecases.compaction.remaking import remake
 from app.usecases.compaction.saving import save_chunk
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
+from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held, held
 from app.usecases.shared.shell import Shell
 
@@ -173,6 +174,7 @@ class CompactionService:
             return await self._over_limit(job.lease, wait)
         if row.trigger == ERASURE:
             return await remake(self._shell, job.lease)
+        await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
         chunk = await job.read()
         if isinstance(chunk, Nothing):
             return await self._nothing(job.lease, chunk)

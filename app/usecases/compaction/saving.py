@@ -26,6 +26,7 @@ from app.usecases.compaction.continuity import added_score, exam_of
 from app.usecases.compaction.ending import count, end_row, finish
 from app.usecases.compaction.segmenting import ToldSegment, store_segments, told_segments
 from app.usecases.history.anchoring import add_proposed, proposed_anchors
+from app.usecases.history.due_anchors import find_due_anchors_within
 from app.usecases.shared.layouts import LayoutSources, laid_out, layout_sources
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held
 from app.usecases.shared.resolve import Resolved
@@ -96,6 +97,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
         if chunk.is_stale(present):
             saved = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
+            present = await find_due_anchors_within(uow, shell, present, compute=results)
             resolved = shell.resolver(present)
             await uow.anchors.rank(present.id, ready.applied.ranking)
             await add_proposed(uow, resolved, ready.proposed, chunk.span, compute=results)

@@ -33,6 +33,7 @@ from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of,
 from app.usecases.context.similarity import By, SimilarityService
 from app.usecases.files.serving import FileServing
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.due_anchors import AnchorsDueError, find_due_anchors
 from app.usecases.history.preparing import size_of
 from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
 from app.usecases.shared.resolve import Resolved
@@ -118,12 +119,13 @@ class ContextService:
         asked: Asked,
         brought: Brought,
     ) -> Looked:
-        async with self._shell.uow(tenant_id) as uow:
-            conversation = await uow.conversations.get(conversation_id)
-            resolved = self._shell.resolver(conversation, model=model).bringing(brought)
-            room = self._room_for_detail(resolved, budget, asked)
-            loaded, fits = await load(uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room)
-            material = chosen(loaded, asked.wanted)
+        try:
+            resolved, material, fits = await self._loaded(tenant_id, conversation_id, budget, model, asked, brought)
+        except AnchorsDueError:
+            await find_due_anchors(self._shell, tenant_id, conversation_id)
+            resolved, material, fits = await self._loaded(
+                tenant_id, conversation_id, budget, model, asked, brought, anchors_found=True
+            )
         material = _with_question_held(material) if asked.in_turn else material
         begins = bool(material.tail) and material.tail[-1].role == "user"
         started = self._shell.clock.monotonic()
@@ -145,6 +147,27 @@ class ContextService:
         context = await with_media(self._shell, tenant_id, context, room=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return Looked(context=context, recall_ms=took, begins_answer=begins)
+
+    async def _loaded(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        budget: int | None,
+        model: str | None,
+        asked: Asked,
+        brought: Brought,
+        *,
+        anchors_found: bool = False,
+    ) -> tuple[Resolved, Material, bool]:
+        """The conversation, what its context can be made of, and whether it is known that nothing is left out."""
+        async with self._shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            if anchors_found:  # but for messages that came since
+                conversation = replace(conversation, anchors_due_from=None)
+            resolved = self._shell.resolver(conversation, model=model).bringing(brought)
+            room = self._room_for_detail(resolved, budget, asked)
+            loaded, fits = await load(uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room)
+        return resolved, chosen(loaded, asked.wanted), fits
 
     async def renew_files(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """A provider lost its copies of this context's files: whether assembling it again can help."""
@@ -281,6 +304,8 @@ async def load(
     fits = not is_cut and (budget is not None or resolved.policy.on_failure != "keep_full")
     if not (all_anchors or is_cut or material.detail.segments):
         return material, fits
+    if conversation.anchors_due_from is not None:
+        raise AnchorsDueError
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)

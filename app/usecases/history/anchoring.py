@@ -48,7 +48,8 @@ class Said:
     before: Sequence[Anchor] = ()
 
 
-NOTHING_SAID: Final = Said(read=Read(made=(), changed=()))
+NOTHING_READ: Final = Read(made=(), changed=())
+NOTHING_SAID: Final = Said(read=NOTHING_READ)
 
 
 async def anchors_said(
@@ -68,6 +69,11 @@ async def anchors_said(
         return NOTHING_SAID
     if read is None:
         return await _read_here(uow, shell, conversation, spoken)
+    return await still_said(uow, conversation, read)
+
+
+async def still_said(uow: UnitOfWork, conversation: Conversation, read: Read) -> Said:
+    """What was read before the transaction, without changes of anchors that are active no more."""
     if not read.changed:
         return Said(read=read)
     before = await uow.anchors.still_active(conversation.id, [change.anchor_id for change in read.changed])

@@ -5,16 +5,21 @@ from __future__ import annotations
 from functools import partial
 from uuid import UUID
 
+import structlog
+
 from app.core.model.anchors import Anchor, AnchorStatus, AnchorType, Transition
 from app.core.model.conversation import Conversation
-from app.core.model.errors import NotFoundError
+from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.core.model.records import Page
 from app.core.validation.verdicts import VerifiedState
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.history.holding import laid_out_again
 from app.usecases.shared.retaking import Results, retaken
 from app.usecases.shared.shell import Shell
+
+log = structlog.get_logger(__name__)
 
 
 class AnchorService:
@@ -33,15 +38,28 @@ class AnchorService:
         status: AnchorStatus | None = None,
     ) -> tuple[list[Anchor], str | None]:
         """By position, those of a type and a status if given. Raises ``NotFoundError``."""
+        await find_due_anchors(self._shell, tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             return await uow.anchors.page(conversation_id, page, type_=type_, status=status)
+
+    async def work(self, conversation_id: UUID) -> None:
+        """Find the anchors that are due in a conversation; in the worker. Twice at once does no harm."""
+        try:
+            async with self._shell.uow(None) as uow:
+                conversation = await uow.conversations.get(conversation_id)
+            await find_due_anchors(self._shell, conversation.tenant_id, conversation_id)
+        except NotFoundError:
+            log.info("anchors.conversation_gone", conversation_id=str(conversation_id))
+        except DependencyUnavailableError as error:  # whoever needs them has them found
+            log.warning("anchors.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
 
     async def set_status(self, tenant_id: UUID, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus) -> Anchor:
         """Set a status; what is served changes in the same transaction. Raises ``NotFoundError``.
 
         No model changes an anchor that was set to ``active``.
         """
+        await find_due_anchors(self._shell, tenant_id, conversation_id)
         return await retaken(partial(self._set, tenant_id, conversation_id, anchor_id, status))
 
     async def _set(

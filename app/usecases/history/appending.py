@@ -17,8 +17,9 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.pacing import ends_turn, measured_pace
-from app.usecases.history.anchoring import anchors_said, keep_anchors
+from app.usecases.history.anchoring import NOTHING_SAID, anchors_said, keep_anchors
 from app.usecases.history.drafts import MessageDraft, refuse_long
+from app.usecases.history.due_anchors import ask_worker, due_after, find_due_anchors_within, waits_for_anchors
 from app.usecases.history.holding import (
     decide_protection,
     hold_tool_partners,
@@ -74,11 +75,15 @@ async def append(
     messages, halves = decided.messages, decided.tool_partners
     conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
-    said = await anchors_said(uow, shell, conversation, messages, read=read)
+    waits = waits_for_anchors(conversation)
+    moves_layout = any(half.seq <= conversation.boundary_seq for half in halves)
+    if not waits and conversation.anchors_due_from is not None:
+        conversation, moves_layout = await find_due_anchors_within(uow, shell, conversation, compute=compute), True
+    said = NOTHING_SAID if waits else await anchors_said(uow, shell, conversation, messages, read=read)
     await uow.messages.append(messages, sums)
-    moves_layout = await keep_anchors(uow, conversation, said)
-    moves_layout |= any(half.seq <= conversation.boundary_seq for half in halves)
+    moves_layout |= await keep_anchors(uow, conversation, said)
     grown: dict[str, Any] = {
+        "anchors_due_from": due_after(conversation, messages) if waits else None,
         "last_seq": messages[-1].seq,
         "last_message_id": messages[-1].id,
         "last_message_at": now,
@@ -96,6 +101,7 @@ async def append(
     ]
     stored = await refresh_sizes(uow, after, events=len(created), **grown)
     await uow.events.add_numbered(stored, created, now)
+    ask_worker(shell, conversation, stored)
     await _record_threshold(uow, before, after, now)
     await tell_over_allotment(uow, shell, after, decided.left_out)
     return messages, replace(after, conversation=stored)

@@ -13,6 +13,7 @@ from app.core.model.records import Page
 from app.core.model.state import StateVersion
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.history.conversations import ConversationService, ConversationView
+from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.caller import audit
 from app.usecases.shared.shell import Shell
 
@@ -63,6 +64,7 @@ class ExportService:
 
     async def anchors(self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int) -> AsyncIterator[Anchor]:
         """Every anchor up to that ``seq``, in order of position."""
+        await find_due_anchors(self._shell, tenant_id, conversation_id)
         async for anchor in self._all(tenant_id, lambda uow, page: uow.anchors.page(conversation_id, page)):
             if anchor.seq > through_seq:
                 return

@@ -17,6 +17,7 @@ from app.core.text.token_counts import Weight
 from app.off_loop import AN_ITEM, ON_LOOP, in_slices, off_loop
 from app.usecases.history.anchoring import MOST_ACTIVE, Read, heard, settled
 from app.usecases.history.drafts import MessageDraft, refuse_long
+from app.usecases.history.due_anchors import waits_for_anchors
 from app.usecases.ports import NewId
 from app.usecases.shared.idempotency import Idem, done_before
 from app.usecases.shared.retaking import Results, retaken
@@ -100,6 +101,7 @@ class _Texts:
     before: tuple[Anchor, ...]
     new_id: NewId
     now: datetime
+    finds_anchors: bool
 
 
 def _base_of(conversation: Conversation) -> tuple[int, int, int]:
@@ -181,15 +183,9 @@ async def prepared_groups(
         if await done_before(uow, idem, shell.clock.now()) is not None:
             return [Prepared(tuple(group)) for group in groups]
         conversation = await uow.conversations.get(conversation_id)
-        before = await uow.anchors.active(conversation_id, limit=MOST_ACTIVE) if conversation.last_seq else []
+        before = [] if waits_for_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MOST_ACTIVE)
     await in_slices(refuse_long, drafts)
     return await _reckoned(shell, conversation, before, groups, after=after, size=size)
-
-
-async def prepared_copies(shell: Shell, conversation: Conversation, drafts: Sequence[MessageDraft]) -> Prepared:
-    """The same of messages that a conversation begins with which is going to be made."""
-    (ready,) = await _reckoned(shell, conversation, (), [drafts], after=0, size=size_of(drafts))
-    return ready
 
 
 async def _reckoned(
@@ -210,19 +206,21 @@ async def _reckoned(
         before=tuple(before),
         new_id=shell.new_id,
         now=shell.clock.now(),
+        finds_anchors=not waits_for_anchors(conversation),
     )
     work = off_loop(reckon, texts) if size <= ON_LOOP else shell.processes.run(conversation.tenant_id, reckon, texts)
-    return [
-        _prepared(
-            group, weights, Reckoned(read, first, tuple(one.id for one in group), (last, *_rest_of(conversation)))
-        )
-        for group, first, last, (weights, read) in zip(named, firsts, lasts, await work, strict=True)
-    ]
+    ready = zip(named, firsts, lasts, await work, strict=True)
+    base = _rest_of(conversation)
+    return [_prepared(group, weights, read, first, (last, *base)) for group, first, last, (weights, read) in ready]
 
 
-def _prepared(drafts: Sequence[MessageDraft], weights: Sequence[Weight], reckoned: Reckoned) -> Prepared:
-    weighed = (replace(draft, weight=weight) for draft, weight in zip(drafts, weights, strict=True))
-    return Prepared(tuple(weighed), reckoned if drafts else None)
+def _prepared(
+    drafts: Sequence[MessageDraft], weights: Sequence[Weight], read: Read | None, first: int, base: tuple[int, int, int]
+) -> Prepared:
+    weighed = tuple(replace(draft, weight=weight) for draft, weight in zip(drafts, weights, strict=True))
+    if read is None or not drafts:
+        return Prepared(weighed)
+    return Prepared(weighed, Reckoned(read, first, tuple(one.id for one in drafts), base))
 
 
 async def prepared_and_retaken(
@@ -258,11 +256,14 @@ async def prepared_anyhow(
         return Prepared(tuple(drafts))
 
 
-def reckon(texts: _Texts) -> list[tuple[list[Weight], Read]]:
-    """In a thread or a process, for each group: the weights of messages, and what they say about anchors."""
-    before, found = texts.before, list[tuple[list[Weight], Read]]()
+def reckon(texts: _Texts) -> list[tuple[list[Weight], Read | None]]:
+    """In a thread or a process, for each group: the weights of messages, and what they say about anchors, if wanted."""
+    before, found = texts.before, list[tuple[list[Weight], Read | None]]()
     for first_seq, drafts in texts.groups:
         weights = [draft.weighed() for draft in drafts]
+        if not texts.finds_anchors:
+            found.append((weights, None))
+            continue
         messages = [
             _message(texts, draft, seq)
             for seq, draft in enumerate(drafts, start=first_seq)
@@ -285,7 +286,10 @@ def warm() -> None:
     draft = MessageDraft(role="user", content="We decided to pay 12 euros before Friday. Who keeps the receipt?")
     id_ = UUID(int=0)
     now = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
-    reckon(_Texts(groups=((1, (draft,)),), conversation_id=id_, before=(), new_id=lambda: id_, now=now))
+    texts = _Texts(
+        groups=((1, (draft,)),), conversation_id=id_, before=(), new_id=lambda: id_, now=now, finds_anchors=True
+    )
+    reckon(texts)
 
 
 def _without_data(draft: MessageDraft) -> MessageDraft:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Final, Self
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -24,17 +23,8 @@ from app.usecases.compaction.due import claim_at_rest
 from app.usecases.files.attaching import copied_files
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import (
-    NOTHING_PREPARED,
-    OutdatedError,
-    Prepared,
-    prepared_and_retaken,
-    prepared_anyhow,
-    prepared_copies,
-)
 from app.usecases.ports import JobQueue
 from app.usecases.shared.idempotency import Idem, done_before, record
-from app.usecases.shared.retaking import Results
 from app.usecases.shared.shell import Shell
 
 AT_ONCE: Final = 1_000
@@ -55,31 +45,6 @@ class ForkPoint:
     """The last message that belongs to the fork."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Copies:
-    """The next messages of a fork, read before they are stored."""
-
-    first_seq: int = 0
-    """Of the first of them."""
-    epoch: int = 0
-    """The other conversation's, when they were read."""
-    ready: Prepared = NOTHING_PREPARED
-    is_read: bool = True
-
-    def unread(self) -> Self:
-        """To be read within the transaction."""
-        return replace(self, is_read=False)
-
-    async def standing(self, uow: UnitOfWork, fork: Conversation, source: UUID) -> Prepared:
-        """Them, for the *locked* fork. Raises ``OutdatedError`` where something changed since they were read."""
-        if not self.is_read:
-            return Prepared(tuple(await _copies_of(uow, fork)))
-        is_next = fork.last_seq + 1 == self.first_seq
-        if not (is_next and await uow.conversations.is_there(source, content_epoch=self.epoch)):
-            raise OutdatedError
-        return self.ready
-
-
 class ForkService:
     """Copies the beginnings of conversations."""
 
@@ -95,9 +60,7 @@ class ForkService:
             NotFoundError: There is no such conversation.
         """
         shell, id_ = self._shell, self._shell.new_id()
-        fork, events = await prepared_and_retaken(
-            partial(self._first_copies, tenant_id, place, idem, id_), partial(self._made, tenant_id, place, idem, id_)
-        )
+        fork, events = await self._made(tenant_id, place, idem, id_)
         await shell.outbox.deliver(events)
         if not is_being_copied(fork):
             return fork.id
@@ -115,28 +78,15 @@ class ForkService:
             async with shell.uow(None) as uow:
                 fork = await uow.conversations.get(conversation_id)
             while is_being_copied(fork):
-                fork, events, jobs = await prepared_and_retaken(
-                    partial(self._next_copies, fork), partial(self._step, fork.tenant_id, fork.id)
-                )
+                fork, events, jobs = await self._step(fork.tenant_id, fork.id)
                 await shell.outbox.deliver(events, jobs)
         except NotFoundError:
             log.info("fork.gone", conversation_id=str(conversation_id))
         except DependencyUnavailableError as error:
             log.warning("fork.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
 
-    async def _first_copies(self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID) -> _Copies:
-        """Of a short one all, unless the same request made it before."""
-        async with self._shell.uow(tenant_id) as uow:
-            if place.through_seq > AT_ONCE or await done_before(uow, idem, self._shell.clock.now()) is not None:
-                return _Copies()
-            source = await uow.conversations.get(place.conversation_id)
-            fork = self._new(source, place, id_)
-            drafts = await _copies_of(uow, fork)
-        ready = await prepared_copies(self._shell, fork, drafts)
-        return _Copies(first_seq=1, epoch=source.content_epoch, ready=ready)
-
     async def _made(
-        self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID, copies: _Copies, _: Results
+        self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID
     ) -> tuple[Conversation, Sequence[Event]]:
         """The transaction that makes the fork, and its events."""
         async with self._shell.uow(tenant_id) as uow:
@@ -149,29 +99,15 @@ class ForkService:
                 fork = await refresh_sizes(uow, self._shell.resolver(fork))
                 await record(uow, idem, {"fork_id": str(fork.id)})
                 if place.through_seq <= AT_ONCE:
-                    fork = await self._copied(uow, fork, copies)
+                    fork = await self._copied(uow, fork)
                 await uow.commit()
         return fork, uow.committed_events
 
-    async def _next_copies(self, fork: Conversation) -> _Copies:
-        """Those of the next step; none where the other conversation was deleted."""
-        source = fork.forked_from
-        async with self._shell.uow(fork.tenant_id) as uow:
-            fork = await uow.conversations.get(fork.id)
-            if source is None or not await uow.conversations.is_there(source):
-                return _Copies()
-            epoch = (await uow.conversations.get(source)).content_epoch
-            drafts = await _copies_of(uow, fork)
-        ready = await prepared_anyhow(self._shell, fork.tenant_id, fork.id, drafts)
-        return _Copies(first_seq=fork.last_seq + 1, epoch=epoch, ready=ready)
-
-    async def _step(
-        self, tenant_id: UUID, fork_id: UUID, copies: _Copies, _: Results
-    ) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
+    async def _step(self, tenant_id: UUID, fork_id: UUID) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
         """The transaction of a step of the worker; its events and the compactions to send."""
         shell, job = self._shell, None
         async with shell.uow(tenant_id) as uow:
-            fork = await self._copied(uow, await uow.conversations.lock(fork_id), copies)
+            fork = await self._copied(uow, await uow.conversations.lock(fork_id))
             if not is_being_copied(fork):
                 job = await claim_at_rest(uow, shell, shell.resolver(fork))
             await uow.commit()
@@ -196,22 +132,16 @@ class ForkService:
             updated_at=now,
         )
 
-    async def _copied(self, uow: UnitOfWork, fork: Conversation, copies: _Copies) -> Conversation:
-        """The *locked* fork with as many further messages as are copied at once.
-
-        Raises:
-            OutdatedError: Others copied meanwhile, or something was erased.
-        """
+    async def _copied(self, uow: UnitOfWork, fork: Conversation) -> Conversation:
+        """The *locked* fork with as many further messages as are copied at once."""
         source = fork.forked_from
         if source is None or not is_being_copied(fork):
             return fork
-        ready = Prepared()
-        if await uow.conversations.is_there(source):
-            ready = await copies.standing(uow, fork, source)
-        if not ready.drafts:  # the other conversation was deleted meanwhile
+        drafts = await _copies_of(uow, fork) if await uow.conversations.is_there(source) else []
+        if not drafts:  # the other conversation was deleted meanwhile
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)
-        _, resolved = await append(uow, self._shell, fork, ready.drafts, is_copy=True, prepared=ready)
+        _, resolved = await append(uow, self._shell, fork, drafts, is_copy=True)
         if is_being_copied(resolved.conversation):
             return resolved.conversation
         await self._carry_choices(uow, resolved.conversation, source)

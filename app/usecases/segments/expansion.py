@@ -47,6 +47,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_hash, extractive_level
 from app.usecases.compaction.spending import SpendGuard
+from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.ranges import segment_of_range
 from app.usecases.shared.idempotency import Idem, done_before, record
@@ -129,6 +130,7 @@ class ExpansionService:
 
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[Listed], str | None]:
         """The current version's segments, by position. Raises ``NotFoundError``."""
+        await find_due_anchors(self._shell, tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             found, following = await uow.segments.page(conversation_id, page)
@@ -166,6 +168,7 @@ class ExpansionService:
         began, shell = self._shell.clock.monotonic(), self._shell
         asked = _Asked(max_tokens=max_tokens or MOST_TOKENS, after=after)
         wanted = LEVEL_OF[level]
+        await find_due_anchors(shell, tenant_id, conversation_id)
         if wanted is not None and segment_id not in RESERVED:
             await ensure_level(shell, tenant_id, conversation_id, segment_id, wanted)
         async with shell.uow(tenant_id) as uow:
@@ -205,6 +208,7 @@ class ExpansionService:
             SummarizerFailedError: The model wrote nothing usable; what there was stays.
         """
         shell, wanted = self._shell, LEVEL_OF[level]
+        await find_due_anchors(shell, tenant_id, conversation_id)
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             resolved = shell.resolver(await uow.conversations.get(conversation_id))

@@ -1,0 +1,20 @@
+"""The first message of a conversation in which anchors are still to be looked for; none where all were looked at."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from alembic import op
+
+revision = "202611251900"
+down_revision = "202611222040"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("conversations", sa.Column("anchors_due_from", sa.BigInteger(), nullable=True))
+
+
+def downgrade() -> None:
+    op.drop_column("conversations", "anchors_due_from")

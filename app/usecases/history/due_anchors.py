@@ -1,0 +1,199 @@
+"""Anchors of messages that were stored without looking for any: found once they are needed, or by the worker.
+
+Nothing serves or counts a conversation's anchors before its first fold, and most conversations are never folded. So
+until then an append only notes from which message on they are due. Whoever reads anchors has them found first, and so
+does the first fold; of many due messages the worker finds them meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from app.core.model.anchors import Anchor
+from app.core.model.conversation import Conversation, Message
+from app.core.model.errors import TooLargeError
+from app.off_loop import AN_ITEM, ON_LOOP, off_loop
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.history.anchoring import (
+    MOST_ACTIVE,
+    NOTHING_READ,
+    Read,
+    heard,
+    keep_anchors,
+    settled,
+    still_said,
+)
+from app.usecases.ports import NewId
+from app.usecases.shared.retaking import Compute
+from app.usecases.shared.shell import Shell
+
+STEP: Final = 100
+"""Messages that are read in one step, and as many as are due when the worker is asked to find their anchors."""
+_STEP_BYTES: Final = 1_000_000
+"""Of their texts; a longer message is read alone."""
+
+log = structlog.get_logger(__name__)
+
+
+class AnchorsDueError(Exception):
+    """Anchors are needed, and messages are there in which they are still to be looked for."""
+
+
+def waits_for_anchors(conversation: Conversation) -> bool:
+    """Whether an append leaves anchors to be found later: nothing was ever folded."""
+    return conversation.state_version == 0
+
+
+def due_after(conversation: Conversation, stored: Sequence[Message]) -> int | None:
+    """The first message in which anchors are due, once these are stored behind the others."""
+    if conversation.anchors_due_from is not None:
+        return conversation.anchors_due_from
+    return next((message.seq for message in stored if _is_spoken(message)), None)
+
+
+def ask_worker(shell: Shell, before: Conversation, after: Conversation) -> None:
+    """Ask the worker to find anchors, each time that a further step of messages is due."""
+    first = after.anchors_due_from
+    if first is not None and (after.last_seq - first + 1) // STEP > max(before.last_seq - first + 1, 0) // STEP:
+        shell.outbox.send_later("anchors", after.id)
+
+
+async def find_due_anchors(shell: Shell, tenant_id: UUID, conversation_id: UUID) -> None:
+    """Find the anchors that are due, a step at a time; nothing is locked while texts are read.
+
+    A message that takes too long to read has no anchors.
+
+    Raises:
+        NotFoundError: There is no such conversation.
+    """
+    limit = STEP
+    while True:
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            due = await _due(uow, shell, conversation, shell.clock.now(), limit=limit)
+        if due is None:
+            return
+        try:
+            read = await _read(shell, conversation, due)
+        except TooLargeError:
+            if limit > 1:
+                limit //= 2
+                continue
+            log.warning("anchors.not_read", conversation_id=str(conversation_id), seq=due.first_seq)
+            limit, read = STEP, NOTHING_READ
+        await _store(shell, conversation, due, read)
+
+
+async def find_due_anchors_within(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, *, compute: Compute
+) -> Conversation:
+    """The same within the transaction of a *locked* conversation, which is about to serve anchors; as it then stands.
+
+    Args:
+        uow: The transaction.
+        shell: For ids.
+        conversation: Locked.
+        compute: Has texts read.
+    """
+    while True:
+        # The time is the same at each try of the transaction, and so is what is computed.
+        now = conversation.last_message_at or conversation.created_at
+        due = await _due(uow, shell, conversation, now, limit=STEP)
+        if due is None:
+            return conversation
+        conversation = await _keep(uow, conversation, due, await compute(read_due, due, size=due.size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """Messages in which anchors are to be looked for, and those that are there."""
+
+    first_seq: int
+    next_seq: int | None
+    """The first message of the next step; ``None`` at the end."""
+    messages: tuple[Message, ...]
+    before: tuple[Anchor, ...]
+    """Active ones of earlier messages."""
+    present: tuple[Anchor, ...]
+    """Anchors of these messages that are stored already, such as those that a fork took over."""
+    new_id: NewId
+    now: datetime
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        texts = sum(AN_ITEM + len(message.content) for message in self.messages)
+        return texts + AN_ITEM * (len(self.before) + len(self.present))
+
+
+def read_due(due: Due) -> Read:
+    """What messages say; a reply that gave way to another has anchors that are withdrawn, and changes nothing."""
+    present = {_place(anchor): anchor for anchor in due.present}
+    spoken = [message for message in due.messages if _is_spoken(message) and message.status != "superseded"]
+    what = heard(spoken, new_id=due.new_id, now=due.now)
+    found = [present.get(_place(anchor), anchor) for anchor in what.found]
+    read = settled(replace(what, found=found), due.before)
+    made = [anchor for anchor in read.made if _place(anchor) not in present]
+    return Read(made=(*made, *_withdrawn(due, present)), changed=read.changed)
+
+
+def _withdrawn(due: Due, present: Mapping[tuple[int, int, str], Anchor]) -> list[Anchor]:
+    superseded = [message for message in due.messages if _is_spoken(message) and message.status == "superseded"]
+    found = heard(superseded, new_id=due.new_id, now=due.now).found
+    return [replace(anchor, status="withdrawn") for anchor in found if _place(anchor) not in present]
+
+
+def _place(anchor: Anchor) -> tuple[int, int, str]:
+    """No two anchors of a conversation have the same."""
+    return anchor.seq, anchor.offset, anchor.type
+
+
+def _is_spoken(message: Message) -> bool:
+    return message.is_told and bool(message.content.strip())
+
+
+async def _due(uow: UnitOfWork, shell: Shell, conversation: Conversation, now: datetime, *, limit: int) -> Due | None:
+    """The next step, or ``None`` where nothing is due."""
+    first = conversation.anchors_due_from
+    if first is None:
+        return None
+    messages = await uow.messages.oldest(conversation.id, from_seq=first, limit=limit, max_bytes=_STEP_BYTES)
+    last = messages[-1].seq if messages else conversation.last_seq
+    return Due(
+        first_seq=first,
+        next_seq=last + 1 if last < conversation.last_seq else None,
+        messages=tuple(messages),
+        before=tuple(await uow.anchors.active(conversation.id, through_seq=first - 1, limit=MOST_ACTIVE)),
+        present=tuple(await uow.anchors.between(conversation.id, first, last)),
+        new_id=shell.new_id,
+        now=now,
+    )
+
+
+async def _read(shell: Shell, conversation: Conversation, due: Due) -> Read:
+    if due.size <= ON_LOOP:
+        return await off_loop(read_due, due)
+    return await shell.processes.run(conversation.tenant_id, read_due, due)
+
+
+async def _store(shell: Shell, read_of: Conversation, due: Due, read: Read) -> None:
+    """Store what was read, unless others found it meanwhile, or something was erased."""
+    async with shell.uow(read_of.tenant_id) as uow:
+        present = await uow.conversations.lock(read_of.id)
+        if (present.anchors_due_from, present.content_epoch) == (due.first_seq, read_of.content_epoch):
+            if due.next_seq is None and read_of.last_seq < present.last_seq:  # further messages came meanwhile
+                due = replace(due, next_seq=read_of.last_seq + 1)
+            await _keep(uow, present, due, read)
+            await uow.commit()
+
+
+async def _keep(uow: UnitOfWork, conversation: Conversation, due: Due, read: Read) -> Conversation:
+    await keep_anchors(uow, conversation, await still_said(uow, conversation, read))
+    await uow.conversations.update(conversation.id, anchors_due_from=due.next_seq)
+    return replace(conversation, anchors_due_from=due.next_seq)
