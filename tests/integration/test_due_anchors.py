@@ -10,9 +10,11 @@ from uuid import UUID
 import pytest
 
 from app.core.model.anchors import Anchor
+from app.core.model.conversation import Conversation
 from app.core.model.errors import TooLargeError
 from app.core.model.records import Page
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.compaction import run, saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import appending, due_anchors, preparing
 from app.usecases.history.due_anchors import Due, read_due
@@ -183,6 +185,31 @@ async def test_nothing_erased_is_kept_of_what_was_being_read(service: Service, m
     monkeypatch.setattr(due_anchors, "read_due", disturbed)
     assert [one.seq for one in await anchors(service, conversation_id)] == [2]
     assert [POSTGRES in str(due.messages) for due in read] == [True, False]
+
+
+async def test_a_fold_by_a_version_that_finds_none_is_laid_out_again_with_them(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def none(*_: Any) -> None: ...
+
+    async def unchanged(_: Any, __: Any, conversation: Conversation, **___: Any) -> Conversation:
+        return conversation
+
+    conversation_id = await service.conversation()
+    await said(service, conversation_id, "Good morning.", POSTGRES)
+    with monkeypatch.context() as before:
+        before.setattr(run, "find_due_anchors", none)
+        before.setattr(saving, "find_due_anchors_within", unchanged)
+        await folded(service, conversation_id)
+    before_that = (await service.row(conversation_id)).layout
+    await anchors(service, conversation_id)
+    row = await service.row(conversation_id)
+
+    assert before_that is not None
+    assert POSTGRES not in before_that.anchors
+    assert row.layout is not None
+    assert POSTGRES in row.layout.anchors
+    assert row.anchors_due_from is None
 
 
 async def test_two_that_look_at_once_find_them_once(service: Service) -> None:

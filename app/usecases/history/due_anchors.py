@@ -20,6 +20,7 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import TooLargeError
 from app.off_loop import AN_ITEM, ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.anchoring import (
     MOST_ACTIVE,
     NOTHING_READ,
@@ -29,6 +30,7 @@ from app.usecases.history.anchoring import (
     settled,
     still_said,
 )
+from app.usecases.history.holding import laid_out_again
 from app.usecases.ports import NewId
 from app.usecases.shared.retaking import Compute
 from app.usecases.shared.shell import Shell
@@ -189,7 +191,9 @@ async def _store(shell: Shell, read_of: Conversation, due: Due, read: Read) -> N
         if (present.anchors_due_from, present.content_epoch) == (due.first_seq, read_of.content_epoch):
             if due.next_seq is None and read_of.last_seq < present.last_seq:  # further messages came meanwhile
                 due = replace(due, next_seq=read_of.last_seq + 1)
-            await _keep(uow, present, due, read)
+            kept = await _keep(uow, present, due, read)
+            if kept.layout is not None:  # an older version beside this one folded without them
+                await refresh_sizes(uow, await laid_out_again(uow, shell, shell.resolver(kept)))
             await uow.commit()
 
 
