@@ -33,6 +33,7 @@ class StrictYaml(YamlConfigSettingsSource):
     def __init__(self, settings_cls: type[BaseSettings]) -> None:
         # The base class reads the file while it is made.
         self._known = _yaml_names(settings_cls)
+        _refuse_what_is_no_file(str(settings_cls.model_config.get("yaml_file")))
         super().__init__(settings_cls)
 
     def _read_file(self, file_path: Any) -> dict[str, Any]:
@@ -56,6 +57,8 @@ class StrictDotenv(DotEnvSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         """The values, as they are read elsewhere."""
+        if self.env_file:
+            _refuse_what_is_no_file(str(self.env_file))
         known = [name for name in _variables(self.settings_cls).values() if name.startswith(self.env_prefix)]
         ours = [name.upper() for name in self.env_vars if name.upper().startswith(self.env_prefix)]
         _complain_of([name for name in ours if name not in {*known, *ELSEWHERE}], known, str(self.env_file))
@@ -129,6 +132,15 @@ def _nearest(name: str, known: Iterable[str], cutoff: float) -> str | None:
 
 def _own_part(name: str) -> str:
     return name.removeprefix(PREFIX)
+
+
+def _refuse_what_is_no_file(name: str) -> None:
+    """The library passes over what is there under a file's name and cannot be read as one."""
+    path = Path(name)
+    if path.is_dir():
+        raise SettingFileError(f"{name} is a folder, and settings are read from a file of that name: remove it.")
+    if path.is_symlink() and not path.exists():
+        raise SettingFileError(f"{name} is a link to a file that there is not: correct or remove it.")
 
 
 def _given_twice(path: Path) -> list[str]:

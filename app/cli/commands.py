@@ -5,6 +5,7 @@ All of them together take seconds to import; a list of them, or a chat, should n
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -80,6 +81,16 @@ class CommandsOnDemand(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
+
+    def main(self, *args: Any, **given: Any) -> Any:
+        """Run; where a help or a version cannot be written, one line says so, as the commands themselves do."""
+        try:
+            return super().main(*args, **given)
+        except OSError as error:
+            from app.cli.complaints import EXIT_CANNOT_START, complain_of_output  # noqa: PLC0415 - takes its time
+
+            complain_of_output(error)
+            sys.exit(EXIT_CANNOT_START)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that is asked for, imported, with what was given to it."""

@@ -47,10 +47,15 @@ def one_clear_line() -> Iterator[None]:
     except BrokenPipeError:  # who read has seen enough
         raise
     except OSError as error:  # of the output: a file that a command opens is named by the command
-        complain(told("complaint.output", why=error.strerror or str(error)))
+        complain_of_output(error)
         raise typer.Exit(EXIT_CANNOT_START) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def complain_of_output(error: OSError) -> None:
+    """One line on stderr about an output that takes no more."""
+    complain(told("complaint.output", why=error.strerror or str(error)))
 
 
 def complain(words: str) -> None:

@@ -24,6 +24,7 @@ NEWEST: Final = "last"
 """Stands for the conversation with the newest message."""
 
 _PROBE: Final = 3.0
+_SCHEMES: Final = ("http://", "https://")
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Url = Annotated[
@@ -71,6 +72,8 @@ def find_service(url: str | None) -> str:
         ComplaintError: Nobody answers.
     """
     if url is not None:
+        if not url.lower().startswith(_SCHEMES):
+            raise ComplaintError(told("complaint.no_address", url=repr(url)))
         if not answers(url):
             raise ComplaintError(told("complaint.not_ready", url=url))
         return url.rstrip("/")

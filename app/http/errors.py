@@ -215,7 +215,9 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = ", ".join(sorted(_methods_at(request, routes)))
+        methods = ", ".join(sorted(_methods_at(request, routes)))
+        told = MethodNotAllowedError(f"This path takes {methods}, and not {request.method}.")
+        return error_response(request, told, {**headers, "Allow": methods})
     return error_response(request, _refusal(status), headers)
 
 
@@ -229,8 +231,6 @@ def _refusal(status: int) -> DomainError:
     match status:
         case 404:
             return NotFoundError("There is nothing at this path.")
-        case 405:
-            return MethodNotAllowedError("This path exists, but not with this method.")
         case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             return UnreadableError("The request cannot be read.")
         case _:

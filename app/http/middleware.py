@@ -145,7 +145,8 @@ class BodyLimit:
         return self._too_large(limit) if len(length) > len(str(limit)) or int(length) > limit else None
 
     def _too_large(self, limit: int) -> BodyTooLargeError:
-        return BodyTooLargeError(f"The body may have at most {limit} bytes.", extra={"limit": limit})
+        told = f"The body may have at most {limit} bytes: send it in parts, or raise THROUGHLINE_MAX_BODY_BYTES."
+        return BodyTooLargeError(told, extra={"limit": limit})
 
 
 class Deadline:

@@ -466,4 +466,12 @@ def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
 
 def test_no_service_is_one_line() -> None:
     done = CliRunner().invoke(app, ["list", "--url", "http://127.0.0.1:9"])
-    assert (done.exit_code, done.stderr) == (2, "No Throughline answers at http://127.0.0.1:9/readyz.\n")
+    told = "No Throughline answers at http://127.0.0.1:9/readyz: start it there, or correct --url.\n"
+    assert (done.exit_code, done.stderr) == (2, told)
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "127.0.0.1", "ftp://127.0.0.1", "http://[::1"])
+def test_what_is_no_address_of_a_service_is_one_line(url: str) -> None:
+    done = CliRunner().invoke(app, ["list", "--url", url])
+    told = f"{url!r} is no address of a service, such as http://127.0.0.1:8000.\n"
+    assert (done.exit_code, done.stderr) == (2, told)

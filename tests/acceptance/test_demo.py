@@ -139,7 +139,7 @@ def test_a_url_without_a_service_is_one_clear_line(tmp_path: Path) -> None:
     done = subprocess.run([*DEMO, "--url", url], cwd=ROOT, env=env, check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr == f"No Throughline answers at {url}/readyz.\n"
+    assert done.stderr == f"No Throughline answers at {url}/readyz: start it there, or correct --url.\n"
 
 
 @pytest.fixture

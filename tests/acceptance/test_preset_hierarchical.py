@@ -131,7 +131,8 @@ def test_anchors_have_all_the_room_there_is_and_what_does_not_fit_rejects(
     assert talk.get("/usage")["tokens"] > 0.6 * talk.get("/usage")["budget"], "something has to go"
     before = talk.state()
     problem = refused(talk.post("/compact", {"keep_tail_messages": 0}), 502, "summarizer_failed")
-    assert problem["reason"] == "anchors_over_budget"
+    assert (problem["reason"], problem["retryable"]) == ("anchors_over_budget", False)
+    assert "policy.anchor_share" in problem["detail"], "which lets it through, as below"
     assert talk.state() == before, "and nothing has changed"
     assert len(talk.history()) == len(binding)
 

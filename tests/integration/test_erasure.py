@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,13 +22,16 @@ from app.core.model.state import StateVersion
 from app.core.state import erasing
 from app.core.text.memo import memoized
 from app.core.text.parts import Part
+from app.storage.repositories.messages import MessageRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.chunk import Chunk
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.shared import retaking
 from app.usecases.shared.idempotency import Idem
+from app.usecases.shared.retaking import retaken
 from tests.fakes import Reply, ScriptedChatModel
 from tests.integration.services import Gate, Service, honest
 
@@ -323,6 +327,41 @@ async def test_two_at_once_are_both_erased(service: Service, engine: AsyncEngine
 
 
 @pytest.mark.long
+async def test_several_at_once_take_their_turns_and_each_writes_the_sums_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id, _ = await with_canary(service)
+    running, most, tries, renewed = 0, 0, 0, 0
+
+    async def watched(transaction: Any) -> Any:
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        try:
+            return await retaken(partial(tried, transaction))
+        finally:
+            running -= 1
+
+    async def tried(transaction: Any, results: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        return await transaction(results)
+
+    async def counted(self: MessageRepository, conversation_id: UUID, *, from_seq: int) -> None:
+        nonlocal renewed
+        renewed += 1
+        await renew_sums(self, conversation_id, from_seq=from_seq)
+
+    renew_sums = MessageRepository.renew_sums
+    monkeypatch.setattr(retaking, "ON_LOOP", -1)  # everything is large
+    monkeypatch.setattr(erasure, "retaken", watched)
+    monkeypatch.setattr(MessageRepository, "renew_sums", counted)
+    some = (await history(service, conversation_id))[3:7]
+    await asyncio.gather(*(erase(service, conversation_id, message) for message in some))
+    assert [message.status for message in (await history(service, conversation_id))[3:7]] == ["erased"] * 4
+    assert tries > len(some), "control: something was computed between two tries"
+    assert (most, renewed) == (1, len(some))
+
+
 async def test_a_message_in_the_tail_needs_no_new_narrative(service: Service, engine: AsyncEngine) -> None:
     conversation_id, _ = await with_canary(service)
     (late,) = await add(service, conversation_id, MessageDraft(role="user", content="The other word is Umbra-9921."))

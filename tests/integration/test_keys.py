@@ -274,6 +274,15 @@ async def test_keys_that_are_not_valid_are_counted_by_address(begin: UnitOfWorkF
         assert {(await bad.get("/limits")).status_code for _ in range(9)} == {401}
 
 
+@pytest.mark.parametrize(("asks", "instead"), [(False, "leave it out"), (True, "use another")])
+async def test_a_key_that_is_not_valid_is_told_what_to_do(
+    begin: UnitOfWorkFactory, *, asks: bool, instead: str
+) -> None:
+    async with keyed(begin, auth_required=asks) as api, api.client("tl_wrong") as bad:
+        told = (await bad.get("/conversations")).json()
+        assert (told["code"], instead in told["detail"]) == ("unauthenticated", True)
+
+
 async def test_what_the_open_mode_does_is_on_record_too(begin: UnitOfWorkFactory) -> None:
     async with keyed(begin) as api, api.client() as client:
         one = await begun(client)

@@ -63,7 +63,7 @@ def heard() -> dict[str, Any]:
         "database": "poŝtgreso" in RIVALS["database"],
         "quoted": quoted(DECISION, "user", "eo"),
         "role": role_label("user", "eo"),
-        "in doubt": marked(replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)),
+        "in doubt": marked([replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)])[0],
         "rule": [language_rule("eo"), size_of(100, "eo")],
         "state": json.loads(compress(SummaryRequest(schema=SESSION, messages=spoken))),
     }

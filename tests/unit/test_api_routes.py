@@ -432,6 +432,7 @@ async def test_wrong_methods_are_told_all_that_the_path_can_do(api: World, path:
     async with api.client() as client:
         response = await client.options(path)
     assert problem(response) == (405, "method_not_allowed")
+    assert response.json()["detail"] == f"This path takes {methods}, and not OPTIONS."
     assert response.headers["allow"] == methods
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
+from pydantic_ai.exceptions import ModelHTTPError
 
 from app.core.model import errors
 from app.core.model.errors import ConflictError, DomainError, InvalidInputError
@@ -29,6 +30,7 @@ from app.http.requests import (
     TokenCountRequest,
 )
 from app.http.strict_json import MAX_DEPTH, MAX_VALUES, is_json, parse
+from app.providers.failures import unavailable
 from app.usecases.shared.compaction_views import CompactionView
 from tests.corpus import assert_values, assert_verdicts, corpus, names
 from tests.unit.api_fakes import CONVERSATION, compaction, conversation_view, message
@@ -257,6 +259,27 @@ def test_a_code_of_its_own_falls_back_to_the_class() -> None:
     assert status_of(DomainError("d")) == 500
     assert status_of(errors.SummarizerFailedError("d", code="empty_summary")) == 502
     assert status_of(errors.ModelFailedError("d", code="model_unavailable")) == 503
+
+
+@pytest.mark.parametrize("kind", [errors.SummarizerFailedError, errors.ModelFailedError])
+def test_what_ends_alike_until_something_is_changed_is_not_retryable(kind: type[errors.ModelWorkError]) -> None:
+    told = {reason: problem_of(kind("d", extra={"reason": reason}), "r")["retryable"] for reason in errors.REMEDIES}
+    assert told == dict.fromkeys(errors.REMEDIES, False)
+    assert problem_of(kind("d", extra={"reason": "server_error"}), "r")["retryable"], "control: an outage passes"
+    assert problem_of(kind("d"), "r")["retryable"], "control: nobody knows why"
+
+
+def test_a_reason_is_told_with_what_has_to_change() -> None:
+    assert "policy.anchor_share" in errors.told_reason("anchors_over_budget")
+    assert errors.told_reason("server_error") == "server_error"
+
+
+def test_what_a_provider_refuses_for_good_is_told_so() -> None:
+    statuses = [400, 401, 403, 404, 413, 422]
+    refusals = [unavailable(ModelHTTPError(status, "model", {"message": "no"})) for status in statuses]
+    assert {one.reason for one in refusals} <= errors.REMEDIES.keys()
+    passing = [unavailable(ModelHTTPError(status, "model", {"message": "no"})) for status in (408, 429, 500, 503)]
+    assert not {one.reason for one in passing} & errors.REMEDIES.keys()
 
 
 def test_extra_members_never_replace_the_standard_ones() -> None:

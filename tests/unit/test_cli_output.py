@@ -37,6 +37,19 @@ def test_an_output_that_takes_no_more_is_one_line(work: str) -> None:
         assert ended(work, stdout=full) == (2, "The output ends here: No space left on device.\n")
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="Linux alone has a device that is always full")
+@pytest.mark.parametrize(
+    "asked", [["--help"], [], ["--version"], ["compact", "--help"], ["keys"], ["keys", "list", "--help"]]
+)
+def test_a_help_that_cannot_be_written_is_one_line(asked: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        argv = [sys.executable, "-m", "app.cli", *asked]
+        done = subprocess.run(
+            argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env={"LANG": "C.UTF-8"}
+        )
+    assert (done.returncode, done.stderr) == (2, "The output ends here: No space left on device.\n")
+
+
 def test_what_is_no_text_is_one_line() -> None:
     assert ended("sys.argv[0] + '\\udcff'.encode().decode()") == (2, "What was given is no text in UTF-8.\n")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from app.core.model.errors import ModelFailedError
+from app.core.model.errors import REMEDIES, ModelFailedError
 from app.http.errors import STATUS, status_of
 from app.http.openapi import CHECKED_IN
 from tests.cases import CASES, MARKER_HALF
@@ -88,6 +88,11 @@ def test_what_is_planned_is_not_there_yet() -> None:
 
 def test_every_code_is_on_the_page_with_its_status() -> None:
     assert codes_on(PAGE) == codes_in_code()
+
+
+def test_every_reason_that_lasts_is_on_the_page_and_none_besides() -> None:
+    told = section(PAGE, "Errors").split("where `reason` is ")[1].split(", and")[0]
+    assert set(CODE.findall(told)) == REMEDIES.keys()
 
 
 def test_planned_codes_are_in_no_code_yet() -> None:

@@ -215,8 +215,30 @@ def test_it_is_served_last_and_marked() -> None:
 )
 def test_the_mark_is_in_its_own_language(text: str, mark: str) -> None:
     one = entry("F1", text)
-    assert marked(replace(one, in_doubt=True)) == f"{text} {mark}"
-    assert marked(one) == text, "control"
+    assert marked([replace(one, in_doubt=True)]) == [f"{text} {mark}"]
+    assert marked([one]) == [text], "control"
+
+
+@pytest.mark.parametrize("text", ["900 €", "BK-2291", "Ines Varga"])
+@pytest.mark.parametrize(
+    ("beside", "mark"),
+    [
+        ("Бюджет на всю поездку утверждён, и больше денег нет", "(под сомнением)"),
+        ("Das Budget für die ganze Reise ist genehmigt, und mehr ist nicht da", "(fraglich)"),
+        ("The budget for the whole journey is approved, and there is no more", "(in doubt)"),
+    ],
+)
+def test_where_a_text_is_too_short_the_mark_is_in_the_language_of_what_stands_beside_it(
+    text: str, beside: str, mark: str
+) -> None:
+    state = state_of(SESSION, [replace(entry("F1", text), in_doubt=True), entry("F2", beside)])
+    assert state["logos"] == [beside, f"{text} {mark}"]
+
+
+def test_beside_others_a_text_that_tells_its_language_keeps_its_own_mark() -> None:
+    russian = [entry(f"F{number}", f"Бюджет на {number} поездку утверждён, и больше нет") for number in range(2, 6)]
+    doubted = replace(entry("F1", "The budget for the whole journey is 900 euros"), in_doubt=True)
+    assert marked([*russian, doubted])[-1] == f"{doubted.text} (in doubt)"
 
 
 def fitting(most: int) -> Any:

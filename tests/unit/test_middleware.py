@@ -108,7 +108,9 @@ async def test_a_declared_size_is_refused_unread(api: World) -> None:
     async with api.client() as client:
         headers = {"Content-Length": "10001", **JSON}
         response = await client.post("/conversations", content=body(), headers=headers)
-    assert is_problem(response, 413, "body_too_large")["limit"] == 10_000
+    told = is_problem(response, 413, "body_too_large")
+    assert told["limit"] == 10_000
+    assert "THROUGHLINE_MAX_BODY_BYTES" in str(told["detail"])
     assert read == 0
 
 

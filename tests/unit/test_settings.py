@@ -52,6 +52,32 @@ def test_a_file_in_another_encoding_is_named(folder: Path, name: str, encoding: 
     assert f"{name} is not in UTF-8: save it anew as UTF-8." in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["throughline.yaml", ".env"])
+def test_what_is_no_file_under_the_name_of_one_stops_the_start(folder: Path, name: str) -> None:
+    (folder / name).mkdir()
+    assert said_of(folder) == f"{name} is a folder, and settings are read from a file of that name: remove it."
+    (folder / name).rmdir()
+    (folder / name).symlink_to("gone")
+    assert said_of(folder) == f"{name} is a link to a file that there is not: correct or remove it."
+    (folder / "gone").touch()
+    assert read_settings().port == 8_000, "control: the file that it leads to is read"
+
+
+def test_a_dotenv_that_may_not_be_read_stops_the_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / ".env").touch()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", ".env")
+
+    monkeypatch.setattr("pydantic_settings.sources.providers.dotenv.dotenv_values", refuse)  # root may read everything
+    assert said_of(folder) == "The settings cannot be read: [Errno 13] Permission denied: '.env'"
+
+
+def test_a_device_in_place_of_dotenv_says_nothing(folder: Path) -> None:
+    (folder / ".env").symlink_to("/dev/null")
+    assert read_settings().port == 8_000
+
+
 @pytest.mark.parametrize(
     "origin", ["localhost:3000", "http://localhost:3000/", "https://a.example/x", "http://", "a b"]
 )

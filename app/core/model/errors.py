@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
+
+REMEDIES: Final[Mapping[str, str]] = {
+    "anchors_over_budget": "the anchors leave no room; with policy.anchor_share they may stand behind a marker",
+    "bad_request": "the provider does not take this request for this model",
+    "context_too_long": "the text is longer than the model takes; name one with a larger window",
+    "model_not_found": "the provider has no such model, or not for the service's key; name another",
+    "model_unavailable": "the model cannot be built from the service's settings; name another",
+    "quota_exceeded": "the quota of the service's key at the provider is used up",
+    "unauthorized": "the provider does not accept the service's key",
+}
+"""Reasons for which a model's work fails again until something is changed, and what that is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +32,7 @@ class DomainError(Exception):
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Something went wrong"
     """Of a class that says none: its code in words."""
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init_subclass__(cls) -> None:
         if "title" not in vars(cls):
@@ -227,12 +238,28 @@ class ForbiddenError(DomainError):
     code = "forbidden"
 
 
-class SummarizerFailedError(DomainError):
+class ModelWorkError(DomainError):
+    """A model's work came to nothing; ``extra["reason"]`` says why, and thus whether trying again can help."""
+
+    retryable = True
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        retry_after: float | None = None,
+        extra: Mapping[str, Any] | None = None,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(detail, retry_after=retry_after, extra=extra, code=code)
+        self.retryable = self.extra.get("reason") not in REMEDIES
+
+
+class SummarizerFailedError(ModelWorkError):
     """A manual compaction ended without an applied state (502); nothing changed."""
 
     code = "summarizer_failed"
     title = "The summarizer failed"
-    retryable = True
 
 
 class RateLimitedError(DomainError):
@@ -242,12 +269,11 @@ class RateLimitedError(DomainError):
     retryable = True
 
 
-class ModelFailedError(DomainError):
+class ModelFailedError(ModelWorkError):
     """The chat model failed (502 or 503); the user's message is stored, ``extra["message_id"]`` names it."""
 
     code = "model_failed"
     title = "The model failed"
-    retryable = True
 
 
 class ContextOverWindowError(DomainError):
@@ -309,3 +335,9 @@ class CacheTooSmallError(ModelUnavailableError):
     def __init__(self, minimum: int | None, *, status: int | None = None) -> None:
         super().__init__("cache_too_small", retryable=False, status=status)
         self.minimum = minimum
+
+
+def told_reason(reason: str | None) -> str:
+    """A reason word, with what has to change where it lasts."""
+    remedy = REMEDIES.get(reason or "")
+    return f"{reason}: {remedy}" if remedy else str(reason)

@@ -249,7 +249,7 @@ def _lost(
     shown = _served(context, found).shown
     span = {message.seq for message in context.span}
     told = [
-        *(marked(entry) for entry in merged.entries if not entry.pruned),
+        *marked([entry for entry in merged.entries if not entry.pruned]),
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]

@@ -16,6 +16,7 @@ from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
+from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.sentences import sentences
 from app.core.text.values import values
 from app.core.text.words import stems
@@ -48,18 +49,23 @@ def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, An
         KeyError: An entry names a field that the schema lacks.
     """
     texts: dict[str, list[str]] = {field.name: [] for field in schema.fields}
-    for entry in sorted(entries, key=lambda one: one.in_doubt):
-        if not entry.pruned:
-            texts[entry.field].append(marked(entry))
+    served = sorted((entry for entry in entries if not entry.pruned), key=lambda one: one.in_doubt)
+    for entry, text in zip(served, marked(served), strict=True):
+        texts[entry.field].append(text)
     state = {field.name: texts[field.name] if field.is_list else " ".join(texts[field.name]) for field in schema.fields}
     return schema.model.model_validate(state).model_dump()
 
 
-def marked(entry: StateEntry) -> str:
-    """An entry's text as it is served: one in doubt says so."""
-    return (
-        f"{entry.text} {_IN_DOUBT.get(detect(entry.text) or 'en', _IN_DOUBT['en'])}" if entry.in_doubt else entry.text
-    )
+def marked(entries: Sequence[StateEntry]) -> list[str]:
+    """Entries' texts as they are served: one in doubt says so, in its language, or in that of all where it is short."""
+    texts = [entry.text for entry in entries]
+    if not any(entry.in_doubt for entry in entries):
+        return texts
+    home = detect("\n".join(texts)) or FALLBACK
+    return [
+        f"{text} {_IN_DOUBT.get(detect(text) or home, _IN_DOUBT[FALLBACK])}" if entry.in_doubt else text
+        for entry, text in zip(entries, texts, strict=True)
+    ]
 
 
 def age(entry: StateEntry) -> int:

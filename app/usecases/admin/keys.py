@@ -94,7 +94,8 @@ class KeyService:
         if found is None or not hmac.compare_digest(found.secret_hash, digest) or not found.is_usable(now):
             self._failures.forget(digest)
             self._failures.failed(address)
-            raise UnauthenticatedError("this key is unknown, expired or revoked")
+            instead = "leave it out, for this server asks for none" if self._anonymous_allowed else "use another"
+            raise UnauthenticatedError(f"this key is unknown, expired or revoked: {instead}")
         self._failures.succeeded(digest)
         self._note_use(found, now)
         return found

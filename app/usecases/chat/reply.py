@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Message, Usage
-from app.core.model.errors import ModelFailedError, ModelUnavailableError
+from app.core.model.errors import ModelFailedError, ModelUnavailableError, told_reason
 from app.core.model.live_context import Sent
 from app.core.model.model_io import (
     ChatRequest,
@@ -202,7 +202,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
                 finish = event
     except ModelUnavailableError as error:
         raise ModelFailedError(
-            f"the model {model.profile.name} did not answer ({error.reason}); {_AGAIN}",
+            f"the model {model.profile.name} did not answer ({told_reason(error.reason)}); {_AGAIN}",
             extra={"reason": error.reason},
             code="model_unavailable",
         ) from error

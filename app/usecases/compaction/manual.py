@@ -15,6 +15,7 @@ from app.core.model.errors import (
     NotRetriedError,
     RateLimitedError,
     SummarizerFailedError,
+    told_reason,
 )
 from app.core.model.records import ERASURE, Compaction, FoldRequest, Page
 from app.core.model.redaction import redact
@@ -243,7 +244,7 @@ class ManualCompaction:
             raise ConflictError("another change of the state came first: look at it, then compact again", extra=extra)
         if row.reason == "empty_summary":
             raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")
-        raise SummarizerFailedError(f"no usable summary ({row.reason}); nothing was changed", extra=extra)
+        raise SummarizerFailedError(f"no usable summary ({told_reason(row.reason)}); nothing was changed", extra=extra)
 
     async def _limited(self, row: Compaction) -> RateLimitedError:
         """One that was waited for, or began just before the limit was reached."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from datetime import datetime
 from functools import partial, reduce
 from typing import Any, Final
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.records import ERASURE, Compaction, Event, FoldRequest
@@ -94,6 +96,7 @@ class ErasureService:
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+        self._erasing: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
 
     async def erase(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> None:
         """Erase a message; once more does nothing.
@@ -102,8 +105,10 @@ class ErasureService:
             NotFoundError: There is no such message.
         """
         shell = self._shell
-        once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now(), KnownVersions())
-        async with shell.work.on_record(tenant_id, conversation_id, "erasure"):
+        # Each changes what the others have computed of its conversation: side by side they compute most in vain.
+        turn = self._erasing.setdefault(conversation_id, asyncio.Lock())
+        async with turn, shell.work.on_record(tenant_id, conversation_id, "erasure"):
+            once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now(), KnownVersions())
             done = await retaken(once)
         if done is not None:
             memo.forget()
@@ -141,7 +146,6 @@ class ErasureService:
         total = await _lighter(uow, gone, conversation, conversation.total, conversation.last_seq)
         covered = await _lighter(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
         await uow.conversations.update(conversation.id, total=total, covered=covered)
-        await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
         versions = await uow.states.since_boundary(conversation.id, first_seq, one.known)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)
@@ -153,6 +157,8 @@ class ErasureService:
         )
         lighter = replace(one, conversation=replace(conversation, total=total))
         current = await self._from_states(lighter, versions, gone, remaining)
+        # Of thousands of rows: once all is computed, since a try that is not the last would write them in vain.
+        await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
         await _from_answers(uow, answers, gone.erased, remaining)
         await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
         await uow.copies.want_deleted(conversation.id)

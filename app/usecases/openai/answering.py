@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.core.context.brought import NOTHING_BROUGHT, Brought, refuse_unfit
 from app.core.context.newest import newest_within
 from app.core.context.tools import tools_tokens
-from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError
+from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, told_reason
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
@@ -232,5 +232,8 @@ def _failure(error: ModelFailedError) -> DomainError:
     if reason == TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")
     return ModelFailedError(
-        f"the model did not answer ({reason})", code=error.stable_code, retry_after=error.retry_after
+        f"the model did not answer ({told_reason(reason)})",
+        code=error.stable_code,
+        retry_after=error.retry_after,
+        extra={"reason": reason},
     )
