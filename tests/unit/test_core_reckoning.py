@@ -101,8 +101,6 @@ SAID = {
     "times": "The film starts at 19:40 and takes 95 min. The permit of 4 May 2026 is valid 30 days.",
     "days": "The exam is on 21 January 2027, the party on Saturday after. Anna turns 85 on 12 May.",
     "permit": "Applied for on 11 June 2027, granted on 20 July 2027; it was wanted by 30 June 2027.",
-    "nights": "We reach Ulm on 6 December 2026 and stay two nights.",
-    "rome": "We are in Rome from 4 July to 6 July.",
     "sizes": 'The tile is 640x600; it took 1 min 50; the budget is 230. The job log says {"duration_s": 1126}.',
 }  # fmt: skip
 
@@ -123,8 +121,6 @@ SAID = {
         ("days", "Anna was born in 1941", "Anna was born in 1944"),
         ("days", "The exam is in 66 days", "The exam is in 59 days"),
         ("permit", "From 11 June it is 19 days until 30 June", "From 11 June it is 18 days until 30 June"),
-        ("rome", "They are in Rome for two nights", "They are in Rome for six nights"),
-        ("nights", "They are in Ulm until 8 December 2026", "They are in Ulm until 10 December 2026"),
         ("sizes", "The budget is 230,000 euros", "The budget is 260,000 euros"),
         ("sizes", "It took 110 seconds", "It took 130 seconds"),
         ("sizes", "The job took almost 19 minutes", "The job took almost 26 minutes"),

@@ -16,10 +16,8 @@ from app.core.text.tables import (
     APPROXIMATE,
     ARTICLES,
     CURRENCIES,
-    DAY_SECONDS,
     DOZENS,
     HALF_UNITS,
-    NIGHT_UNIT,
     NUMBERING,
     NUMBERS,
     ONES,
@@ -220,7 +218,7 @@ def _one_of(c: Cursor, place: int) -> int:
         give_distance(c, place - is_article, place + 1, 1.0, unit)
         return place + 1 + half
     if word in ONES:
-        c.give(place, [f"q:{plain(unit[1])}|{base}" for base in _bases(*unit)], "number")
+        c.give(place, [f"q:{plain(unit[1])}|{unit[0]}"], "number")
     return place
 
 
@@ -386,11 +384,6 @@ def _share_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
         _state(previous, generous=c.generous)
 
 
-def _bases(base: str, factor: float) -> tuple[str, ...]:
-    """What an amount counts: days and weeks count nights as well."""
-    return (base, NIGHT_UNIT) if base == "s" and factor >= DAY_SECONDS else (base,)
-
-
 def _state(found: Found, *, generous: bool) -> None:
     """Fill in the forms and amounts of a number with its unit and scale."""
     scaled = [reading * found.scale for reading in found.readings]
@@ -403,9 +396,8 @@ def _state(found: Found, *, generous: bool) -> None:
         forms |= {f"n:{plain(amount * factor / 100)}" for amount in scaled}
         forms |= {f"n:{plain(amount * factor)}" for amount in scaled}
     elif base:
-        for counted in _bases(base, factor):
-            forms |= {f"q:{plain(amount * factor)}|{counted}" for amount in scaled}
-            found.amounts += [(amount * factor, counted) for amount in scaled]
+        forms |= {f"q:{plain(amount * factor)}|{base}" for amount in scaled}
+        found.amounts += [(amount * factor, base) for amount in scaled]
     found.forms = frozenset(forms)
 
 

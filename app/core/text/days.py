@@ -25,7 +25,6 @@ from app.core.text.tables import (
     MONTHS,
     NEAR,
     NEXT,
-    NIGHT_UNIT,
     ORDINALS,
     PAST,
     RANGE_WORDS,
@@ -142,7 +141,7 @@ def _has_digit(c: Cursor, found: Found) -> bool:
 def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -> None:
     """Give the day that an amount of time means: "in two weeks", "vor drei Tagen", "2 дня назад"."""
     base, factor = unit
-    if not c.generous or c.at is None or base not in {"s", "mo", NIGHT_UNIT} or (base == "s" and factor < _HOUR):
+    if not c.generous or c.at is None or base not in {"s", "mo"} or (base == "s" and factor < _HOUR):
         return
     words = {c.word(first - 1), c.word(first - 2) if c.word(first - 1) in APPROXIMATE else ""}
     following = c.word(after) if c.near(after) else ""

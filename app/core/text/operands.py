@@ -11,7 +11,7 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.reader import day_of, read, scanned
 from app.core.text.scanned import Found
-from app.core.text.tables import DAY_SECONDS, NIGHT_UNIT, WEEKDAYS
+from app.core.text.tables import WEEKDAYS
 
 MONEY: Final = "money"
 """The unit of every currency: conversions between them are no calculation."""
@@ -31,11 +31,6 @@ class Quantity:
     """From the written unit to its base."""
     start: int = field(default=0, compare=False)
     """Where it stands in its text."""
-
-    @property
-    def is_in_days(self) -> bool:
-        """Told in nights, days or weeks, which stand for one another; 24 hours are no night."""
-        return self.unit == NIGHT_UNIT or (self.unit == "s" and self.factor >= DAY_SECONDS)
 
     @property
     def size(self) -> float:

@@ -99,9 +99,6 @@ UNITS: Final[Mapping[str, tuple[str, float]]] = {
     word: (base, float(factor)) for word, (base, factor) in _measured("units").items()
 }
 """A unit's word to its base and the factor to it; a month has no seconds, a mile no metres: they do not convert."""
-NIGHT_UNIT: Final = "night"
-"""The base of nights, in seconds too: a week is seven of them, and 24 hours are none."""
-DAY_SECONDS: Final = 86_400.0
 CURRENCIES: Final[Mapping[str, str]] = _rows("currencies")
 MONTHS: Final[Mapping[str, int]] = _whole("months")
 WEEKDAYS: Final[Mapping[str, int]] = _whole("weekdays")

@@ -10,7 +10,6 @@ from typing import Final
 
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.operands import MONEY, Operands, Quantity
-from app.core.text.tables import DAY_SECONDS
 from app.core.text.values import Value
 from app.core.validation.sought import Basis, Derivation, Results, Sought, Source, together
 
@@ -35,6 +34,7 @@ _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 """Factors between units: of time, of the metric system, and for each of two."""
 _UNSAID: Final = (1_000.0, 100.0, 10.0)
 """Prices are told without their thousands, sizes without their unit."""
+_DAY: Final = 86_400.0
 _YEAR_MONTHS: Final = 12
 _Placed = tuple[Quantity, int]
 """With how close its clause is to the statement."""
@@ -156,24 +156,16 @@ class _Amount(Sought):
 
     def _spans(self, ones: _Instants, others: _Instants) -> Results:
         """Lengths of time between two days, or two times of day."""
-        if self.unit == "mo" or self._is_in_days:
+        if self.unit == "mo" or (self.unit == "s" and self.factor >= _DAY):
             yield from (_between(*days, self.unit) / self.factor for days in product(ones.days, others.days))
         elif self.unit == "s":
             yield from (abs(one - other) * 60 / self.factor for one, other in product(ones.times, others.times))
 
     def _is_alike(self, one: Quantity) -> bool:
-        return not self.unit or not one.unit or self._is_like(one)
-
-    def _is_like(self, one: Quantity) -> bool:
-        """Whether both have units that stand for one another."""
-        return one.unit == self.unit or (one.is_in_days and self._is_in_days)
-
-    @property
-    def _is_in_days(self) -> bool:
-        return Quantity(0, self.unit, self.factor).is_in_days
+        return not self.unit or not one.unit or one.unit == self.unit
 
     def _own(self, one: Quantity) -> float:
-        return one.size / self.factor if self.unit and self._is_like(one) else one.amount
+        return one.size / self.factor if self.unit and one.unit == self.unit else one.amount
 
     def _totals(self, lists: Iterable[Sequence[Quantity]]) -> Results:
         for quantities in lists:
@@ -241,7 +233,7 @@ class _Instants:
 
 def _between(one: date, other: date, unit: str) -> float:
     """In seconds; in whole months for a length that is told in months or years."""
-    if unit != "mo":
-        return abs((one - other).days) * DAY_SECONDS
+    if unit == "s":
+        return abs((one - other).days) * _DAY
     first, last = sorted((one, other))
     return (last.year - first.year) * _YEAR_MONTHS + last.month - first.month - (last.day < first.day)

@@ -10,11 +10,11 @@ from typing import Final
 
 from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, made, minutes_in, moved
 from app.core.text.operands import Operands, Quantity
-from app.core.text.tables import DAY_SECONDS, NIGHT_UNIT
 from app.core.validation.sought import Basis, Derivation, Results, Sought, together
 
 _NEAR_YEARS: Final = 20
 _NEAR_DAYS: Final = 60
+_DAY: Final = 86_400.0
 _DAY_MINUTES: Final = 1_440
 _WEEK: Final = 7
 _YEAR_MONTHS: Final = 12
@@ -132,11 +132,7 @@ class _Date(Sought):
 
 
 def _lengths(one: Operands) -> list[Quantity]:
-    return [
-        each
-        for each in one.amounts
-        if each.unit in {"mo", NIGHT_UNIT} or (each.unit == "s" and each.size >= DAY_SECONDS)
-    ]
+    return [each for each in one.amounts if (each.unit == "s" and each.size >= _DAY) or each.unit == "mo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +164,6 @@ class _Time(Sought):
 
     @staticmethod
     def _moved(times: Iterable[int], pool: Operands) -> Iterator[Results]:
-        lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < DAY_SECONDS]
+        lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < _DAY]
         for way in (1, -1):
             yield (float(time + way * length) for time in times for length in lengths)
