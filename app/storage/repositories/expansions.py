@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, any_, insert, literal, update
+from sqlalchemy import ARRAY, Uuid, any_, literal, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from app.core.model.segments import Expansion
 from app.storage.repositories.base import Repository
-from app.storage.repositories.mapping import columns
+from app.storage.repositories.mapping import as_new, columns, new
 from app.storage.tables import ExpansionRow
+from app.storage.tenancy import built_once
+
+_INSERT = insert(ExpansionRow).values(new(Expansion))
+built_once(_INSERT)
 
 
 class ExpansionRepository(Repository):
     """Rows of ``expansions``: what was brought back, in numbers."""
 
     async def add(self, expansions: Sequence[Expansion]) -> None:
-        """Insert. Raises ``NotFoundError`` without the conversation."""
-        if expansions:
-            await self._session.execute(insert(ExpansionRow), [columns(expansion) for expansion in expansions])
+        """Insert. Without the conversation the commit raises ``NotFoundError``."""
+        await self._session.write(_INSERT, [as_new(columns(expansion)) for expansion in expansions])
 
     async def mark_used(self, expansion_ids: Sequence[UUID], *, used: bool) -> None:
         """Whether a reply drew on what they brought back."""

@@ -80,7 +80,16 @@ _NEWEST = _HERE.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", 
 _SERVED_NEWEST = _with_levels(_NEWEST, _SERVED)
 _AMONG_NEWEST = _HERE.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(_id.in_(_NEWEST.with_only_columns(_id)))
 _SERVED_AMONG_NEWEST = _with_levels(_AMONG_NEWEST, _SERVED)
-built_once(_ONE, _OF_RANGES, _SERVED_NEWEST, _SERVED_AMONG_NEWEST)
+_COUNT = _HERE.where(_CURRENT).with_only_columns(func.count())
+_WANTED = func.unnest(bindparam("seqs", type_=_BIGINTS)).table_valued("seq", name="wanted").render_derived()
+_BEGINS = select(func.max(col(_PICKED.from_seq))).where(
+    col(_PICKED.conversation_id) == bindparam("conversation_id"),
+    col(_PICKED.is_current),
+    col(_PICKED.from_seq) <= _WANTED.c.seq,
+)
+_BEGINNINGS = select(_BEGINS.correlate(_WANTED).scalar_subquery()).select_from(_WANTED)
+_COVERING = _HERE.where(_CURRENT, _from.in_(_BEGINNINGS)).order_by(_from)
+built_once(_ONE, _OF_RANGES, _SERVED_NEWEST, _SERVED_AMONG_NEWEST, _COUNT, _COVERING)
 
 
 class SegmentRepository(Repository):
@@ -139,21 +148,13 @@ class SegmentRepository(Repository):
 
     async def count(self, conversation_id: UUID) -> int:
         """How many are current."""
-        counted = select(func.count()).select_from(SegmentRow).where(_of(conversation_id), _CURRENT)
-        return int(await self._session.first(counted))
+        return int(await self._session.first(_COUNT, conversation_id=conversation_id))
 
     async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
         """The current ones that hold any of these messages, without levels, by ``from_seq``: one index probe each."""
-        wanted = func.unnest(literal(sorted(set(seqs)), _BIGINTS)).table_valued("seq", name="wanted").render_derived()
-        begins = select(func.max(col(_PICKED.from_seq))).where(
-            col(_PICKED.conversation_id) == conversation_id,
-            col(_PICKED.is_current),
-            col(_PICKED.from_seq) <= wanted.c.seq,
-        )
-        beginnings = select(begins.correlate(wanted).scalar_subquery()).select_from(wanted)
-        statement = select(SegmentRow).where(_of(conversation_id), _CURRENT, _from.in_(beginnings)).order_by(_from)
-        ordered = sorted(seqs)
-        return [_segment(row) for row in await self._session.all(statement) if _holds_any(row, ordered)]
+        ordered = sorted(set(seqs))
+        rows = await self._session.all(_COVERING, conversation_id=conversation_id, seqs=ordered)
+        return [_segment(row) for row in rows if _holds_any(row, ordered)]
 
     async def touching(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
         """Every one ever made that holds any of these messages, with levels."""
