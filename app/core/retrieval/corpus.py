@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import any_of, plain_words
@@ -44,8 +44,7 @@ _SINGLY: Final = 300
 """Stems that are looked for one by one; for more it is faster to look once for all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(NamedTuple):
     """A message that may be recalled."""
 
     seq: int
@@ -55,8 +54,7 @@ class Source:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A message, or a part of a long one: what is matched and scored."""
 
     owner: int
