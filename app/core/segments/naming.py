@@ -11,6 +11,7 @@ from collections.abc import Container, Sequence
 from typing import Final
 
 from app.core.model.segments import RESERVED
+from app.core.text.memo import word_memo
 from app.core.text.patterns import compiled
 
 FALLBACK: Final = "segment"
@@ -53,6 +54,7 @@ def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
     return list(given)
 
 
+@word_memo
 def is_id(text: str) -> bool:
     """Whether a text could be an id: its signs, its case and its length."""
     return (
