@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from app.core.model.candidate import Candidate
+from app.core.model.candidate import Candidate, CandidateItem
 from app.core.text.sentences import sentences
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
@@ -28,37 +28,56 @@ HALVES: Final = {
     "sealed": _ROOT / "bench" / "trust" / "sealed-values" / "told_narratives.jsonl",
     "careful, open": _ROOT / "tests" / "corpora" / "careful_narratives.jsonl",
 }
+_ITEMS: Final = _ROOT / "tests" / "corpora" / "careful_values.jsonl"
+"""Statements about the conversations of the careful narratives."""
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str, str]]
 """By what the narratives are about (``orders``, ``values``), kind (``honest``, ``lie``), and ``all`` or ``failing``."""
 
 
-def counted(rows: Iterable[Mapping[str, Any]]) -> Count:
-    """How many narratives there are, and how many fail."""
+def counted(rows: Iterable[Mapping[str, Any]], items: Mapping[str, Sequence[CandidateItem]] | None = None) -> Count:
+    """How many narratives there are, and how many fail, in answers that have these items by conversation."""
     found: Count = Counter()
     for row in rows:
-        about = row["id"].partition("-")[0]
-        for kind, failing in failing_of(row):
+        about, _, talk = row["id"].partition("-")
+        for kind, failing in failing_of(row, (items or {}).get(talk, ())):
             found[about, kind, "all"] += 1
             found[about, kind, "failing"] += bool(failing)
     return found
 
 
-def failing_of(row: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def failing_of(row: Mapping[str, Any], items: Sequence[CandidateItem] = ()) -> Iterator[tuple[str, list[str]]]:
     """By narrative: its kind, and the sentences of it that fail; of a lie those alone that its honest twin lacks."""
     shown, honest = Shown([message(*one) for one in row["text"]["messages"]]), set[str]()
     for text, kind in zip(row["text"]["narratives"], row["expected"], strict=True):
         if kind == "honest":
             honest = set(sentences(text))
-        failing = [one.statement for one in examine(Candidate(narrative={_FIELD: text}), shown).failures]
+        failures = examine(Candidate(items=tuple(items), narrative={_FIELD: text}), shown).failures
+        failing = [one.statement for one in failures if not one.is_item]
         yield kind, [one for one in failing if kind == "honest" or one not in honest]
+
+
+def honest_items() -> dict[str, list[CandidateItem]]:
+    """What was honestly stated, by conversation."""
+    rows = map(json.loads, _ITEMS.open(encoding="utf-8"))
+    return {
+        row["id"]: [
+            CandidateItem(field="facts", text=text, from_seqs=tuple(seqs))
+            for (text, seqs), kind in zip(row["text"]["statements"], row["expected"], strict=True)
+            if kind != "lie"
+        ]
+        for row in rows
+    }
 
 
 def main() -> int:
     """The command; its exit status."""
     table = []
-    for name, path in HALVES.items():
-        found = counted(map(json.loads, path.open(encoding="utf-8")))
+    careful = "careful, open"
+    for name in (*HALVES, f"{careful}, beside items"):
+        is_beside = name not in HALVES
+        path = HALVES[careful if is_beside else name]
+        found = counted(map(json.loads, path.open(encoding="utf-8")), honest_items() if is_beside else None)
         table += [
             [name, about, kind, *(str(found[about, kind, what]) for what in ("all", "failing"))]
             for about in ("orders", "values")

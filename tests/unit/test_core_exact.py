@@ -216,6 +216,18 @@ def test_what_an_item_takes_the_place_of_is_calculated_from_too() -> None:
     assert examine(candidate(item(wrong, 9, replaces=["F1"])), shown).failures
 
 
+@pytest.mark.parametrize("told", ["They begin with 1,335.", "They begin with about 1,340."])
+def test_what_an_item_calculated_a_narrative_and_a_digest_may_tell_too(told: str) -> None:
+    papers = "The papers will be in order."
+    made = candidate(item("Rent and lawyer: 1,335 in the first month.", 5), narrative=f"{papers} {told}")
+    assert not examine(replace(made, digests=described(brief=told).digests), SHOWN).failures
+
+
+def test_control_an_item_that_fails_lends_its_value_to_nothing() -> None:
+    both = examined(item("Rent and lawyer: 1,435 in the first month.", 5), narrative="They begin with 1,435.")
+    assert [one.is_item for one in both.failures] == [True, False]
+
+
 def test_sources_are_completed_with_the_message_that_alone_holds_a_value() -> None:
     made = examined(item("Clara pays 900 euros; the permit takes 45 days", 1)).candidate
     assert made.items[0].from_seqs == (1, 3)

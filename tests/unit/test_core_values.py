@@ -96,6 +96,51 @@ def test_a_time_that_is_told_about_is_off_by_half_of_its_steps(told: str, said: 
 @pytest.mark.parametrize(
     ("told", "said", "is_held"),
     [
+        ("almost a quarter of an hour", "It took 14 minutes.", True),
+        ("almost a quarter of an hour", "It took 12 minutes.", False),
+        ("a quarter of an hour", "It took 14 minutes.", False),
+        ("about half an hour", "It took 28 minutes.", True),
+        ("half an hour", "It took 28 minutes.", False),
+        ("fast eine halbe Stunde", "Es dauerte 28 Minuten.", True),
+        ("около получаса", "Заняло 28 минут.", True),
+        ("大约半小时", "花了28分钟", True),
+    ],
+)
+def test_a_share_of_a_unit_that_is_told_about_is_off_by_a_tenth(told: str, said: str, is_held: bool) -> None:  # noqa: FBT001
+    (share,) = values(told)
+    assert shown(said).holds(share) is is_held
+
+
+@pytest.mark.parametrize(
+    ("told", "said", "is_held"),
+    [
+        ("blood pressure 152/84", "It was 152 over 84.", True),
+        ("blood pressure 152/84", "It was 148 over 84.", False),
+        ("scored 17/20", "17 из 20 верно", True),
+        ("scored 17/20", "85 % were right", True),
+        ("scored 17/20", "18 out of 20", False),
+    ],
+)
+def test_a_fraction_of_two_long_numbers_tells_both(told: str, said: str, is_held: bool) -> None:  # noqa: FBT001
+    (fraction,) = values(told)
+    assert shown(said).holds(fraction) is is_held
+
+
+@pytest.mark.parametrize("text", ["3/4 of it", "open 24/7", "season 2025/26", "split 60/40", "on 14/15 February"])
+def test_no_other_fraction_does(text: str) -> None:
+    assert not values(text)
+
+
+@pytest.mark.parametrize("said", ["at 22:41", "seats 22, 41 and 7", "row 22;41", "22\n41"])
+def test_an_identifier_stands_in_no_time_no_list_and_no_two_lines(said: str) -> None:
+    (number,) = values("PR #2241")
+    assert not shown(said).holds(number)
+    assert shown("PR 2241 is open").holds(number)
+
+
+@pytest.mark.parametrize(
+    ("told", "said", "is_held"),
+    [
         ("Python 3.10", "Python 3.11", False),
         ("Python 3.1", "Python 3.11", True),
         ("12.50 euros", "12.47 euros", False),

@@ -18,6 +18,7 @@ from app.core.text.tables import (
     CURRENCIES,
     DOZENS,
     HALF_UNITS,
+    MONTHS,
     NUMBERING,
     NUMBERS,
     ONES,
@@ -73,6 +74,7 @@ _PAIR: Final = 2
 _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
 _MOST_SCALES, _NOT_FAR = 3, 6
 _LONG_CODE: Final = 7
+_LENGTH_OF_YEAR: Final = 4
 _LEAST_NAMING: Final = 3  # digits of a number that names something
 
 
@@ -204,8 +206,18 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
         return _measured(c, place, with_unit, share, unit)
     parts = c.tokens[place].text.split("/")
     numbers = [f"n:{int(part)}" for part in parts] if len(parts) > 1 else []
-    c.give(place, [f"n:{plain(share)}", f"n:{share * 100:.0f}", *numbers], "number")
+    shares = [f"n:{plain(share)}", f"n:{share * 100:.0f}"]
+    c.give(place, [*shares, *numbers], "number")
+    if numbers and not c.generous and _is_pair(c, parts, last + 1):
+        c.add("number", place, place + 1, [*shares, "&".join(numbers)])
     return last + 1
+
+
+def _is_pair(c: Cursor, parts: list[str], after: int) -> bool:
+    """Whether a fraction tells two numbers ("152/84", "17/20"), and no part ("3/4", "60/40"), no days and no years."""
+    sizes = [len(part) for part in parts]
+    is_part = min(sizes) == 1 or sum(map(int, parts)) == _HUNDRED
+    return not is_part and max(sizes) < _LENGTH_OF_YEAR and c.word(after) not in MONTHS
 
 
 def _one_of(c: Cursor, place: int) -> int:
@@ -224,6 +236,7 @@ def _one_of(c: Cursor, place: int) -> int:
 
 def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> int:
     found = Found("number", c.tokens[first].start, c.tokens[after - 1].end, readings=[amount], unit=unit)
+    found.is_approximate = _is_about(c, first, after)
     _keep(c, found)
     return after
 

@@ -19,6 +19,8 @@ HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
 _LARGEST: Final = 1e18
 _LONGEST: Final = 15
 """Digits; longer runs are no amounts."""
+_TENTH: Final = 0.1
+"""Words write no hundredths: "a quarter" is no 0.25."""
 
 
 def plain(number: float) -> str:
@@ -38,11 +40,12 @@ def resolution(number: str) -> float:
 
 
 def resolution_as_written(text: str, number: float) -> float:
-    """The worth of the last digit of a number as its text writes it: 0.01 for "3.10", 100 for "18,200"."""
+    """The worth of the last digit of a number as it is written: 0.01 for "3.10", 100 for "18,200", 0.1 in words."""
     for found in _WRITTEN.finditer(text):
         if float(found[0].replace(",", ".")) == abs(number):
             return float(10 ** -len(found[1]))
-    return resolution(plain(number))
+    is_in_words = not any(map(str.isdecimal, text))
+    return max(resolution(plain(number)), _TENTH if is_in_words else 0.0)
 
 
 def readings(digits: str) -> list[float]:

@@ -27,6 +27,8 @@ _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?"
 _SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2})s")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
+_SQUASHED_WITHIN: Final = compiled(r"[^\w:;,\n]|_|,(?=\S)")
+"""Signs within one identifier: not those of a time of day, a list or an end of a line."""
 _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """Of a network: also where it could be a number with its thousands parted."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
@@ -49,6 +51,11 @@ _MINUTES: Final = {"半": 30, "一刻": 15, "三刻": 45}
 def squashed(text: str) -> str:
     """Letters and digits alone."""
     return _SQUASHED.sub("", text)
+
+
+def squashed_within(text: str) -> str:
+    """The same of a text in which identifiers are looked for: what parts them stays."""
+    return _SQUASHED_WITHIN.sub("", text)
 
 
 def address(text: str) -> str:

@@ -20,7 +20,7 @@ from app.core.text import moments
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.reader import day_of, read, scanned
-from app.core.text.shapes import squashed
+from app.core.text.shapes import squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 _EXACT: Final = 1_000
@@ -162,7 +162,7 @@ class Given:
         kind, _, needle = form.partition(":")
         if kind == "i":
             for one in self._texts[len(self._squashed) :]:
-                self._squashed.append(_Searched(one.source, squashed(one.text), str.isdigit))
+                self._squashed.append(_Searched(one.source, squashed_within(one.text), str.isdigit))
         texts = {"s": self._texts, "i": self._squashed}.get(kind, [])
         return frozenset(one.source for one in texts if needle in one.text and one.holds(needle))
 

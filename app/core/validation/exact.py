@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import Final
 
 from app.core.model.candidate import Candidate, CandidateItem
@@ -18,7 +19,7 @@ from app.core.model.state import StateSchema
 from app.core.text.languages.joined import pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentence_spans, sentences
-from app.core.text.values import Value, values
+from app.core.text.values import Given, Value, values
 from app.core.validation.orders import orders_in
 from app.core.validation.reckoning import follows
 from app.core.validation.shown import BACKGROUND, Shown
@@ -72,6 +73,8 @@ class Examined:
     failures: tuple[Failure, ...] = ()
     borrowed: tuple[Repair, ...] = ()
     """Texts with a value that stands elsewhere than in their sources: no failure, but on record."""
+    calculated: Given = dataclass_field(default_factory=Given)
+    """What items calculated from their sources: its other texts, which name none, may tell that too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,7 @@ def unshown(
     shown: Shown,
     seqs: Sequence[int] = (),
     beside: Sequence[int] = (),
+    calculated: Given | None = None,
 ) -> list[Value]:
     """The values of a statement that were not shown, and that do not follow from others that were.
 
@@ -105,8 +109,9 @@ def unshown(
         shown: What was shown.
         seqs: The sources that it names.
         beside: What it takes the place of.
+        calculated: What was calculated already.
     """
-    novel = [value for value in found if not shown.sources(value)]
+    novel = [one for one in found if not (shown.sources(one) or (calculated and calculated.sources(one)))]
     basis: Basis | None = None
     for value in novel[:_MOST_RECKONED]:
         if basis is None:
@@ -120,8 +125,9 @@ def unshown(
 
 
 class _Examination:
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Shown, calculated: Given | None = None) -> None:
         self._shown = shown
+        self._calculated = calculated or Given()
         self._failures: list[Failure] = []
         self._borrowed: list[Repair] = []
 
@@ -138,6 +144,7 @@ class _Examination:
             candidate=replace(candidate, items=items, digests=digests),
             failures=tuple(self._failures),
             borrowed=tuple(self._borrowed),
+            calculated=self._calculated,
         )
 
     def _item(self, index: int, item: CandidateItem) -> CandidateItem:
@@ -148,6 +155,9 @@ class _Examination:
         if novel:
             self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
             return item
+        for value in found:
+            if not self._shown.sources(value):
+                self._calculated.add(BACKGROUND, value.text)
         near = self._shown.near(item.from_seqs, item.replaces)
         if near and any(self._is_borrowed(value, near) for value in found):
             self._borrowed.append(Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text))
@@ -163,7 +173,7 @@ class _Examination:
     def _statement(self, field: str, index: int | None, sentence: str) -> None:
         if self._fails_by_order(field, index, sentence):
             return
-        if novel := unshown(sentence, values(sentence), self._shown):
+        if novel := unshown(sentence, values(sentence), self._shown, calculated=self._calculated):
             self._fail(field, index, sentence, novel, ())
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
@@ -198,7 +208,11 @@ def corrected(examined: Examined, answers: Mapping[int, str], shown: Shown) -> t
         failure.key: (failure, text)
         for number, failure in enumerate(examined.failures, start=1)
         if number in answers
-        and ((text := _mended(failure, answers[number])) == "" or failure.is_item or not _fails(text, shown))
+        and (
+            (text := _mended(failure, answers[number])) == ""
+            or failure.is_item
+            or not _fails(text, shown, examined.calculated)
+        )
     }
     made = _edited(examined.candidate, lambda key: told.get(key, (None, None))[1])
     return made, _repairs(told.values())
@@ -210,8 +224,8 @@ def _mended(failure: Failure, answer: str) -> str:
     return text + end if text and not failure.is_item and end in _ENDS and text[-1] not in _ENDS else text
 
 
-def _fails(text: str, shown: Shown) -> bool:
-    return bool(examine(Candidate(narrative={STRETCHES: text}), shown).failures)
+def _fails(text: str, shown: Shown, calculated: Given) -> bool:
+    return bool(_Examination(shown, calculated).of(Candidate(narrative={STRETCHES: text})).failures)
 
 
 def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
