@@ -73,7 +73,7 @@ def transitions(
     own: defaultdict[int, list[Anchor]] = defaultdict(list)
     for anchor in sorted(new, key=position):
         own[anchor.seq].append(anchor)
-    spoken = {message.seq: message for message in messages if _counts(message)}
+    spoken = {message.seq: message for message in messages if message.is_spoken}
     found: list[Transition] = []
     for seq in sorted({*spoken, *own}):
         message = spoken.get(seq)
@@ -92,10 +92,6 @@ def subjects(new: Sequence[Anchor], *, tables: Sequence[Table] = TABLES) -> froz
 def _heard(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:
     known = said.get(message.seq) if said is not None else None
     return statements(message) if known is None else known
-
-
-def _counts(message: Message) -> bool:
-    return message.role in {"user", "assistant"} and message.is_told
 
 
 def _read(

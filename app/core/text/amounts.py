@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.days import compact, first_day, give_distance, short_forms
+from app.core.text.days import first_day, give_distance, short_forms, unseparated_day
 from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
 from app.core.text.patterns import capped
@@ -410,7 +410,7 @@ def _state_digits(c: Cursor, found: Found, token: Token) -> None:
     if found.kind == "number" and not found.unit and found.scale == 1 and (c.generous or len(digits) > 4):  # noqa: PLR2004
         found.forms |= short_forms(digits)
     if c.generous:
-        found.forms |= {f"v:{digits}", *compact(digits)}
+        found.forms |= {f"v:{digits}", *unseparated_day(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]
     if ("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
