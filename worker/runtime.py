@@ -15,7 +15,7 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 
 from app.core.model.errors import InvalidInputError
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.infrastructure.garbage import settle
+from app.infrastructure.garbage import settle_garbage_collector
 from app.infrastructure.watchdog import watching
 from app.settings import Settings
 
@@ -101,7 +101,7 @@ def import_before_the_fork(**_: Any) -> None:
     from app.bootstrap import import_models  # noqa: PLC0415 - two seconds of imports, for workers only
 
     import_models(Settings())
-    settle()
+    settle_garbage_collector()
 
 
 def start_child(**_: Any) -> None:

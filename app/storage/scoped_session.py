@@ -153,7 +153,7 @@ class TenantSession:
             await self.commit()
         return compiled.scalar(records[0]) if records else None
 
-    async def opened_with(self, statement: Executable, /, **given: Any) -> int:
+    async def begin_with(self, statement: Executable, /, **given: Any) -> int:
         """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
         values = self._values(compiled, given)
@@ -163,7 +163,7 @@ class TenantSession:
             await self._begun(compiled.spelled(values) + ";")
         return _count(self._pooled.driver_connection.told)
 
-    async def alone(self, statement: Executable, /, **given: Any) -> int:
+    async def run_alone(self, statement: Executable, /, **given: Any) -> int:
         """Run one of ``built_once`` as a transaction of its own, in one round trip; how many rows it reads or changes.
 
         Its values are written into the text (``CompiledStatement.spelled``). Before any other statement.
@@ -200,13 +200,13 @@ class TenantSession:
         compiled, records = await self._fetched(statement, given)
         return await _made(compiled.row, records)
 
-    async def one_moment(self) -> None:
-        """Begin the transaction so that every statement of it sees the same moment."""
+    async def use_snapshot(self) -> None:
+        """Begin the transaction so that every statement of it sees the same snapshot."""
         await self._take_share()
         with translated():
             await greenlet_spawn(self._begin, isolation_level="REPEATABLE READ")
 
-    def at_once(self) -> None:
+    def autocommit(self) -> None:
         """Make each statement its own transaction; before the first one."""
         self._each_commits = True
 

@@ -19,7 +19,7 @@ from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.continuing import REBUILT
+from app.usecases.chat.live_contexts import REBUILT
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft

@@ -65,7 +65,7 @@ async def ended(begin: UnitOfWorkFactory, row: Conversation, **fields: Any) -> U
 
 async def measured(begin: UnitOfWorkFactory, row: Conversation) -> Measured:
     async with begin(row.tenant_id) as unit:
-        await unit.statistics.one_moment()
+        await unit.statistics.use_snapshot()
         return await unit.statistics.measured(row.id)
 
 
@@ -96,7 +96,7 @@ async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant:
     async def look() -> None:
         for _ in range(12):
             async with begin(tenant) as unit:
-                await unit.statistics.one_moment()
+                await unit.statistics.use_snapshot()
                 looks.append(await unit.statistics.measured())
 
     await asyncio.gather(*map(write, rows), look(), look())
@@ -162,7 +162,7 @@ async def test_control_without_one_moment_figures_disagree(
     async def nothing(self: StatisticsRepository) -> None:
         """Every statement sees what is committed by then."""
 
-    monkeypatch.setattr(StatisticsRepository, "one_moment", nothing)
+    monkeypatch.setattr(StatisticsRepository, "use_snapshot", nothing)
     assert not figures_agree(await slips_in(begin, await stored(begin, tenant), monkeypatch))
 
 

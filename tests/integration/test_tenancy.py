@@ -282,7 +282,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
-    "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
+    "statistics.use_snapshot": (lambda unit: unit.statistics.use_snapshot(), None),
     "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),
     "statistics.levels": (lambda unit: unit.statistics.levels([CONVERSATION]), []),
     "statistics.levels_of": (lambda unit: unit.statistics.levels_of(CONVERSATION, COMPACTION), []),
@@ -394,7 +394,7 @@ WITH_A_TENANT = {
     "file_copies.note",
     "caches.locked",
     "works.begin",
-    "works.bury",
+    "works.end_all_like",
     "works.count_crash",
 }
 # A key of another tenant is simply another key: it is claimed, which the twins show.
@@ -722,7 +722,7 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.compactions.claim(compaction(foreign)),
         lambda unit: unit.turns.start(turn(foreign)),
         lambda unit: unit.works.begin(work(owner), seconds=9),
-        lambda unit: unit.works.bury(work(owner)),
+        lambda unit: unit.works.end_all_like(work(owner)),
         lambda unit: unit.works.count_crash(work(owner), most=2),
         lambda unit: unit.keys.add(key(owner, "c")),
         lambda unit: unit.keys.add_tenant(owner, "c"),

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from app.core.anchors.purposes import adds, apart, calls, purpose, says
+from app.core.anchors.purposes import has_cue, is_addition, kind_words, purpose, serves_another_purpose
 from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
@@ -100,7 +100,7 @@ def replaces(
 
 def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
     """Whether a statement says that something changed, or what it is: what merely happens again tells of no change."""
-    if says(new, tables, "updates") or says(new, tables, "moves"):
+    if has_cue(new, tables, "updates") or has_cue(new, tables, "moves"):
         return True
     head = new[: _first_new(new, topic, known)]
     return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
@@ -168,7 +168,7 @@ def answers_otherwise(new: str, old: str, tables: tuple[Table, ...] = TABLES, *,
 
 
 def _without_frame(text: str, topic: Topic, tables: tuple[Table, ...]) -> Topic:
-    return replace(topic, words=topic.words - calls(text, topic.kinds, tables) - changing(text, tables))
+    return replace(topic, words=topic.words - kind_words(text, topic.kinds, tables) - changing(text, tables))
 
 
 def is_like(point: Topic, topic: Topic) -> bool:
@@ -196,10 +196,10 @@ def completes(new: str, old: str, tables: tuple[Table, ...] = TABLES) -> bool:
 
 def is_beside(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...], *, as_: AnchorType) -> bool:
     """Whether it comes beside an old statement: in so many words, or because it is for another purpose."""
-    if as_ == "correction" and adds(new, tables):
+    if as_ == "correction" and is_addition(new, tables):
         return True
     aim = purpose(new, tables)
-    return bool(aim) and apart(topic, known, aim, purpose(old, tables))
+    return bool(aim) and serves_another_purpose(topic, known, aim, purpose(old, tables))
 
 
 def tells_of_another(
@@ -216,7 +216,7 @@ def tells_of_another(
         return False
     if as_ == "correction":
         choosing = changing(new, tables) | changing(old, tables)
-        return not says(new, tables, "moves") and _both_differ(topic, known, choosing)
+        return not has_cue(new, tables, "moves") and _both_differ(topic, known, choosing)
     return _is_narrower(new, topic, known, tables) or _is_one_more(new, topic, old, known, tables)
 
 
@@ -231,9 +231,9 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[T
 
     Who says what something *is* means only that.
     """
-    if topic.classes <= _ADDED and says(new, tables, "forbids") and says(old, tables, "forbids"):
+    if topic.classes <= _ADDED and has_cue(new, tables, "forbids") and has_cue(old, tables, "forbids"):
         return True
-    if says(new, tables, "updates"):
+    if has_cue(new, tables, "updates"):
         return False
     head = new[: _first_new(new, topic, known)]
     if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
@@ -299,7 +299,7 @@ def _is_narrower(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]
 
 def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     """Whether a text says that something is otherwise now, and else what an old one does, but for one value."""
-    if not says(new, tables, "updates") or says(new, tables, "forbids"):
+    if not has_cue(new, tables, "updates") or has_cue(new, tables, "forbids"):
         return False
     (mine, my_values), (theirs, their_values) = _form(new, tables), _form(old, tables)
     changed = sum(one != other for one, other in zip(my_values, their_values, strict=False))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from app.core.anchors.purposes import adds
+from app.core.anchors.purposes import is_addition
 from app.core.anchors.replacement import answers_otherwise, completes, replaces
 from app.core.anchors.serving import states
 from app.core.anchors.tables import TABLES
@@ -172,7 +172,7 @@ class _Texts:
             return []
         corrections = _corrections_of(item, messages)
         gone = frozenset[str]().union(*map(given_up, corrections))
-        changing = any(not adds(sentence, TABLES) for sentence in corrections)
+        changing = any(not is_addition(sentence, TABLES) for sentence in corrections)
         said = self._said(item.text)
         keys = {*_keys(said), *gone, *given_up(said)}
         about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})

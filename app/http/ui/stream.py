@@ -19,10 +19,10 @@ from app.core.model.records import ERASURE
 from app.http.chat import STOPPING_GRACE
 from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.middleware import log_failure
+from app.http.notifications import Notifier
 from app.http.refusals import unexpected
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps
-from app.http.telling import Teller
 from app.http.ui.chunks import DONE, HEADERS, Json, sse
 from app.http.ui.parts import answer_parts, compaction_part
 from app.http.ui.writing import Writing
@@ -40,8 +40,8 @@ AWAY: Final = (DependencyUnavailableError, NotFoundError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storyteller:
-    """Tells turns of one conversation to one client."""
+class TurnStream:
+    """Streams turns of one conversation to one client."""
 
     services: Container
     tenant: UUID
@@ -149,7 +149,7 @@ class Storyteller:
     async def _compacted(self, writing: Writing, numbers: Mapping[str, Any], type_: str) -> list[Json]:
         if numbers["trigger"] == ERASURE:
             return []
-        part = writing.compaction(await told_compaction(self._teller, numbers, type_))
+        part = writing.compaction(await told_compaction(self._notifier, numbers, type_))
         return [part, *(await self._gauge(writing) if type_ == APPLIED else [])]
 
     async def _passages(self, seqs: Sequence[int]) -> Passages:
@@ -172,13 +172,13 @@ class Storyteller:
         return self.services.ui.threads.own_tools
 
     @property
-    def _teller(self) -> Teller:
-        return Teller(self.services, self.tenant, self.conversation, wish_of(self.request))
+    def _notifier(self) -> Notifier:
+        return Notifier(self.services, self.tenant, self.conversation, wish_of(self.request))
 
 
-async def told_compaction(teller: Teller, numbers: Mapping[str, Any], type_: str) -> Json:
+async def told_compaction(notifier: Notifier, numbers: Mapping[str, Any], type_: str) -> Json:
     """A compaction with the words for the user; ``type_``: of the event that tells how it stands."""
     words = None
     with suppress(*AWAY):
-        words = await teller.words(type_, numbers)
+        words = await notifier.notification(type_, numbers)
     return compaction_part(numbers, type_.partition(".")[2], words)

@@ -17,7 +17,7 @@ from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
 from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
-from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
+from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContexts, Look, Resumed
 from app.usecases.chat.reply import Answer, Hearing, answer
 from app.usecases.chat.spending import noted
 from app.usecases.context.context import ContextService

@@ -27,7 +27,7 @@ from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.caching.prefixes import PrefixCaches
 from app.usecases.chat.asking import Asker, Telling
-from app.usecases.chat.continuing import LiveContexts, keep_live
+from app.usecases.chat.live_contexts import LiveContexts, keep_live
 from app.usecases.chat.lookups import ToolResult
 from app.usecases.chat.reply import Answer, parts_of, refuse_no_answer
 from app.usecases.chat.toolbox import Scope, Toolbox

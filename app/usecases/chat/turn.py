@@ -22,7 +22,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.asking import Telling
 from app.usecases.chat.calibrating import calibrated
-from app.usecases.chat.continuing import keep_live
+from app.usecases.chat.live_contexts import keep_live
 from app.usecases.chat.replaying import stored_result
 from app.usecases.chat.reply import Answer, parts_of
 from app.usecases.chat.tool_loop import ToolLoop

@@ -15,7 +15,7 @@ from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.ports import EventBus, WakeUp
-from app.usecases.shared.beside import beside
+from app.usecases.shared.heartbeats import with_heartbeat
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ async def watched(
                 if row.interrupt_requested or handle.deserted(alone):
                     watch.stop.set()
 
-    async with beside(look, turn_lost):
+    async with with_heartbeat(look, turn_lost):
         yield watch
 
 

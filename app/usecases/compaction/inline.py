@@ -22,7 +22,7 @@ from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.shared.lease import Lease, LeaseLostError
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.working import is_set_aside
+from app.usecases.shared.work_records import is_set_aside
 
 EVENT_PAGE = 100
 
