@@ -48,7 +48,7 @@ def backup(
     """Write the whole database, as it is at one moment, into one file; the service may run."""
     with one_clear_line(), _problems(file):
         _check_target(file, force=force)
-        with _existing_database(read_settings()) as url, _shown("backup") as report:
+        with _existing_database(read_settings()) as url, _progress("backup") as report:
             manifest = _write(url, file, report)
         size = file.stat().st_size
         if as_json:
@@ -80,7 +80,7 @@ def restore_command(
         file = Path(source)
         _check_source(file, has_version=version is not None, url=url)
         with _problems(file), contextlib.closing(ArchiveReader(file)) as archive:
-            with _shown("check") as report:
+            with _progress("check") as report:
                 _verify(archive, report)
             place = None if check else _load(read_settings(), archive)
             _tell(archive.manifest, file, place, as_json=as_json)
@@ -127,7 +127,7 @@ def _verify(archive: ArchiveReader, report: Report) -> None:
 
 def _load(settings: Settings, archive: ArchiveReader) -> str:
     """Restore, and say where to."""
-    with _own_database(settings) as url, _shown("restore") as report:
+    with _own_database(settings) as url, _progress("restore") as report:
         restore(url, archive, report)
     return "the database of DATABASE_URL" if settings.database_url else str(settings.data_dir.absolute())
 
@@ -194,7 +194,7 @@ def _problems(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(what: str) -> Iterator[Report]:
+def _progress(what: str) -> Iterator[Report]:
     """On stderr, and only where somebody looks."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -110,7 +110,7 @@ def examine(client: Throughline, id_: str) -> Sick | None:
         schema = schema_named(version.state_schema)
     except KeyError:
         return Sick(id_, _title(client, id_), version, (), is_known=False)
-    said = cache(lambda: list(_said(client, id_, version.boundary_seq)))
+    said = cache(lambda: list(_contents(client, id_, version.boundary_seq)))
     before = _state_before(client, id_, version)
     found = findings(schema, version.state, covered_messages=version.boundary_seq, before=before)
     if any(one.sickness == "empty" for one in found):
@@ -151,7 +151,7 @@ def mend_by_code(client: Throughline, sick: Sick) -> Repair:
         return Repair("put_back", sick.version.version, told("doctor.not_begun", why=words_of(error)))
     again = with_damage(client, sick.conversation_id, examine(client, sick.conversation_id))
     if again is not None:
-        return Repair("still_sick", done.state_version_now, "; ".join(_told(one) for one in again.found))
+        return Repair("still_sick", done.state_version_now, "; ".join(_sentence_of(one) for one in again.found))
     return Repair("mended", done.state_version_now, told("doctor.by_code", count=len(done.repairs)))
 
 
@@ -225,7 +225,7 @@ def _checked(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair
         again = with_damage(client, id_, again)
     number = newest.version if newest else 0
     if again is not None:
-        return Repair("still_sick", number, "; ".join(_told(one) for one in again.found))
+        return Repair("still_sick", number, "; ".join(_sentence_of(one) for one in again.found))
     if newest is None or not newest.boundary_seq:
         return Repair("repaired", number, told("doctor.too_short"))
     return Repair("repaired", number, told("doctor.anew", last=str(newest.boundary_seq)))
@@ -312,7 +312,7 @@ def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
     }
 
 
-def _told(finding: Finding) -> str:
+def _sentence_of(finding: Finding) -> str:
     what = told(f"doctor.{finding.sickness}")
     if finding.field:
         what = told("doctor.in_field", what=what, field=field_words(finding.field, spoken()))
@@ -334,7 +334,7 @@ def _title(client: Throughline, id_: str) -> str:
     return client.conversation(id_).title or ""
 
 
-def _said(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
+def _contents(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
     """What the messages up to there say, commands left out."""
     for message in client.messages(id_, order="asc", page_size=100):
         if message.seq > through_seq:

@@ -88,7 +88,7 @@ def _of_lines(lines: Sequence[tuple[int, str]], name: str) -> Iterator[Imported]
     """JSON Lines: of conversations, or of the messages of one."""
     read = [(number, _loaded(line, name, number)) for number, line in lines]
     if all(isinstance(one, Mapping) and "role" in one for _, one in read):
-        yield _made({}, [(_line(number), one) for number, one in read], name, "")
+        yield _imported({}, [(_line(number), one) for number, one in read], name, "")
         return
     for number, one in read:
         yield _conversation(one, name, _line(number))
@@ -107,10 +107,10 @@ def _conversation(value: Any, name: str, place: str) -> Imported:
     numbered = [
         (f"{before}{told('import.message', number=str(number))}", one) for number, one in enumerate(messages, start=1)
     ]
-    return _made(value if isinstance(value, Mapping) else {}, numbered, name, place)
+    return _imported(value if isinstance(value, Mapping) else {}, numbered, name, place)
 
 
-def _made(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: str, place: str) -> Imported:
+def _imported(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: str, place: str) -> Imported:
     is_export = value.get("format") == EXPORT
     given = value.get("conversation") if is_export else value
     if not isinstance(given, Mapping):

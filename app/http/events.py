@@ -54,7 +54,7 @@ async def follow_events(
     field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
     following = services.feed.follow(tenant, conversation_id, event_number(field, given), newest=newest)
     notifier = Notifier(services, tenant, conversation_id, accept_language)
-    steps = Steps(_told(following, notifier), services.settings.timings.stream_heartbeat_seconds)
+    steps = Steps(_with_notifications(following, notifier), services.settings.timings.stream_heartbeat_seconds)
     await steps.peek()
     return EventStream(steps, _frame, stopping=stopping, preamble=retry_preamble())
 
@@ -78,7 +78,9 @@ class _Told:
     notification: Notification | None
 
 
-async def _told(following: AsyncGenerator[Event | None, None], notifier: Notifier) -> AsyncIterator[_Told | None]:
+async def _with_notifications(
+    following: AsyncGenerator[Event | None, None], notifier: Notifier
+) -> AsyncIterator[_Told | None]:
     """Events with their words; heartbeats pass."""
     async with aclosing(following):
         async for event in following:

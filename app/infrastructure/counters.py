@@ -168,7 +168,7 @@ class RedisCounters:
         """Count one in each, if there is room in all; ``counts=False`` only looks."""
         own = await self._local.hit(limits, counts=counts)
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
-        found = await self._asked(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
+        found = await self._call(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
         if found is None:
             return own
         first, *rows = found.decode().split("\n")
@@ -181,7 +181,7 @@ class RedisCounters:
         place = self._local.keep(tuple(name for name, _ in limits))
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
         try:
-            full = await self._asked(lambda: self._take(keys=keys, args=[str(place.id), self._seconds, *most]))
+            full = await self._call(lambda: self._take(keys=keys, args=[str(place.id), self._seconds, *most]))
         except BaseException:
             self.give_back(place)
             raise
@@ -211,7 +211,7 @@ class RedisCounters:
                     pipeline.zcount(PREFIX + name, now, "+inf")
                 return [int(number) for number in await pipeline.execute()]
 
-        return await self._asked(ask) or await self._local.taken(names)
+        return await self._call(ask) or await self._local.taken(names)
 
     async def close(self) -> None:
         """Give every place back, and let go of the connections."""
@@ -224,7 +224,7 @@ class RedisCounters:
             await self._letting_go
         await self._redis.aclose()
 
-    async def _asked(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
+    async def _call(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
         """What the server says; ``None`` where it is away."""
         if not self._circuit.allows():
             return None
@@ -252,7 +252,7 @@ class RedisCounters:
                             pipeline.zrem(PREFIX + name, str(place.id))
                     return await pipeline.execute()
 
-            await self._asked(ask)
+            await self._call(ask)
 
     def _keep(self) -> None:
         if self._keeping is None or self._keeping.done():
@@ -275,7 +275,7 @@ class RedisCounters:
                             pipeline.expire(PREFIX + name, int(2 * self._seconds) + 1)
                     return await pipeline.execute()
 
-            await self._asked(ask)
+            await self._call(ask)
 
 
 def _count(row: Sequence[str]) -> SlidingCount:

@@ -234,10 +234,12 @@ def decide(
         return Decision(verdict="alive")
     if caching.mode == "always":
         return Decision(verdict="always", step="renew" if stands else "make")
-    return _reckoned(caching, terms.prices(tokens, now.date()), demand, now, stands=stands)
+    return _decision_by_prices(caching, terms.prices(tokens, now.date()), demand, now, stands=stands)
 
 
-def _reckoned(caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, stands: bool) -> Decision:
+def _decision_by_prices(
+    caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, stands: bool
+) -> Decision:
     """By the arithmetic; what cannot be reckoned is not paid for."""
     hit_rate = demand.known_hit_rate
     if prices is None or hit_rate is None:

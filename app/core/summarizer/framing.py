@@ -193,16 +193,20 @@ def _body(message: Message) -> tuple[str, list[_Element]]:
 def _part(part: Part) -> _Element:
     kind, name = part.get("type"), str(part.get("name") or "")
     if kind == "tool_call":
-        return _Element(kind="tool_call", attributes=_named(name), text=as_short_text(part.get("arguments", {})))
+        return _Element(
+            kind="tool_call", attributes=_name_attribute(name), text=as_short_text(part.get("arguments", {}))
+        )
     if kind == "tool_result":
-        return _Element(kind="tool_result", attributes=_named(name), text=as_short_text(part.get("content", "")))
+        return _Element(
+            kind="tool_result", attributes=_name_attribute(name), text=as_short_text(part.get("content", ""))
+        )
     if kind == "media":
         media_type = str(part.get("media_type") or "unknown")
         return _Element(kind="media_part", attributes={"type": media_type}, text=_address(part))
     return _Element(kind="text_part", attributes={}, text=as_short_text(part.get("text", part)))
 
 
-def _named(name: str) -> dict[str, str]:
+def _name_attribute(name: str) -> dict[str, str]:
     return {"name": name} if name else {}
 
 

@@ -147,7 +147,7 @@ def _is_reference(c: Cursor, place: int) -> bool:
     return token.text.isdecimal() and len(token.text) >= _LEAST_NAMING and _REFERENCE.search(before) is not None
 
 
-def _named(c: Cursor, place: int) -> int:
+def _add_identifier(c: Cursor, place: int) -> int:
     digits = c.tokens[place].text
     c.add("identifier", place, place + 1, [f"n:{plain(float(digits))}", f"i:{digits}", f"r:{digits}"])
     return place + 1
@@ -231,7 +231,7 @@ def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> i
 def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
     """Keep a number with all that stands around it; the token after that."""
     if _is_reference(c, place) and not c.generous:
-        return _named(c, place)
+        return _add_identifier(c, place)
     token, first, last = c.tokens[place], place, after
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
     money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS

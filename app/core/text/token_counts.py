@@ -287,7 +287,7 @@ def weigh(role: str, content: str, parts: Sequence[Part] = ()) -> Weight:
     tokens, size, beside = MESSAGE_OVERHEAD + estimate_text(own), byte_length(own), 0
     for part in parts:
         media = _media_tokens(part) if part.get("type") == "media" else None
-        more = _beside(part)
+        more = _further_bytes(part)
         tokens += estimate_text(_sent(part)) if media is None else media
         size += byte_length(compact_json(part)) if media is None else media * BYTES_PER_TOKEN + more
         beside += more
@@ -301,7 +301,7 @@ def _media_tokens(part: Part) -> int:
     return _MEDIA_TOKENS.get(str(part.get("media_type", "")).partition("/")[0].lower(), _IMAGE_TOKENS)
 
 
-def _beside(part: Part) -> int:
+def _further_bytes(part: Part) -> int:
     """Bytes of what a part has beside the keys of its kind."""
     known = _KNOWN.get(str(part.get("type")))
     more = {key: value for key, value in part.items() if key not in known} if known else None

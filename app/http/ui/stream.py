@@ -87,7 +87,7 @@ class TurnStream:
                         writing = Writing(id=str(beginning.id), own_tools=self._own_tools)
                         for chunk in await self._begun(writing, beginning.before if tells_before else ()):
                             yield chunk
-                    for chunk in await self._told(writing, event):
+                    for chunk in await self._event_chunks(writing, event):
                         yield chunk
         except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
             log_failure(error)
@@ -105,7 +105,7 @@ class TurnStream:
     async def _begun(self, writing: Writing, before: Sequence[Message]) -> list[Json]:
         return [*writing.begin(answer_parts(before, self._own_tools)), *await self._gauge(writing)]
 
-    async def _told(self, writing: Writing, event: ChatEvent) -> Iterable[Json]:
+    async def _event_chunks(self, writing: Writing, event: ChatEvent) -> Iterable[Json]:
         """The chunks of one event."""
         if event.error is not None:
             return self._failed(writing, event.error)

@@ -121,7 +121,7 @@ class ToolLoop:
             said = step if said is None else step.after(said)
             if step.interrupted or not step.calls:
                 return outcome, said
-            called = self._called(step, scope, left)
+            called = self._calls_of(step, scope, left)
             left -= len(called.own)
             if left == 0:
                 said = said.with_warnings((USED_UP,))
@@ -141,7 +141,7 @@ class ToolLoop:
                 return outcome, said.left_open(called.open, message)
             outcome = outcome.then(await self._compacted(stored, tell))
 
-    def _called(self, step: Answer, scope: Scope, left: int) -> _Called:
+    def _calls_of(self, step: Answer, scope: Scope, left: int) -> _Called:
         """What of a step's calls is made: at most ``left`` of the service's own."""
         theirs, room = scope.brought.names, {True: MOST_OPEN, False: left}
         calls: list[ToolCall] = []
@@ -188,7 +188,7 @@ class ToolLoop:
             partial(prepared_anyhow, self._shell, turn.tenant_id, turn.conversation_id, [draft]),
             partial(self._append_calls, scope, step if len(calls) == len(step.calls) else None),
         )
-        await self._told(events, (), tell)
+        await self._deliver(events, (), tell)
         return stored
 
     async def _append_calls(
@@ -211,7 +211,7 @@ class ToolLoop:
         draft = await weighed(_result_draft(call, result))
         once = partial(self._append_result, scope, call, result, draft, claims)
         stored, events, jobs = await retaken(once)
-        await self._told(events, jobs, tell)
+        await self._deliver(events, jobs, tell)
         return replace(stored, created_number=max(one.number for one in events if one.type == "message.created"))
 
     async def _append_result(
@@ -253,7 +253,7 @@ class ToolLoop:
             return InlineOutcome()
         return await self._inline.told(stored.resolved, stored.claim, after=stored.created_number, tell=tell.on_events)
 
-    async def _told(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
+    async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
         await self._shell.outbox.deliver(events, jobs)
         tell.on_events([event for event in events if event.type == "message.created"])
 

@@ -96,7 +96,8 @@ class ForkService:
         """
         shell, id_ = self._shell, self._shell.new_id()
         fork, events = await prepared_and_retaken(
-            partial(self._first_copies, tenant_id, place, idem, id_), partial(self._made, tenant_id, place, idem, id_)
+            partial(self._first_copies, tenant_id, place, idem, id_),
+            partial(self._make_fork, tenant_id, place, idem, id_),
         )
         await shell.outbox.deliver(events)
         if not is_being_copied(fork):
@@ -135,7 +136,7 @@ class ForkService:
         ready = await prepared_copies(self._shell, fork, drafts)
         return _Copies(first_seq=1, epoch=source.content_epoch, ready=ready)
 
-    async def _made(
+    async def _make_fork(
         self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID, copies: _Copies, _: Results
     ) -> tuple[Conversation, Sequence[Event]]:
         """The transaction that makes the fork, and its events."""

@@ -130,7 +130,7 @@ class DetailService:
         claimed = await self._claimed(tenant_id, conversation_id, segment_id, urgent=urgent)
         if not isinstance(claimed, _Claim):
             return claimed
-        answer = await self._asked(claimed)
+        answer = await self._ask(claimed)
         outcome = await self._stored(tenant_id, claimed, answer)
         log.info(
             "detail.done",
@@ -194,14 +194,14 @@ class DetailService:
             return await self._later(uow, segment, AGAIN)
         if wait := await self._spending.wait(uow, resolved, metered=metered, spares=not urgent):
             return await self._later(uow, segment, wait)
-        messages = _told(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
+        messages = _told_messages(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
         stored = segment.levels.get("L1")
         is_there = stored is not None and stored.content_hash == _hash(messages, summarizer.profile.name)
         if is_there or not messages:
             return await self._settled(uow, segment)
-        return await self._begun(uow, resolved, segment, messages, summarizer)
+        return await self._begin(uow, resolved, segment, messages, summarizer)
 
-    async def _begun(
+    async def _begin(
         self,
         uow: UnitOfWork,
         resolved: Resolved,
@@ -235,7 +235,7 @@ class DetailService:
 
     # --- the call
 
-    async def _asked(self, claim: _Claim) -> _Answer:
+    async def _ask(self, claim: _Claim) -> _Answer:
         started = self._shell.clock.monotonic()
         request = await off_loop(_request, claim)
         proposal: Proposal | None = None
@@ -319,7 +319,7 @@ def _erased_meanwhile(read: Conversation, present: Conversation) -> bool:
     return read.content_epoch != present.content_epoch
 
 
-def _told(messages: list[Message]) -> tuple[Message, ...]:
+def _told_messages(messages: list[Message]) -> tuple[Message, ...]:
     return tuple(message for message in messages if message.is_told)
 
 

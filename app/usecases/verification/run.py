@@ -230,7 +230,7 @@ class VerificationService:
         wait = await self._wait(uow, resolved) if summarizer else BACK_OFF
         if summarizer is None or wait is not None:
             return await self._later(uow, row, wait or BACK_OFF)
-        return await self._begun(uow, resolved, row, version, summarizer)
+        return await self._begin(uow, resolved, row, version, summarizer)
 
     async def _wait(self, uow: UnitOfWork, resolved: Resolved) -> timedelta | None:
         """How long compactions, or the spend guard, come first."""
@@ -238,7 +238,7 @@ class VerificationService:
             return AGAIN
         return await self._spending.wait(uow, resolved, metered=True, spares=True, purpose="verification")
 
-    async def _begun(
+    async def _begin(
         self,
         uow: UnitOfWork,
         resolved: Resolved,
