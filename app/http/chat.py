@@ -66,7 +66,9 @@ async def chat(
 ) -> schemas.ChatResult | Response:
     """Send a message, results of your tools, or neither to answer what waits, and get the reply."""
     turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
-    return await told(turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request)
+    return await turn_response(
+        turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request
+    )
 
 
 @router.post("/interrupt", status_code=202)
@@ -86,16 +88,16 @@ def wants_stream(request: Request) -> bool:
     return EVENT_STREAM.search(request.headers.get("accept", "")) is not None
 
 
-async def told(
+async def turn_response(
     turn: TurnHandle, notifier: Notifier, services: Container, stopping: Stopping, request: Request
 ) -> schemas.ChatResult | Response:
     """A turn as its client wants it: everything that happens, or the reply when it is there."""
     if wants_stream(request):
         return streamed(turn, notifier, services, stopping, request)
-    return await whole(turn, request)
+    return await whole_reply(turn, request)
 
 
-async def whole(turn: TurnHandle, request: Request) -> schemas.ChatResult:
+async def whole_reply(turn: TurnHandle, request: Request) -> schemas.ChatResult:
     """The reply when it is there; a client that leaves before decides nothing but what the policy says."""
     try:
         return present_chat(await while_present(turn.result(), request.receive))

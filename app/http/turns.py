@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Body, Depends, Request, Response
 
 from app.http import schemas
-from app.http.chat import WishedLanguage, streamed, told
+from app.http.chat import WishedLanguage, streamed, turn_response
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
 from app.http.event_schemas import stream_of
 from app.http.notifications import Notifier
@@ -64,4 +64,6 @@ async def regenerate_reply(
 ) -> schemas.ChatResult | Response:
     """Answer the last message again; the first reply stays in the history as `superseded`, and is served no more."""
     turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
-    return await told(turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request)
+    return await turn_response(
+        turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request
+    )

@@ -153,7 +153,7 @@ class LanguageChat:
         parameters = parameters_of(self.language.model, request)
         messages: Sequence[ContextMessage] = with_files(request.messages, request.files, request.locale)
         if self.profile.stateful:
-            keeps = responses.kept(settings, request.continues)
+            keeps = responses.kept_settings(settings, request.continues)
             settings = keeps if request.is_kept else responses.not_kept(settings)
             parameters.instruction_parts, messages = responses.instructions_of(messages)
         answered = request.continues.open_calls if request.continues else ()

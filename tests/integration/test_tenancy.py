@@ -141,7 +141,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
         lambda unit: unit.messages.protectable(CONVERSATION, roles=["user"], event_types=["goal"], seqs=[2]),
         [],
     ),
-    "messages.said": (lambda unit: unit.messages.said(CONVERSATION, role="user", after_seq=0, limit=9), []),
+    "messages.texts_by_role": (
+        lambda unit: unit.messages.texts_by_role(CONVERSATION, role="user", after_seq=0, limit=9),
+        [],
+    ),
     "messages.pin": (
         lambda unit: unit.messages.pin(CONVERSATION, MESSAGE, is_pinned=True, reason="pinned"),
         NOT_FOUND,

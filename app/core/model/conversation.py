@@ -120,7 +120,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageText:
-    """What a message says, and nothing that is reckoned of it: cheap to read by the thousand."""
+    """What a message says, without its weights: cheap to read by the thousand."""
 
     seq: int
     role: Role

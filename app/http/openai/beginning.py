@@ -69,7 +69,7 @@ async def prompt_of(
     services: Container, tenant_id: UUID, body: ResponseRequest, before: tuple[MessageDraft, ...] = ()
 ) -> Prompt:
     """What the model is to answer."""
-    settings, tools = body.called()
+    settings, tools = body.settings_and_tools()
     return Prompt(
         messages=(*before, *await drafts_of(services, tenant_id, body.items)),
         brought=Brought(instructions=body.instructions or "", tools=tools, settings=settings),

@@ -47,7 +47,7 @@ class CallItem(Given):
 
 
 class ResultItem(Given):
-    """What the function came to."""
+    """The result of a function."""
 
     type: Literal["function_call_output"]
     call_id: CallId

@@ -129,7 +129,7 @@ class TurnStream:
         return made
 
     async def _stored(self, writing: Writing, data: Mapping[str, Any]) -> list[Json]:
-        """A message that the turn has stored: calls, or what one came to; those that it began with are known."""
+        """A message that the turn has stored: calls, or the result of one; those that it began with are known."""
         if "turn_id" in data or data["role"] not in MADE_FOR_AN_ANSWER:
             return []
         found = await self._passages([data["seq"]])

@@ -1,4 +1,4 @@
-"""Rows of ``compactions``: lock, outbox and audit. Leases are reckoned in database time."""
+"""Rows of ``compactions``: lock, outbox and audit. Leases are in database time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _QUEUED = text(QUEUED)
 
 
 class CompactionRepository(LeasedRepository):
-    """Rows of ``compactions``. Leases are reckoned in database time."""
+    """Rows of ``compactions``. Leases are in database time."""
 
     async def claim(self, compaction: Compaction) -> Compaction | None:
         """Insert unless one is in flight (``ON CONFLICT DO NOTHING`` on the partial unique index).

@@ -469,7 +469,9 @@ class MessageRepository(Repository):
         )
         return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, may_be_held).order_by(_seq))
 
-    async def said(self, conversation_id: UUID, *, role: str, after_seq: int, limit: int) -> list[tuple[int, str]]:
+    async def texts_by_role(
+        self, conversation_id: UUID, *, role: str, after_seq: int, limit: int
+    ) -> list[tuple[int, str]]:
         """Positions and texts of the next messages of a role, in order; neither commands nor erased ones."""
         statement = (
             select(_seq, col(MessageRow.content))

@@ -482,7 +482,7 @@ def _sums_of(attempt: Any) -> list[Any]:
 
 
 def _each_attempt(table: Any) -> Any:
-    """What the attempts of these rows come to."""
+    """Sums over the attempts of these rows."""
     each = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
     return select(*_sums_of(each)).select_from(table)
 

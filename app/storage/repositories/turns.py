@@ -1,4 +1,4 @@
-"""Rows of ``turns``. Leases are reckoned in database time."""
+"""Rows of ``turns``. Leases are in database time."""
 
 from __future__ import annotations
 

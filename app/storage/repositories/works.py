@@ -1,4 +1,4 @@
-"""Rows of ``works`` and ``crashes``. Leases are reckoned in database time."""
+"""Rows of ``works`` and ``crashes``. Leases are in database time."""
 
 from __future__ import annotations
 

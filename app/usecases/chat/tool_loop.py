@@ -139,7 +139,7 @@ class ToolLoop:
             said = said.having(stored.found)
             if called.open:
                 return outcome, said.left_open(called.open, message)
-            outcome = outcome.then(await self._compacted(stored, tell))
+            outcome = outcome.followed_by(await self._compacted(stored, tell))
 
     def _calls_of(self, step: Answer, scope: Scope, left: int) -> _Called:
         """What of a step's calls is made: at most ``left`` of the service's own."""
@@ -251,7 +251,9 @@ class ToolLoop:
     async def _compacted(self, stored: _Stored, tell: Telling) -> InlineOutcome:
         if stored.claim is None:
             return InlineOutcome()
-        return await self._inline.told(stored.resolved, stored.claim, after=stored.created_number, tell=tell.on_events)
+        return await self._inline.settle_telling(
+            stored.resolved, stored.claim, after=stored.created_number, tell=tell.on_events
+        )
 
     async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
         await self._shell.outbox.deliver(events, jobs)
@@ -265,7 +267,7 @@ async def _still_running(uow: UnitOfWork, turn: Turn) -> None:
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
-    """What the work comes to; ``None`` once ``stop`` is set, and the work is cancelled."""
+    """The result of the work; ``None`` once ``stop`` is set: then the work is cancelled."""
     working, stopped = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)

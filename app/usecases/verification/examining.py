@@ -167,7 +167,7 @@ class ExaminationService:
 
 
 def _judged(lineage: Sequence[Made], said: Mapping[int, str]) -> tuple[tuple[Damage, ...], int | None, Mended]:
-    """What is damaged, the newest version in which nothing was, and what mending the last one comes to."""
+    """What is damaged, the newest version in which nothing was, and the last one mended."""
     found = damages(lineage, said)
     if not found:
         return found, None, Mended()
