@@ -46,16 +46,13 @@ class Runtime:
     """Runs coroutines, one at a time, on a loop and a container that stay: pools of connections belong to a loop.
 
     Args:
-        factory: builds the container, on the loop that will use it.
         timings: the time of a task, and after how long a silent loop ends its process.
     """
 
     def __init__(
         self,
-        factory: Callable[[], Awaitable[Container]] = build,
         timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
-        self._factory = factory
         self._timings = timings
         self._runner: asyncio.Runner | None = None
         self._container: Container | None = None
@@ -65,7 +62,7 @@ class Runtime:
         if self._runner is None:
             self._runner = asyncio.Runner()
         if self._container is None:
-            self._container = self._runner.run(_awaited(self._factory()))
+            self._container = self._runner.run(build())
 
     def run(self, job: Callable[[Container], Awaitable[T]]) -> T:
         """Run a job with the container, within its time and within the caller's context variables."""

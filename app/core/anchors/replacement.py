@@ -142,28 +142,27 @@ def _other_value(new: Topic, old: Topic) -> bool:
     return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
 
 
-def answers_otherwise(new: str, old: str, tables: tuple[Table, ...] = TABLES, *, near: bool = False) -> bool:
+def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
     """Whether a correction without words of its own names another thing of the kind that the old text names.
 
     Args:
         new: The correction.
         old: The earlier text.
-        tables: The languages that are known.
         near: Whether they stand so near that the old text is meant whatever else it says.
     """
     mine, theirs = label_of(new), label_of(old)
     if mine and theirs and mine.name == theirs.name:
         new, old = new[mine.end :], old[theirs.end :]
-    topic, known = topic_by(new, tables), topic_by(old, tables)
-    point, prior = _without_frame(new, topic, tables), _without_frame(old, known, tables)
+    topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
+    point, prior = _without_frame(new, topic, TABLES), _without_frame(old, known, TABLES)
     if (
         not is_like(point, prior)
         or known.classes - topic.classes
         or not (near or point.kinds & prior.kinds or prior.words <= point.words)
     ):
         return False
-    return not is_beside(new, topic, old, known, tables, as_="correction") and not tells_of_another(
-        new, topic, old, known, tables, as_="correction"
+    return not is_beside(new, topic, old, known, TABLES, as_="correction") and not tells_of_another(
+        new, topic, old, known, TABLES, as_="correction"
     )
 
 
@@ -180,11 +179,11 @@ def is_like(point: Topic, topic: Topic) -> bool:
     return not point.words or bool(point.words & topic.words)
 
 
-def completes(new: str, old: str, tables: tuple[Table, ...] = TABLES) -> bool:
+def completes(new: str, old: str) -> bool:
     """Whether the old text tells of a task under way that the new one tells is done."""
     if not _UNDER_WAY.fits(old) or _DONE.fits(old) or not _DONE.fits(new) or _NOT_DONE.fits(new):
         return False
-    topic, known = topic_by(new, tables), topic_by(old, tables)
+    topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
     task, done = known.every - _PROGRESS, topic.every - _PROGRESS
     shared = task & done
     return (

@@ -52,7 +52,6 @@ def transitions(
     new: Sequence[Anchor],
     messages: Sequence[Message],
     *,
-    tables: Sequence[Table] = TABLES,
     said: Mapping[int, Sequence[Statement]] | None = None,
 ) -> list[Transition]:
     """What these messages do to the active anchors.
@@ -62,14 +61,12 @@ def transitions(
         new: Those found in these messages; they may supersede each other too. One whose message is not given counts
             as an assistant's.
         messages: In any order.
-        tables: The languages that are known.
         said: The messages' ``statements`` by ``seq``, where they are known already.
 
     Returns:
         One per anchor whose status changes, in the order of the messages that change it.
     """
-    tables = tuple(tables)
-    pool = Pool(active, tables)
+    pool = Pool(active, TABLES)
     own: defaultdict[int, list[Anchor]] = defaultdict(list)
     for anchor in sorted(new, key=position):
         own[anchor.seq].append(anchor)
@@ -78,15 +75,14 @@ def transitions(
     for seq in sorted({*spoken, *own}):
         message = spoken.get(seq)
         spoken_here = _statements_of(message, said) if message else ()
-        found.extend(_read(pool, message, own.get(seq, ()), spoken_here, tables))
+        found.extend(_read(pool, message, own.get(seq, ()), spoken_here, TABLES))
     return found
 
 
-def subjects(new: Sequence[Anchor], *, tables: Sequence[Table] = TABLES) -> frozenset[str]:
+def subjects(new: Sequence[Anchor]) -> frozenset[str]:
     """Stems: whichever anchor shares one with new ones, they can take its place, however far back it stands."""
-    tables = tuple(tables)
     taking = (anchor for anchor in new if anchor.type in CHANGING and not anchor.pasted)
-    return frozenset[str]().union(*(topic_by(anchor.content, tables).every for anchor in taking))
+    return frozenset[str]().union(*(topic_by(anchor.content, TABLES).every for anchor in taking))
 
 
 def _statements_of(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:

@@ -30,15 +30,10 @@ from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.ports import Summarizer
+from app.usecases.shared.background_calls import AGAIN, BACK_OFF, MOST_TRIES, a_compaction_waits, back_off
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-MOST_TRIES: Final = 3
-BACK_OFF: Final = timedelta(minutes=1)  # ten times as long after the second failure
-BACK_OFF_FACTOR: Final = 10
-PATIENCE: Final = timedelta(seconds=1)
-"""A compaction that waits longer finds no worker free."""
-AGAIN: Final = timedelta(seconds=15)  # while a compaction of the conversation runs
 SHARE: Final = 0.25
 """Of the originals' tokens is what an L1 should have."""
 LEAST_TARGET: Final = 60
@@ -150,7 +145,7 @@ class DetailService:
     async def _is_busy(self) -> bool:
         """Whether a compaction waits for somebody, or as many calls run as may."""
         async with self._shell.uow(None) as uow:
-            if await uow.compactions.unsent(older_than=PATIENCE, limit=1):
+            if await a_compaction_waits(uow):
                 return True
             return await uow.detail_calls.running(self._claim) >= self._slots
 
@@ -288,7 +283,7 @@ class DetailService:
     async def _postpone(self, uow: UnitOfWork, claim: _Claim, attempt: Attempt) -> None:
         """After a try that brought nothing; where nobody was asked, it was none."""
         tries = claim.tries - (attempt.reason == NOT_ASKED)
-        wait = BACK_OFF * BACK_OFF_FACTOR ** max(tries - 1, 0)
+        wait = back_off(tries)
         again = tries < MOST_TRIES
         await uow.segments.update(
             claim.conversation.id,
