@@ -20,7 +20,7 @@ from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.connecting import AsJson, Key, Url
 from app.cli.inspect import restore_state
 from app.cli.screen import Screen
-from app.cli.speaking import spoken, told
+from app.cli.speaking import spoken, text_of
 from app.cli.whole_files import is_special_file, whole_file
 from app.core.model.errors import DomainError
 from app.core.text.patterns import compiled
@@ -91,7 +91,7 @@ def _write(url: str, file: Path, report: Report) -> Manifest:
         with whole_file(file, _OWN_ONLY) as target:
             return asyncio.run(back_up(url, target, program=VERSION, progress=report))
     except OSError as error:
-        raise BackupError(told("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
+        raise BackupError(text_of("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
 
 
 def _check_target(file: Path, *, force: bool) -> None:
@@ -107,7 +107,7 @@ def _check_source(file: Path, *, has_version: bool, url: str | None) -> None:
     if has_version:
         raise ComplaintError("--check is for the file of a backup: leave out the version.")
     if _AN_ID.fullmatch(str(file)) and not file.exists():
-        raise ComplaintError(told("complaint.which_version", id=str(file)))
+        raise ComplaintError(text_of("complaint.which_version", id=str(file)))
     if url is not None:
         raise ComplaintError(
             "A backup is restored into the database itself, that of DATABASE_URL or the embedded one: leave out --url."
@@ -160,7 +160,7 @@ def _existing_database(settings: Settings) -> Iterator[str]:
         yield settings.database_url
         return
     if not (settings.data_dir / "postgres").is_dir():
-        raise ComplaintError(told("complaint.no_folder", folder=str(settings.data_dir.absolute())))
+        raise ComplaintError(text_of("complaint.no_folder", folder=str(settings.data_dir.absolute())))
     with EmbeddedServers(settings.data_dir, valkey=False, any_version=True) as endpoints:
         yield endpoints.database_url
 
