@@ -1,4 +1,4 @@
-"""A turn told to a frontend of the AI SDK: from its events, and what is stored beside them."""
+"""A turn as a stream for a frontend of the AI SDK: made of its events, and of what is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live contexts: what a stateful chat model goes on from, when it is kept, and when it is let go."""
+"""Live contexts: what a stateful chat model goes on from, when it is kept, and when it is given up."""
 
 from __future__ import annotations
 
