@@ -79,7 +79,7 @@ from app.usecases.shared.background import Background
 from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver, weighing
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.working import WorkBook
+from app.usecases.shared.work_records import WorkBook
 from app.usecases.ui.asking import AskingService
 from app.usecases.ui.services import UiServices
 from app.usecases.ui.threads import ThreadService

@@ -44,7 +44,7 @@ from app.client import endpoints as api
 from app.core.state.apply import Applied
 from app.devserver import EmbeddedServers, Endpoints
 from app.infrastructure.clock import SystemClock
-from app.infrastructure.garbage import settle
+from app.infrastructure.garbage import settle_garbage_collector
 from app.storage.database import make_engine
 from app.storage.migrations import run_migrations
 from app.usecases.admin.keys import hash_of
@@ -329,7 +329,7 @@ async def contexts(servers: Endpoints, sizes: Sequence[int], rounds: int = _CONT
         async with AsyncThroughline("http://localhost", transport=process.transport, timeout=600) as client:
             bench = Bench(process.container, client, engine)
             built = {size: await bench.build(size) for size in sizes}
-            settle()  # as a process that serves does when it is ready
+            settle_garbage_collector()  # as a process that serves does when it is ready
             numbers = itertools.count()
             requests: dict[str, Callable[[int], Awaitable[object]]] = {
                 "context": lambda size: client.send(api.look_at_context(built[size].id)),

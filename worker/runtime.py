@@ -15,7 +15,7 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 
 from app.core.model.errors import InvalidInputError
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.infrastructure.garbage import settle
+from app.infrastructure.garbage import settle_garbage_collector
 from app.infrastructure.watchdog import watching
 from app.settings import Settings
 
@@ -46,16 +46,13 @@ class Runtime:
     """Runs coroutines, one at a time, on a loop and a container that stay: pools of connections belong to a loop.
 
     Args:
-        factory: builds the container, on the loop that will use it.
         timings: the time of a task, and after how long a silent loop ends its process.
     """
 
     def __init__(
         self,
-        factory: Callable[[], Awaitable[Container]] = build,
         timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
-        self._factory = factory
         self._timings = timings
         self._runner: asyncio.Runner | None = None
         self._container: Container | None = None
@@ -65,7 +62,7 @@ class Runtime:
         if self._runner is None:
             self._runner = asyncio.Runner()
         if self._container is None:
-            self._container = self._runner.run(_awaited(self._factory()))
+            self._container = self._runner.run(build())
 
     def run(self, job: Callable[[Container], Awaitable[T]]) -> T:
         """Run a job with the container, within its time and within the caller's context variables."""
@@ -101,7 +98,7 @@ def import_before_the_fork(**_: Any) -> None:
     from app.bootstrap import import_models  # noqa: PLC0415 - two seconds of imports, for workers only
 
     import_models(Settings())
-    settle()
+    settle_garbage_collector()
 
 
 def start_child(**_: Any) -> None:

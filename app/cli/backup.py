@@ -20,7 +20,7 @@ from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.connecting import AsJson, Key, Url
 from app.cli.inspect import restore_state
 from app.cli.screen import Screen
-from app.cli.speaking import spoken, told
+from app.cli.speaking import spoken, text_of
 from app.cli.whole_files import is_special_file, whole_file
 from app.core.model.errors import DomainError
 from app.core.text.patterns import compiled
@@ -48,7 +48,7 @@ def backup(
     """Write the whole database, as it is at one moment, into one file; the service may run."""
     with one_clear_line(), _problems(file):
         _check_target(file, force=force)
-        with _existing_database(read_settings()) as url, _shown("backup") as report:
+        with _existing_database(read_settings()) as url, _progress("backup") as report:
             manifest = _write(url, file, report)
         size = file.stat().st_size
         if as_json:
@@ -80,7 +80,7 @@ def restore_command(
         file = Path(source)
         _check_source(file, has_version=version is not None, url=url)
         with _problems(file), contextlib.closing(ArchiveReader(file)) as archive:
-            with _shown("check") as report:
+            with _progress("check") as report:
                 _verify(archive, report)
             place = None if check else _load(read_settings(), archive)
             _tell(archive.manifest, file, place, as_json=as_json)
@@ -91,7 +91,7 @@ def _write(url: str, file: Path, report: Report) -> Manifest:
         with whole_file(file, _OWN_ONLY) as target:
             return asyncio.run(back_up(url, target, program=VERSION, progress=report))
     except OSError as error:
-        raise BackupError(told("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
+        raise BackupError(text_of("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
 
 
 def _check_target(file: Path, *, force: bool) -> None:
@@ -107,7 +107,7 @@ def _check_source(file: Path, *, has_version: bool, url: str | None) -> None:
     if has_version:
         raise ComplaintError("--check is for the file of a backup: leave out the version.")
     if _AN_ID.fullmatch(str(file)) and not file.exists():
-        raise ComplaintError(told("complaint.which_version", id=str(file)))
+        raise ComplaintError(text_of("complaint.which_version", id=str(file)))
     if url is not None:
         raise ComplaintError(
             "A backup is restored into the database itself, that of DATABASE_URL or the embedded one: leave out --url."
@@ -127,7 +127,7 @@ def _verify(archive: ArchiveReader, report: Report) -> None:
 
 def _load(settings: Settings, archive: ArchiveReader) -> str:
     """Restore, and say where to."""
-    with _own_database(settings) as url, _shown("restore") as report:
+    with _own_database(settings) as url, _progress("restore") as report:
         restore(url, archive, report)
     return "the database of DATABASE_URL" if settings.database_url else str(settings.data_dir.absolute())
 
@@ -160,7 +160,7 @@ def _existing_database(settings: Settings) -> Iterator[str]:
         yield settings.database_url
         return
     if not (settings.data_dir / "postgres").is_dir():
-        raise ComplaintError(told("complaint.no_folder", folder=str(settings.data_dir.absolute())))
+        raise ComplaintError(text_of("complaint.no_folder", folder=str(settings.data_dir.absolute())))
     with EmbeddedServers(settings.data_dir, valkey=False, any_version=True) as endpoints:
         yield endpoints.database_url
 
@@ -194,7 +194,7 @@ def _problems(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(what: str) -> Iterator[Report]:
+def _progress(what: str) -> Iterator[Report]:
     """On stderr, and only where somebody looks."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

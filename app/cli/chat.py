@@ -20,7 +20,7 @@ from app.cli.gauge_line import show_gauge
 from app.cli.notices import Notices
 from app.cli.screen import DIM, Screen, one_line
 from app.cli.showing import runs_of, warning_words
-from app.cli.speaking import own_language, told
+from app.cli.speaking import own_language, text_of
 from app.client import ApiError, ChatEvent, ChatResult, ConflictError, Conversation, Throughline, ThroughlineError
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
@@ -70,7 +70,7 @@ def _conversation(client: Throughline, given: str | None, fields: dict[str, Any]
             fields = {**fields, "policy": {"context_window": window}}
         return client.create_conversation(**fields)
     if window is not None:
-        raise ComplaintError(told("complaint.window"))
+        raise ComplaintError(text_of("complaint.window"))
     id_ = conversation_id(client, given)
     return client.change_conversation(id_, **fields) if fields else client.conversation(id_)
 

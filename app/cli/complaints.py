@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from app.cli.interrupts import EXIT_INTERRUPTED
-from app.cli.speaking import spoken, told
+from app.cli.speaking import spoken, text_of
 from app.client import ApiError, ConnectionFailedError, ThroughlineError, UnauthenticatedError
 from app.core.text.localization.catalogue import Catalogue
 from app.devserver import EmbeddedError
@@ -39,10 +39,10 @@ def one_clear_line() -> Iterator[None]:
         complain(words_of(error))
         raise typer.Exit(EXIT_CANNOT_START) from None
     except ValidationError:
-        complain(told("complaint.not_understood"))
+        complain(text_of("complaint.not_understood"))
         raise typer.Exit(EXIT_CANNOT_START) from None
     except UnicodeError:
-        complain(told("complaint.no_text"))
+        complain(text_of("complaint.no_text"))
         raise typer.Exit(EXIT_CANNOT_START) from None
     except BrokenPipeError:  # who read has seen enough
         raise
@@ -55,7 +55,7 @@ def one_clear_line() -> Iterator[None]:
 
 def complain_of_output(error: OSError) -> None:
     """One line on stderr about an output that takes no more."""
-    complain(told("complaint.output", why=error.strerror or str(error)))
+    complain(text_of("complaint.output", why=error.strerror or str(error)))
 
 
 def complain(words: str) -> None:

@@ -12,7 +12,7 @@ import httpx
 import typer
 
 from app.cli.complaints import ComplaintError, one_clear_line
-from app.cli.speaking import own_language, told
+from app.cli.speaking import own_language, text_of
 from app.client import Retrying, Throughline, ThroughlineError
 from app.client.synchronous import headers_of
 from app.devserver import running_at
@@ -55,14 +55,14 @@ def open_client(
     try:
         headers_of(key)
     except ValueError:
-        raise ComplaintError(told("complaint.no_key")) from None
+        raise ComplaintError(text_of("complaint.no_key")) from None
     try:
         host = urlsplit(url).hostname
         retrying = Retrying(attempts=attempts)
         trusts = host not in _HERE
         return Throughline(url, key=key, language=language, timeout=timeout, retrying=retrying, trust_env=trusts)
     except (httpx.InvalidURL, ValueError):
-        raise ComplaintError(told("complaint.no_address", url=repr(url))) from None
+        raise ComplaintError(text_of("complaint.no_address", url=repr(url))) from None
 
 
 def find_service(url: str | None) -> str:
@@ -73,16 +73,16 @@ def find_service(url: str | None) -> str:
     """
     if url is not None:
         if not url.lower().startswith(_SCHEMES):
-            raise ComplaintError(told("complaint.no_address", url=repr(url)))
+            raise ComplaintError(text_of("complaint.no_address", url=repr(url)))
         if not answers(url):
-            raise ComplaintError(told("complaint.not_ready", url=url))
+            raise ComplaintError(text_of("complaint.not_ready", url=url))
         return url.rstrip("/")
     settings = read_settings()
     tried = address(settings)
     for candidate in (tried, running_at(settings.data_dir)):
         if candidate and answers(candidate):
             return candidate
-    raise ComplaintError(told("complaint.not_running", url=tried))
+    raise ComplaintError(text_of("complaint.not_running", url=tried))
 
 
 def answers(url: str) -> bool:
@@ -103,9 +103,9 @@ def conversation_id(client: Throughline, given: str) -> str:
     if given == NEWEST:
         newest = next(client.conversations(order="desc", page_size=1), None)
         if newest is None:
-            raise ComplaintError(told("complaint.no_conversation"))
+            raise ComplaintError(text_of("complaint.no_conversation"))
         return str(newest.id)
     try:
         return str(UUID(given))
     except ValueError:
-        raise ComplaintError(told("complaint.no_id", given=repr(given))) from None
+        raise ComplaintError(text_of("complaint.no_id", given=repr(given))) from None

@@ -22,7 +22,7 @@ from app.cli.connecting import AsJson, Key, Url, connected, conversation_id
 from app.cli.inspect import newest_state
 from app.cli.screen import Screen, one_line
 from app.cli.showing import field_words
-from app.cli.speaking import spoken, told
+from app.cli.speaking import spoken, text_of
 from app.client import ApiError, ConflictError, Examination, StateVersion, Throughline, ThroughlineError
 from app.core.model.schemas import schema_named
 from app.core.validation.health import Finding, findings
@@ -83,11 +83,11 @@ def doctor(
     """Look for error texts, missing, empty and cut-off summaries in states; exit 1 when one is found and stays."""
     with connected(url, key) as client:
         if bool(conversations) == all_:
-            raise ComplaintError(told("complaint.which"))
+            raise ComplaintError(text_of("complaint.which"))
         ids = [conversation_id(client, one) for one in conversations or ()]
         screen = Screen(spoken())
         if not as_json and client.readiness().get("row_security") == "off":
-            screen.line((told("doctor.no_row_security"), "yellow"))
+            screen.line((text_of("doctor.no_row_security"), "yellow"))
         report = _Report(screen, as_json=as_json)
         for id_ in ids or _compacted(client):
             sick = with_damage(client, id_, examine(client, id_)) if verify or mend else examine(client, id_)
@@ -110,7 +110,7 @@ def examine(client: Throughline, id_: str) -> Sick | None:
         schema = schema_named(version.state_schema)
     except KeyError:
         return Sick(id_, _title(client, id_), version, (), is_known=False)
-    said = cache(lambda: list(_said(client, id_, version.boundary_seq)))
+    said = cache(lambda: list(_contents(client, id_, version.boundary_seq)))
     before = _state_before(client, id_, version)
     found = findings(schema, version.state, covered_messages=version.boundary_seq, before=before)
     if any(one.sickness == "empty" for one in found):
@@ -148,11 +148,11 @@ def mend_by_code(client: Throughline, sick: Sick) -> Repair:
     try:
         done = client.examine(sick.conversation_id, mend=True, if_match=sick.version.version)
     except ThroughlineError as error:
-        return Repair("put_back", sick.version.version, told("doctor.not_begun", why=words_of(error)))
+        return Repair("put_back", sick.version.version, text_of("doctor.not_begun", why=words_of(error)))
     again = with_damage(client, sick.conversation_id, examine(client, sick.conversation_id))
     if again is not None:
-        return Repair("still_sick", done.state_version_now, "; ".join(_told(one) for one in again.found))
-    return Repair("mended", done.state_version_now, told("doctor.by_code", count=len(done.repairs)))
+        return Repair("still_sick", done.state_version_now, "; ".join(_sentence_of(one) for one in again.found))
+    return Repair("mended", done.state_version_now, text_of("doctor.by_code", count=len(done.repairs)))
 
 
 def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Repair:
@@ -171,7 +171,7 @@ def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Rep
     try:
         client.restore(id_, back_to, if_match=old.version)
     except ThroughlineError as error:
-        return Repair("put_back", old.version, told("doctor.not_begun", why=words_of(error)))
+        return Repair("put_back", old.version, text_of("doctor.not_begun", why=words_of(error)))
     try:
         reason = _fold_again(client, id_, old, lambda: client.compact(id_, up_to_message_id=str(boundary)))
     except ThroughlineError as error:
@@ -215,7 +215,7 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, compact: Calla
                 raise refused
             if row is None or row.status == "applied":
                 return None
-            return told("doctor.not_folded", reason=str(row.reason))
+            return text_of("doctor.not_folded", reason=str(row.reason))
 
 
 def _checked(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair:
@@ -225,10 +225,10 @@ def _checked(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair
         again = with_damage(client, id_, again)
     number = newest.version if newest else 0
     if again is not None:
-        return Repair("still_sick", number, "; ".join(_told(one) for one in again.found))
+        return Repair("still_sick", number, "; ".join(_sentence_of(one) for one in again.found))
     if newest is None or not newest.boundary_seq:
-        return Repair("repaired", number, told("doctor.too_short"))
-    return Repair("repaired", number, told("doctor.anew", last=str(newest.boundary_seq)))
+        return Repair("repaired", number, text_of("doctor.too_short"))
+    return Repair("repaired", number, text_of("doctor.anew", last=str(newest.boundary_seq)))
 
 
 class _Report:
@@ -255,11 +255,11 @@ class _Report:
             self._screen.json({"looked_at": self.looked, "found": [_as_value(*row) for row in self._rows]})
             return
         if not self._rows:
-            self._screen.line((f"{told('doctor.healthy')} ", "green"), told("doctor.looked", count=self.looked))
+            self._screen.line((f"{text_of('doctor.healthy')} ", "green"), text_of("doctor.looked", count=self.looked))
             return
         columns = ("conversation", "title", "version", "found", "in", "text")
         self._screen.table(
-            [told(f"doctor.columns.{one}") for one in columns],
+            [text_of(f"doctor.columns.{one}") for one in columns],
             [line for sick, _ in self._rows for line in _lines(sick)],
         )
         for sick, repair in self._rows:
@@ -267,9 +267,9 @@ class _Report:
                 self._tell(sick, repair)
         if asked_to_repair and self.has_sick:
             is_damaged = all(sick.damage for sick, _ in self._rows)
-            self._screen.line(told("doctor.advice_mend" if is_damaged else "doctor.advice"))
+            self._screen.line(text_of("doctor.advice_mend" if is_damaged else "doctor.advice"))
         elif not asked_to_repair:
-            self._screen.line(told("doctor.sick", sick=len(self._rows), looked=self.looked))
+            self._screen.line(text_of("doctor.sick", sick=len(self._rows), looked=self.looked))
             self._tell_damage()
 
     def _tell_damage(self) -> None:
@@ -278,22 +278,22 @@ class _Report:
         if damaged:
             again = [one for one in damaged if one.by_model]
             messages, tokens = sum(one.messages for one in again), sum(one.tokens for one in again)
-            self._screen.line(told("doctor.damaged", count=len(damaged), messages=messages, tokens=tokens))
+            self._screen.line(text_of("doctor.damaged", count=len(damaged), messages=messages, tokens=tokens))
 
     def _tell(self, sick: Sick, repair: Repair) -> None:
         colour = "green" if repair.outcome in _HEALED else "red"
-        versions = told("doctor.versions", now=str(repair.version), before=str(sick.version.version))
+        versions = text_of("doctor.versions", now=str(repair.version), before=str(sick.version.version))
         words = f"{sick.conversation_id}: {repair.words} {versions}"
-        self._screen.line((f"{told(f'doctor.{repair.outcome}')} ", colour), words)
+        self._screen.line((f"{text_of(f'doctor.{repair.outcome}')} ", colour), words)
 
 
 def _lines(sick: Sick) -> Iterator[tuple[str, ...]]:
     about = (sick.conversation_id, sick.title or "–", str(sick.version.version))
     if not sick.is_known:
-        yield (*about, told("doctor.unknown_schema"), sick.version.state_schema, "")
+        yield (*about, text_of("doctor.unknown_schema"), sick.version.state_schema, "")
     for one in sick.found:
-        place = field_words(one.field, spoken()) if one.field else told("doctor.whole")
-        yield (*about, told(f"doctor.{one.sickness}"), place, _short(one.text))
+        place = field_words(one.field, spoken()) if one.field else text_of("doctor.whole")
+        yield (*about, text_of(f"doctor.{one.sickness}"), place, _short(one.text))
 
 
 def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
@@ -312,10 +312,10 @@ def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
     }
 
 
-def _told(finding: Finding) -> str:
-    what = told(f"doctor.{finding.sickness}")
+def _sentence_of(finding: Finding) -> str:
+    what = text_of(f"doctor.{finding.sickness}")
     if finding.field:
-        what = told("doctor.in_field", what=what, field=field_words(finding.field, spoken()))
+        what = text_of("doctor.in_field", what=what, field=field_words(finding.field, spoken()))
     return what + (f": {_short(finding.text)}" if finding.text else "")
 
 
@@ -334,7 +334,7 @@ def _title(client: Throughline, id_: str) -> str:
     return client.conversation(id_).title or ""
 
 
-def _said(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
+def _contents(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
     """What the messages up to there say, commands left out."""
     for message in client.messages(id_, order="asc", page_size=100):
         if message.seq > through_seq:

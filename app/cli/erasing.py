@@ -11,7 +11,7 @@ import typer
 
 from app.cli.complaints import one_clear_line
 from app.cli.keys import database
-from app.cli.speaking import told
+from app.cli.speaking import text_of
 from app.core.model.errors import DomainError
 from app.core.model.records import Erasure
 from app.devserver.errors import CannotStartError
@@ -55,14 +55,14 @@ def erase_user(
 
 def _confirm(sentence: str, name: str, *, yes: bool) -> None:
     if not yes:
-        typer.confirm(told(sentence, name=repr(name)), abort=True)
+        typer.confirm(text_of(sentence, name=repr(name)), abort=True)
 
 
 def _run(tenant: str, begin: Begin) -> None:
     with one_clear_line(), database(wants=True) as settings:
         erasure, left = asyncio.run(_erased(settings, tenant, begin))
     sentence = "erasing.left" if left else "erasing.done"
-    typer.echo(told(sentence, count=str(erasure.conversations)))
+    typer.echo(text_of(sentence, count=str(erasure.conversations)))
 
 
 async def _erased(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasure, bool]:

@@ -11,7 +11,7 @@ import typer
 from app.cli.complaints import ComplaintError
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.screen import Screen, one_line
-from app.cli.speaking import spoken, told
+from app.cli.speaking import spoken, text_of
 from app.client import File
 
 files = typer.Typer(help="The files of a conversation.", no_args_is_help=True)
@@ -36,7 +36,7 @@ def add(
         try:
             data = file.read_bytes()
         except OSError as error:
-            raise ComplaintError(told("complaint.cannot_read", file=str(file), why=str(error.strerror))) from None
+            raise ComplaintError(text_of("complaint.cannot_read", file=str(file), why=str(error.strerror))) from None
         type_ = media_type or mimetypes.guess_type(file.name)[0] or "text/plain"
         _show([client.attach_file(id_, data, name=file.name, media_type=type_, tokens=tokens)], as_json=as_json)
 
@@ -53,7 +53,7 @@ def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Ke
     """Remove a file from every context, and what a provider keeps of it."""
     with connected(url, key) as client:
         client.remove_file(conversation_id(client, conversation), file_id)
-        Screen(spoken()).line(told("file_removed", id=file_id))
+        Screen(spoken()).line(text_of("file_removed", id=file_id))
 
 
 def _show(found: list[File], *, as_json: bool) -> None:
@@ -62,5 +62,5 @@ def _show(found: list[File], *, as_json: bool) -> None:
         screen.json(found)
         return
     for one in found:
-        size = told("file_size", bytes=one.bytes, tokens=one.tokens)
+        size = text_of("file_size", bytes=one.bytes, tokens=one.tokens)
         screen.line(f"{one.id}  {one.media_type}  {size}  {one_line(one.name)}")

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from app.cli.complaints import ComplaintError
 from app.cli.import_formats import Imported, checked_message
-from app.cli.speaking import told
+from app.cli.speaking import text_of
 
 Kind = Literal["chatgpt", "claude"]
 
@@ -49,14 +49,14 @@ def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
     """
     where = f"{name}: {place}"
     if kind_of(value) != kind:
-        raise ComplaintError(told("import.no_exported", where=where))
+        raise ComplaintError(text_of("import.no_exported", where=where))
     talk = _Talk()
     try:
         _READERS[kind](value, talk, where)
     except RecursionError:
-        raise ComplaintError(told("import.no_json", where=where, why="nested too deeply")) from None
+        raise ComplaintError(text_of("import.no_json", where=where, why="nested too deeply")) from None
     messages = tuple(
-        checked_message(one, f"{where}, {told('import.message', number=str(number))}")
+        checked_message(one, f"{where}, {text_of('import.message', number=str(number))}")
         for number, one in enumerate(talk.messages, start=1)
     )
     id_ = _text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_NAME]
@@ -123,7 +123,7 @@ class _Talk:
 def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
     nodes = value.get("mapping")
     if not isinstance(nodes, dict):
-        raise ComplaintError(told("import.no_tree", where=where))
+        raise ComplaintError(text_of("import.no_tree", where=where))
     talk.last_time = _moment(value.get("create_time"))
     branch = _branch(nodes, value.get("current_node"), where)
     for id_ in branch:
@@ -145,7 +145,7 @@ def _branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
     found: dict[str, None] = {}
     while isinstance(node, str) and node in nodes:
         if node in found:
-            raise ComplaintError(told("import.no_tree", where=where))
+            raise ComplaintError(text_of("import.no_tree", where=where))
         found[node] = None
         node = nodes[node].get("parent") if isinstance(nodes[node], Mapping) else None
     return list(reversed(found))
@@ -211,7 +211,7 @@ def _author(message: Mapping[str, Any], name: str) -> str:
 def _read_claude(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
     messages = value.get("chat_messages")
     if not isinstance(messages, list):
-        raise ComplaintError(told("import.no_list", where=where))
+        raise ComplaintError(text_of("import.no_list", where=where))
     talk.last_time = _moment(value.get("created_at"))
     for message in messages:
         if isinstance(message, Mapping):

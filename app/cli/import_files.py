@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 from app.cli.complaints import ComplaintError
 from app.cli.import_exports import Kind, kind_of, read_exported
 from app.cli.import_formats import Imported, read_conversations
-from app.cli.speaking import told
+from app.cli.speaking import text_of
 from app.core.text.patterns import compiled
 from app.storage.archive import DAMAGES
 
@@ -60,16 +60,16 @@ def open_source(file: Path) -> Source:
         if kind is not None:
             return Source(partial(_exported, openers, kind, str(file)))
         if is_archive:
-            raise ComplaintError(told("import.no_list_in_archive", where=str(file)))
+            raise ComplaintError(text_of("import.no_list_in_archive", where=str(file)))
         if file.stat().st_size > MOST_WHOLE:
             limit = f"{MOST_WHOLE // 1_000_000:,}"
-            raise ComplaintError(told("import.too_large", where=str(file), limit=limit))
+            raise ComplaintError(text_of("import.too_large", where=str(file), limit=limit))
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         why = str(error.strerror or error)
-        raise ComplaintError(told("complaint.cannot_read", file=str(file), why=why)) from None
+        raise ComplaintError(text_of("complaint.cannot_read", file=str(file), why=why)) from None
     except UnicodeDecodeError as error:
-        raise ComplaintError(told("complaint.no_utf8", file=str(file), place=str(error.start))) from None
+        raise ComplaintError(text_of("complaint.no_utf8", file=str(file), place=str(error.start))) from None
     found = read_conversations(text, str(file))
     return Source(lambda: iter(found), text)
 
@@ -87,13 +87,13 @@ def _of_archive(file: Path) -> list[Opener]:
             size = sum(archive.getinfo(name).file_size for name in names)
             is_backup = _BACKUP in archive.namelist()
     except DAMAGES:
-        raise ComplaintError(told("import.no_archive", where=str(file))) from None
+        raise ComplaintError(text_of("import.no_archive", where=str(file))) from None
     if is_backup:
-        raise ComplaintError(told("import.is_backup", where=str(file)))
+        raise ComplaintError(text_of("import.is_backup", where=str(file)))
     if not names:
-        raise ComplaintError(told("import.no_list_in_archive", where=str(file)))
+        raise ComplaintError(text_of("import.no_list_in_archive", where=str(file)))
     if size > MOST_BYTES:
-        raise ComplaintError(told("import.too_large", where=str(file), limit=f"{MOST_BYTES // 1_000_000:,}"))
+        raise ComplaintError(text_of("import.too_large", where=str(file), limit=f"{MOST_BYTES // 1_000_000:,}"))
     return [partial(_Member, file, name) for name in names]
 
 
@@ -109,7 +109,7 @@ class _Member:
             return self._archive.open(self._name)
         except DAMAGES:
             self._archive.close()
-            raise ComplaintError(told("import.no_archive", where=str(self._archive.filename))) from None
+            raise ComplaintError(text_of("import.no_archive", where=str(self._archive.filename))) from None
 
     def __exit__(self, *_: object) -> None:
         self._archive.close()
@@ -136,7 +136,7 @@ def _exported(openers: list[Opener], kind: Kind, name: str) -> Iterator[Imported
         with opener() as stream:
             for value in _values(stream, name):
                 number += 1
-                found = read_exported(value, kind, name, told("import.conversation", number=str(number)))
+                found = read_exported(value, kind, name, text_of("import.conversation", number=str(number)))
                 if found.messages:
                     yield found
 
@@ -214,7 +214,7 @@ class _Text:
 
     def no_json(self, why: str) -> ComplaintError:
         """What is told of it."""
-        return ComplaintError(told("import.no_json", where=self._name, why=why))
+        return ComplaintError(text_of("import.no_json", where=self._name, why=why))
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
         return error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _SOON_OVER
@@ -225,11 +225,11 @@ class _Text:
             return False
         self._text, self._place = self._text[self._place :], 0
         if len(self._text) > LARGEST:
-            raise ComplaintError(told("import.too_long", where=self._name, limit=f"{LARGEST:,}"))
+            raise ComplaintError(text_of("import.too_long", where=self._name, limit=f"{LARGEST:,}"))
         try:
             read = self._stream.read(max(_CHUNK, len(self._text)))
         except DAMAGES:
-            raise ComplaintError(told("import.no_archive", where=self._name)) from None
+            raise ComplaintError(text_of("import.no_archive", where=self._name)) from None
         self._ended = not read
         self._text += self._decoder.decode(read, final=self._ended)
         return bool(read)

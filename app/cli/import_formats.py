@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from app.cli.complaints import ComplaintError
-from app.cli.speaking import told
+from app.cli.speaking import text_of
 from app.core.model.errors import DomainError
 from app.http.requests import MessageInput
 from app.http.strict_json import MAX_INTEGER, parse
@@ -63,7 +63,7 @@ def read_conversations(text: str, name: str) -> list[Imported]:
     """
     found = list(_conversations(text, name))
     if not found:
-        raise ComplaintError(told("import.empty", where=name))
+        raise ComplaintError(text_of("import.empty", where=name))
     return found
 
 
@@ -72,12 +72,12 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
         whole = _parsed(text)
     except ValueError as error:
         if len(lines := _lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
-            raise ComplaintError(told("import.no_json", where=name, why=_reason(error))) from None
+            raise ComplaintError(text_of("import.no_json", where=name, why=_reason(error))) from None
         yield from _of_lines(lines, name)
         return
     if isinstance(whole, list) and (not whole or not _is_messages(whole)):
         for number, one in enumerate(whole, start=1):
-            yield _conversation(one, name, told("import.conversation", number=str(number)))
+            yield _conversation(one, name, text_of("import.conversation", number=str(number)))
     elif isinstance(whole, Mapping) and "role" in whole and "messages" not in whole:
         yield _conversation([whole], name, "")
     else:
@@ -88,33 +88,34 @@ def _of_lines(lines: Sequence[tuple[int, str]], name: str) -> Iterator[Imported]
     """JSON Lines: of conversations, or of the messages of one."""
     read = [(number, _loaded(line, name, number)) for number, line in lines]
     if all(isinstance(one, Mapping) and "role" in one for _, one in read):
-        yield _made({}, [(_line(number), one) for number, one in read], name, "")
+        yield _imported({}, [(_line(number), one) for number, one in read], name, "")
         return
     for number, one in read:
         yield _conversation(one, name, _line(number))
 
 
 def _line(number: int) -> str:
-    return told("import.line", number=str(number))
+    return text_of("import.line", number=str(number))
 
 
 def _conversation(value: Any, name: str, place: str) -> Imported:
     where = f"{name}: {place}" if place else name
     messages = value.get("messages") if isinstance(value, Mapping) else value
     if not isinstance(messages, list):
-        raise ComplaintError(told("import.no_list", where=where))
+        raise ComplaintError(text_of("import.no_list", where=where))
     before = f"{place}, " if place else ""
     numbered = [
-        (f"{before}{told('import.message', number=str(number))}", one) for number, one in enumerate(messages, start=1)
+        (f"{before}{text_of('import.message', number=str(number))}", one)
+        for number, one in enumerate(messages, start=1)
     ]
-    return _made(value if isinstance(value, Mapping) else {}, numbered, name, place)
+    return _imported(value if isinstance(value, Mapping) else {}, numbered, name, place)
 
 
-def _made(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: str, place: str) -> Imported:
+def _imported(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: str, place: str) -> Imported:
     is_export = value.get("format") == EXPORT
     given = value.get("conversation") if is_export else value
     if not isinstance(given, Mapping):
-        raise ComplaintError(told("import.no_export", where=name))
+        raise ComplaintError(text_of("import.no_export", where=name))
     about = {key: given[key] for key in _ABOUT if given.get(key) not in (None, "", {})}
     if not is_export:
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
@@ -183,7 +184,7 @@ def checked_message(given: Any, where: str) -> Mapping[str, Any]:
         ComplaintError: The service would refuse it; ``where`` is named.
     """
     if not isinstance(given, Mapping):
-        raise ComplaintError(told("import.no_object", where=where))
+        raise ComplaintError(text_of("import.no_object", where=where))
     made = {key: given[key] for key in _KEPT if given.get(key) is not None}
     if made.get("role") == "developer":
         made["role"] = "system"
@@ -233,7 +234,7 @@ def _call(given: Any, where: str) -> dict[str, Any]:
     """A tool call of OpenAI's; arguments that are no JSON stay a text."""
     called = given.get("function") if isinstance(given, Mapping) else None
     if not isinstance(called, Mapping):
-        raise ComplaintError(told("import.no_function", where=where))
+        raise ComplaintError(text_of("import.no_function", where=where))
     arguments = called.get("arguments")
     try:
         read = _parsed(arguments) if isinstance(arguments, str) else arguments
@@ -276,7 +277,7 @@ def _loaded(line: str, name: str, number: int) -> Any:
     try:
         return _parsed(line)
     except ValueError as error:
-        raise ComplaintError(told("import.no_json", where=f"{name}: {_line(number)}", why=_reason(error))) from None
+        raise ComplaintError(text_of("import.no_json", where=f"{name}: {_line(number)}", why=_reason(error))) from None
 
 
 def _is_json(line: str) -> bool:

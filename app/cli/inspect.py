@@ -23,7 +23,7 @@ from app.cli.showing import (
     show_state,
     show_stats,
 )
-from app.cli.speaking import spoken, told
+from app.cli.speaking import spoken, text_of
 from app.client import Segment, StateVersion, Throughline
 from app.client.endpoints import CompactOptions, Format, LevelName
 from app.core.model.segments import NAME_OF
@@ -47,7 +47,7 @@ def list_conversations(
         elif found:
             show_list(screen, found)
         else:
-            screen.line(told("list.empty"))
+            screen.line(text_of("list.empty"))
 
 
 def compact(
@@ -122,7 +122,7 @@ def state(
             return
         newest = newest_state(client, id_)
         if newest is None:
-            raise ComplaintError(told("no_state"))
+            raise ComplaintError(text_of("no_state"))
         found = newest if version in {None, newest.version} else _version(client, id_, version)
         if as_json:
             screen.json(found.repairs if repairs else found)
@@ -137,7 +137,7 @@ def restore_state(conversation: str, version: int, url: str | None, key: str | N
     with connected(url, key) as client:
         found = client.restore(conversation_id(client, conversation), version)
         key = "show.restored" if version else "show.restored_nothing"
-        Screen().line(told(key, now=str(found.state_version), version=str(version)))
+        Screen().line(text_of(key, now=str(found.state_version), version=str(version)))
 
 
 def expand(
@@ -160,7 +160,7 @@ def expand(
             return
         show_segment(screen, found)
         if found.next_cursor:
-            screen.line((told("show.more"), "yellow"))
+            screen.line((text_of("show.more"), "yellow"))
 
 
 def stats(
@@ -196,7 +196,7 @@ def continuity(
         elif found:
             show_continuity(screen, found)
         else:
-            screen.line(told("continuity.nothing"))
+            screen.line(text_of("continuity.nothing"))
 
 
 def newest_state(client: Throughline, id_: str) -> StateVersion | None:
@@ -232,7 +232,7 @@ def expanded(
 def _version(client: Throughline, id_: str, number: int | None) -> StateVersion:
     found = next((one for one in client.states(id_, order="desc", page_size=100) if one.version == number), None)
     if found is None:
-        raise ComplaintError(told("complaint.no_version", version=str(number)))
+        raise ComplaintError(text_of("complaint.no_version", version=str(number)))
     return found
 
 

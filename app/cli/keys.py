@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.cli.complaints import one_clear_line
-from app.cli.speaking import told
+from app.cli.speaking import text_of
 from app.core.model.errors import DomainError
 from app.core.model.records import ApiKey, Scope
 from app.devserver import EmbeddedServers
@@ -77,7 +77,7 @@ def create(
     )
     typer.echo(secret)
     typer.echo(
-        told("keys.created", id=str(key.id), tenant=repr(tenant), scopes=", ".join(sorted(key.scopes))), err=True
+        text_of("keys.created", id=str(key.id), tenant=repr(tenant), scopes=", ".join(sorted(key.scopes))), err=True
     )
 
 
@@ -85,7 +85,7 @@ def create(
 def list_keys() -> None:
     """List the keys, without their secrets."""
     found, tenants = _with_keys(_all, wants_database=True)
-    table = Table(*(told(f"keys.{one}") for one in COLUMNS), box=None)
+    table = Table(*(text_of(f"keys.{one}") for one in COLUMNS), box=None)
     table.columns[0].no_wrap = True
     for key in found:
         own = [] if key.user_id is None else [f"user:{key.user_id}"]
@@ -109,14 +109,14 @@ def change(
         wants_database=True,
     )
     limits = ", ".join(f"{name}={'none' if value is None else value}" for name, value in sorted(key.limits.items()))
-    typer.echo(told("keys.changed", limits=limits or "–", expires=_minute(key.expires_at) or "–"))
+    typer.echo(text_of("keys.changed", limits=limits or "–", expires=_minute(key.expires_at) or "–"))
 
 
 @keys.command()
 def revoke(key_id: Annotated[UUID, typer.Argument(help="The key's id, from `throughline keys list`.")]) -> None:
     """Make a key stop working at once."""
     _with_keys(lambda service: service.revoke(key_id), wants_database=True)
-    typer.echo(told("keys.revoked_now"))
+    typer.echo(text_of("keys.revoked_now"))
 
 
 def _moment(days: float | None) -> datetime | None:
@@ -163,7 +163,7 @@ def database(*, wants: bool) -> Iterator[Settings]:
         yield settings.model_copy(update={"redis_url": redis_url})
         return
     if wants and not settings.data_dir.exists():
-        raise CannotStartError(told("complaint.no_folder", folder=str(settings.data_dir.absolute())))
+        raise CannotStartError(text_of("complaint.no_folder", folder=str(settings.data_dir.absolute())))
     with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
         migrate(endpoints.database_url)
         yield settings.model_copy(update={"database_url": endpoints.database_url, "redis_url": redis_url})

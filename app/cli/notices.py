@@ -1,4 +1,4 @@
-"""What is heard of compactions while somebody chats: in the turn's own stream, and beside it from the worker."""
+"""Notices of compactions while somebody chats: from the turn's own stream, and beside it from the worker."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import typer
 
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.screen import Screen
-from app.cli.speaking import spoken, told
+from app.cli.speaking import spoken, text_of
 
 conversations = typer.Typer(help="Operate on conversations.", no_args_is_help=True)
 
@@ -25,4 +25,4 @@ def release(conversation: Conversation, url: Url = None, key: Key = None, *, as_
         if as_json:
             screen.json(released)
         else:
-            screen.line(told("released", id=str(released.id)))
+            screen.line(text_of("released", id=str(released.id)))

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.complaints import complain, one_clear_line
-from app.cli.speaking import told
+from app.cli.speaking import text_of
 from app.devserver import EmbeddedServers
 from app.devserver.configured import address, overlooked, read_settings
 from app.devserver.preflight import check_database
@@ -53,7 +53,7 @@ def migrate(
 def _migrate(database_url: str, revision: str) -> None:
     run_migrations(database_url, revision)
     if revision == "head" and not asyncio.run(is_protected(database_url)):
-        typer.echo(told("doctor.no_row_security"), err=True)
+        typer.echo(text_of("doctor.no_row_security"), err=True)
 
 
 class _Printer:

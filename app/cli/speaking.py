@@ -23,6 +23,6 @@ def own_language() -> str | None:
     return None if language == FALLBACK else language
 
 
-def told(key: str, **given: str | Number) -> str:
-    """A sentence of the command line's own (``complaint.no_conversation``)."""
+def text_of(key: str, **given: str | Number) -> str:
+    """A text of the command line's own, by its key (``complaint.no_conversation``)."""
     return spoken().text(f"cli.{key}", **given)

@@ -21,7 +21,7 @@ from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conver
 from app.cli.import_files import Source, open_source
 from app.cli.import_formats import Imported
 from app.cli.screen import Screen, one_line
-from app.cli.speaking import spoken, told
+from app.cli.speaking import spoken, text_of
 from app.cli.whole_files import is_special_file, whole_file
 from app.client import (
     ApiError,
@@ -77,9 +77,9 @@ def import_file(
         given = {"preset": preset, "title": title, "user_id": user_id}
         total = sum(len(one.messages) for one in source.conversations())  # all of it is checked before anything is sent
         if not total and not source.text:
-            raise ComplaintError(told("import.empty", where=str(file)))
+            raise ComplaintError(text_of("import.empty", where=str(file)))
         with _progress(total) as progress:
-            task = progress.add_task(told("import.running"), total=total)
+            task = progress.add_task(text_of("import.running"), total=total)
             importing = _ImportingFile(client, file, source, given, again=again)
             done = list(importing.run(lambda count: progress.advance(task, count)))
         _say(Screen(spoken()), done, as_json=as_json)
@@ -108,9 +108,9 @@ def export_conversation(
             with output.open("wb") if is_special_file(output) else whole_file(output) as file:
                 size = sum(file.write(piece) for piece in received)
         except OSError as error:
-            raise ComplaintError(told("complaint.cannot_write", file=str(output), why=str(error.strerror))) from None
+            raise ComplaintError(text_of("complaint.cannot_write", file=str(output), why=str(error.strerror))) from None
         if output.is_file():
-            Screen().line(told("export", file=str(output), count=size))
+            Screen().line(text_of("export", file=str(output), count=size))
 
 
 def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
@@ -201,7 +201,7 @@ class _Importing:
         except InvalidInputError as error:
             raise ComplaintError(f"{self._where}: {words_of(error)}") from None
         except NotFoundError:
-            raise _DeletedError(told("complaint.deleted", where=self._where), id_) from None
+            raise _DeletedError(text_of("complaint.deleted", where=self._where), id_) from None
         return id_
 
     def _fields(self, given: Mapping[str, Any]) -> Any:
@@ -236,7 +236,7 @@ class _Importing:
                 )
             except (ApiError, ValueError) as error:
                 why = words_of(error) if isinstance(error, ApiError) else str(error)
-                complain(told("complaint.not_attached", where=self._where, number=str(number), why=why))
+                complain(text_of("complaint.not_attached", where=self._where, number=str(number), why=why))
 
     def _pin(self, id_: str, appended: Sequence[Message], start: int) -> None:
         """A pin for which there is no room is told of, and the import goes on."""
@@ -247,7 +247,7 @@ class _Importing:
                 self._client.pin_message(id_, message.id)
             except ApiError as error:
                 number, why = str(place + 1), words_of(error)
-                complain(told("complaint.not_pinned", where=self._where, number=number, why=why))
+                complain(text_of("complaint.not_pinned", where=self._where, number=number, why=why))
 
 
 def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
@@ -276,15 +276,15 @@ def _say(screen: Screen, done: Sequence[Done], *, as_json: bool) -> None:
         screen.json([_as_value(one) for one in done])
         return
     for one in done:
-        notes = [told(f"import.{name}", count=count) for name, count in _left(one) if count]
-        notes += [told("import.there")] if one.was_there else []
+        notes = [text_of(f"import.{name}", count=count) for name, count in _left(one) if count]
+        notes += [text_of("import.there")] if one.was_there else []
         noted = f" ({'; '.join(notes)})" if notes else ""
         title = one_line(one.title)
-        screen.line(f"{one.id}  {told('import.done', count=one.messages)}{noted}{'  ' + title if title else ''}")
+        screen.line(f"{one.id}  {text_of('import.done', count=one.messages)}{noted}{'  ' + title if title else ''}")
     if len(done) > 1:
         new = [one for one in done if not one.was_there]
         messages, there = sum(one.messages for one in new), len(done) - len(new)
-        screen.line(told("import.all", new=len(new), messages=messages, there=there))
+        screen.line(text_of("import.all", new=len(new), messages=messages, there=there))
 
 
 def _left(one: Done) -> tuple[tuple[str, int], ...]:

@@ -21,6 +21,7 @@ from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, be
 from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.event_schemas import stream_of
 from app.http.middleware import log_failure
+from app.http.notifications import Notifier
 from app.http.presence import ClientGoneError, while_present
 from app.http.present import present_chat, present_interruption, present_notification
 from app.http.refusals import unexpected
@@ -28,7 +29,6 @@ from app.http.requests import EmptyRequest
 from app.http.routing import TenantRoute
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps, frame
-from app.http.telling import Teller
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 
 STOPPING_GRACE: Final = 3.0
@@ -66,7 +66,9 @@ async def chat(
 ) -> schemas.ChatResult | Response:
     """Send a message, results of your tools, or neither to answer what waits, and get the reply."""
     turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
-    return await told(turn, Teller(services, tenant, conversation_id, accept_language), services, stopping, request)
+    return await turn_response(
+        turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request
+    )
 
 
 @router.post("/interrupt", status_code=202)
@@ -86,16 +88,16 @@ def wants_stream(request: Request) -> bool:
     return EVENT_STREAM.search(request.headers.get("accept", "")) is not None
 
 
-async def told(
-    turn: TurnHandle, teller: Teller, services: Container, stopping: Stopping, request: Request
+async def turn_response(
+    turn: TurnHandle, notifier: Notifier, services: Container, stopping: Stopping, request: Request
 ) -> schemas.ChatResult | Response:
     """A turn as its client wants it: everything that happens, or the reply when it is there."""
     if wants_stream(request):
-        return streamed(turn, teller, services, stopping, request)
-    return await whole(turn, request)
+        return streamed(turn, notifier, services, stopping, request)
+    return await whole_reply(turn, request)
 
 
-async def whole(turn: TurnHandle, request: Request) -> schemas.ChatResult:
+async def whole_reply(turn: TurnHandle, request: Request) -> schemas.ChatResult:
     """The reply when it is there; a client that leaves before decides nothing but what the policy says."""
     try:
         return present_chat(await while_present(turn.result(), request.receive))
@@ -105,11 +107,11 @@ async def whole(turn: TurnHandle, request: Request) -> schemas.ChatResult:
 
 
 def streamed(
-    turn: TurnHandle, teller: Teller, services: Container, stopping: Stopping, request: Request
+    turn: TurnHandle, notifier: Notifier, services: Container, stopping: Stopping, request: Request
 ) -> EventStream[Told]:
     """Everything that happens in a turn, from its beginning on."""
     return EventStream(
-        Steps(_events(turn, teller), services.settings.timings.stream_heartbeat_seconds),
+        Steps(_events(turn, notifier), services.settings.timings.stream_heartbeat_seconds),
         lambda told: _frame(told, request),
         stopping=stopping,
         grace=STOPPING_GRACE,
@@ -125,21 +127,21 @@ class Told:
     notification: Notification | None = None
 
 
-async def _events(turn: TurnHandle, teller: Teller) -> AsyncIterator[Told]:
+async def _events(turn: TurnHandle, notifier: Notifier) -> AsyncIterator[Told]:
     """The turn's events with their words; whatever happens, the last one is terminal."""
     try:
         async with aclosing(turn.events()) as events:
             async for event in events:
-                yield Told(event, await _words(event, teller))
+                yield Told(event, await _words(event, notifier))
     except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
         log_failure(error)
         yield Told(ChatEvent(type="reply.failed", error=unexpected()))
 
 
-async def _words(event: ChatEvent, teller: Teller) -> Notification | None:
+async def _words(event: ChatEvent, notifier: Notifier) -> Notification | None:
     """No turn ends for want of words."""
     with suppress(DependencyUnavailableError):
-        return await teller.words(event.type, event.data)
+        return await notifier.notification(event.type, event.data)
     return None
 
 

@@ -49,7 +49,7 @@ class ToolInput(Input):
 
 
 class ToolResult(Input):
-    """What a tool of the client came to."""
+    """The result of a tool of the client."""
 
     tool_call_id: CallId
     content: Any = Field(description="A text, or any JSON.")

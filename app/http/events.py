@@ -14,11 +14,11 @@ from app.core.model.notifications import Notification
 from app.core.model.records import Event
 from app.http.dependencies import Services, Shutdown, Tenant, bearer_key
 from app.http.event_schemas import stream_of
+from app.http.notifications import Notifier
 from app.http.present import present_event
 from app.http.refusals import invalid_field
 from app.http.routing import TenantRoute
 from app.http.sse import EventStream, Steps, frame, retry_preamble
-from app.http.telling import Teller
 
 MAX_EVENT_DIGITS: Final = 18
 """Of a number that fits into 64 bits."""
@@ -53,8 +53,8 @@ async def follow_events(
     """Every event once, in order, without a gap between replay and live."""
     field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
     following = services.feed.follow(tenant, conversation_id, event_number(field, given), newest=newest)
-    teller = Teller(services, tenant, conversation_id, accept_language)
-    steps = Steps(_told(following, teller), services.settings.timings.stream_heartbeat_seconds)
+    notifier = Notifier(services, tenant, conversation_id, accept_language)
+    steps = Steps(_with_notifications(following, notifier), services.settings.timings.stream_heartbeat_seconds)
     await steps.peek()
     return EventStream(steps, _frame, stopping=stopping, preamble=retry_preamble())
 
@@ -78,11 +78,13 @@ class _Told:
     notification: Notification | None
 
 
-async def _told(following: AsyncGenerator[Event | None, None], teller: Teller) -> AsyncIterator[_Told | None]:
+async def _with_notifications(
+    following: AsyncGenerator[Event | None, None], notifier: Notifier
+) -> AsyncIterator[_Told | None]:
     """Events with their words; heartbeats pass."""
     async with aclosing(following):
         async for event in following:
-            yield None if event is None else _Told(event, await teller.words(event.type, event.data))
+            yield None if event is None else _Told(event, await notifier.notification(event.type, event.data))
 
 
 def _frame(told: _Told) -> bytes:

@@ -92,7 +92,6 @@ Content = Annotated[str, Field(max_length=MAX_CONTENT)]
 Count = Annotated[int, Strict(), Field(ge=0, le=MAX_TOKENS)]
 Budget = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Tokens after the system prompt and the files.")]
 Seq = Annotated[int, Strict(), Field(ge=1, le=2**63 - 1)]
-MaxTokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="The most that a page weighs.")]
 Version = Annotated[
     int, Field(ge=0, le=2**31 - 1, description="0: as before the first compaction, with nothing covered.")
 ]

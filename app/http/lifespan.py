@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.bootstrap import Container, anonymous_allowed, import_models
 from app.core.model.errors import DependencyUnavailableError, DomainError, InvalidInputError
 from app.http.shutdown import Stopping, overhear_signals
-from app.infrastructure.garbage import settle
+from app.infrastructure.garbage import settle_garbage_collector
 from app.infrastructure.watchdog import watching
 from app.off_loop import off_loop
 from app.usecases.shared.warming import warm_up
@@ -76,7 +76,7 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
 @contextlib.asynccontextmanager
 async def working(container: Container, stopping: Stopping) -> AsyncIterator[None]:
     """Run what a process does beside its requests."""
-    settle()
+    settle_garbage_collector()
     keep = container.background.keep
     sweeping = asyncio.create_task(keep("sweeper", container.sweeper.run), name="sweeper")
     measuring = asyncio.create_task(keep("measuring", container.measuring.run), name="measuring")

@@ -23,10 +23,10 @@ from app.http.dependencies import (
     tenant_of,
 )
 from app.http.errors import wish_of
+from app.http.notifications import Notifier
 from app.http.present import present_list, present_message
 from app.http.requests import MessageAppend, MessageBatch, drafts_of
 from app.http.routing import TenantRoute
-from app.http.telling import Teller
 from app.http.ui.history import present_thread
 from app.off_loop import in_slices, off_loop
 
@@ -93,7 +93,7 @@ async def list_messages(
     """The full history, oldest first unless asked otherwise; no compaction ever changes it."""
     if format == "ui":
         thread = await services.ui.threads.page(tenant, conversation_id, page)
-        teller = Teller(services, tenant, conversation_id, wish_of(request))
-        told = await present_thread(thread, teller)
+        notifier = Notifier(services, tenant, conversation_id, wish_of(request))
+        told = await present_thread(thread, notifier)
         return Response(await off_loop(to_json, told), media_type="application/json")
     return await present_list(await services.messages.page(tenant, conversation_id, page), present_message)

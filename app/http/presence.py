@@ -15,7 +15,7 @@ class ClientGoneError(Exception):
     """The client left before its answer was there."""
 
 
-async def gone(receive: Receive) -> None:
+async def until_gone(receive: Receive) -> None:
     """Return when the client has left; what is left of its body is read over."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -28,7 +28,7 @@ async def while_present(work: Coroutine[Any, Any, Result], receive: Receive) -> 
         ClientGoneError: Nobody does any more; the work was cancelled.
     """
     working = asyncio.create_task(work)
-    leaving = asyncio.create_task(gone(receive))
+    leaving = asyncio.create_task(until_gone(receive))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if working.done():

@@ -1,4 +1,4 @@
-"""How a limit is told in headers: ``RateLimit-Limit``, ``RateLimit-Remaining`` and ``RateLimit-Reset``.
+"""A limit in headers: ``RateLimit-Limit``, ``RateLimit-Remaining`` and ``RateLimit-Reset``.
 
 The IETF's draft (draft-ietf-httpapi-ratelimit-headers) named these three up to its version 06, and so do most clients;
 the later form, two structured headers, is not settled.

@@ -201,10 +201,10 @@ def _check_number(number: float, path: Steps, faults: list[FieldError]) -> None:
 
 def _dotted(path: Steps) -> str:
     """The path in printable form: what is wrong with a key must not break the answer that names it."""
-    return ".".join(_shown(step) for step in path) or "body"
+    return ".".join(_printable(step) for step in path) or "body"
 
 
-def _shown(step: str | int) -> str:
+def _printable(step: str | int) -> str:
     if isinstance(step, int):
         return str(step)
     return step[:SHOWN_KEY].encode(errors="backslashreplace").decode().replace("\0", "\\u0000")

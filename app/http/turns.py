@@ -8,12 +8,12 @@ from uuid import UUID
 from fastapi import APIRouter, Body, Depends, Request, Response
 
 from app.http import schemas
-from app.http.chat import WishedLanguage, streamed, told
+from app.http.chat import WishedLanguage, streamed, turn_response
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
 from app.http.event_schemas import stream_of
+from app.http.notifications import Notifier
 from app.http.requests import RegenerateRequest
 from app.http.routing import TenantRoute
-from app.http.telling import Teller
 
 router = APIRouter(
     prefix="/conversations/{conversation_id}/chat",
@@ -43,7 +43,7 @@ async def follow_turn(
     turn = await services.chat.follow(tenant, conversation_id)
     if turn is None:
         return Response(status_code=204)
-    return streamed(turn, Teller(services, tenant, conversation_id, accept_language), services, stopping, request)
+    return streamed(turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request)
 
 
 @router.post(
@@ -64,4 +64,6 @@ async def regenerate_reply(
 ) -> schemas.ChatResult | Response:
     """Answer the last message again; the first reply stays in the history as `superseded`, and is served no more."""
     turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
-    return await told(turn, Teller(services, tenant, conversation_id, accept_language), services, stopping, request)
+    return await turn_response(
+        turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request
+    )

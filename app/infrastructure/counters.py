@@ -141,7 +141,6 @@ class RedisCounters:
     Args:
         url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
         pause_seconds: For how long it is left alone after a failure.
-        place_seconds: How long a place lasts whose process was killed.
         call_seconds: How long a caller waits for it at most.
     """
 
@@ -150,13 +149,11 @@ class RedisCounters:
         url: str,
         *,
         pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds,
-        place_seconds: float = PLACE_SECONDS,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
         self._redis: Redis = redis_client(url, retries=1, keeps=True)
         self._circuit = Circuit(pause_seconds)
         self._local = LocalCounters()
-        self._seconds = place_seconds
         self._call_seconds = call_seconds
         self._hit = self._redis.register_script(_HIT)
         self._take = self._redis.register_script(_TAKE)
@@ -168,7 +165,7 @@ class RedisCounters:
         """Count one in each, if there is room in all; ``counts=False`` only looks."""
         own = await self._local.hit(limits, counts=counts)
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
-        found = await self._asked(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
+        found = await self._call(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
         if found is None:
             return own
         first, *rows = found.decode().split("\n")
@@ -181,7 +178,7 @@ class RedisCounters:
         place = self._local.keep(tuple(name for name, _ in limits))
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
         try:
-            full = await self._asked(lambda: self._take(keys=keys, args=[str(place.id), self._seconds, *most]))
+            full = await self._call(lambda: self._take(keys=keys, args=[str(place.id), PLACE_SECONDS, *most]))
         except BaseException:
             self.give_back(place)
             raise
@@ -211,7 +208,7 @@ class RedisCounters:
                     pipeline.zcount(PREFIX + name, now, "+inf")
                 return [int(number) for number in await pipeline.execute()]
 
-        return await self._asked(ask) or await self._local.taken(names)
+        return await self._call(ask) or await self._local.taken(names)
 
     async def close(self) -> None:
         """Give every place back, and let go of the connections."""
@@ -224,7 +221,7 @@ class RedisCounters:
             await self._letting_go
         await self._redis.aclose()
 
-    async def _asked(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
+    async def _call(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
         """What the server says; ``None`` where it is away."""
         if not self._circuit.allows():
             return None
@@ -252,7 +249,7 @@ class RedisCounters:
                             pipeline.zrem(PREFIX + name, str(place.id))
                     return await pipeline.execute()
 
-            await self._asked(ask)
+            await self._call(ask)
 
     def _keep(self) -> None:
         if self._keeping is None or self._keeping.done():
@@ -261,21 +258,21 @@ class RedisCounters:
     async def _renew(self) -> None:
         """While there are places: prolong them; a server that was emptied gets them again."""
         while True:
-            await asyncio.sleep(self._seconds / 3)
+            await asyncio.sleep(PLACE_SECONDS / 3)
             places = self._local.places
             if not places:
                 return
 
             async def ask(places: Sequence[Place] = places) -> list[Any]:
-                until = float((await self._redis.time())[0]) + self._seconds
+                until = float((await self._redis.time())[0]) + PLACE_SECONDS
                 async with self._redis.pipeline(transaction=False) as pipeline:
                     for place in places:
                         for name in place.names:
                             pipeline.zadd(PREFIX + name, {str(place.id): until})
-                            pipeline.expire(PREFIX + name, int(2 * self._seconds) + 1)
+                            pipeline.expire(PREFIX + name, int(2 * PLACE_SECONDS) + 1)
                     return await pipeline.execute()
 
-            await self._asked(ask)
+            await self._call(ask)
 
 
 def _count(row: Sequence[str]) -> SlidingCount:

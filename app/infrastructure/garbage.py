@@ -1,4 +1,4 @@
-"""When the interpreter looks for garbage in circles: a look at everything stops every thread, the loop's too."""
+"""How often the garbage collector looks for circles: a full collection stops every thread, the event loop's too."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import gc
 from typing import Final
 
 YOUNG: Final = 5_000
-"""New objects after which the youngest are looked at: under a millisecond."""
+"""New objects between two collections of the youngest: each takes under a millisecond."""
 MIDDLE: Final = 20
 OLD: Final = 100
-"""Looks at the younger ones after which the older ones are looked at too."""
+"""Collections of a younger generation between two of the next older one."""
 
 
-def settle() -> None:
-    """Leave out for ever what is there by now, modules and tables, and look at the rest less often.
+def settle_garbage_collector() -> None:
+    """Exempt what exists by now (modules, tables) from collection for ever, and collect the rest less often.
 
-    Call it once, when a process is ready: before, each full look takes some tenths of a second.
+    Call it once, when a process is ready: before, a full collection takes some tenths of a second.
     """
     gc.collect()
     gc.freeze()

@@ -58,7 +58,7 @@ class ProcessMeter:
         meter = get_meter("throughline")
         self._registry = CollectorRegistry()
         self._families = {
-            one.name: _Family(one, _shown(self._registry, one), _exported(meter, one)) for one in INSTRUMENTS
+            one.name: _Family(one, _collector(self._registry, one), _exported(meter, one)) for one in INSTRUMENTS
         }
 
     def count(self, instrument: Instrument, amount: float = 1, **labels: str) -> None:
@@ -87,7 +87,7 @@ class ProcessMeter:
         return _WHOLE_BOUND.sub(r'\1"', generate_latest(self._registry).decode())
 
 
-def _shown(registry: CollectorRegistry, instrument: Instrument) -> Counter | Gauge | Histogram:
+def _collector(registry: CollectorRegistry, instrument: Instrument) -> Counter | Gauge | Histogram:
     name = PREFIX + instrument.name
     if instrument.kind == "histogram":
         return Histogram(name, instrument.help, instrument.labels, registry=registry, buckets=instrument.buckets)

@@ -1,4 +1,4 @@
-"""What running turns tell, as streams in Redis (or within one process): never the truth, and soon gone."""
+"""Events of running turns, as streams in Redis (or within one process): never the truth, and soon gone."""
 
 from __future__ import annotations
 

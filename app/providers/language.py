@@ -128,7 +128,7 @@ class LanguageChat:
                 raise unavailable(error) from None
             yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
             return
-        for said in self._said(response, by_call=by_call):
+        for said in self._untold_events(response, by_call=by_call):
             yield said
         yield StepFinish(
             reason=finish_of(response),
@@ -138,7 +138,7 @@ class LanguageChat:
             named_cache=named,
         )
 
-    def _said(self, response: ModelResponse, *, by_call: bool) -> Iterator[StepEvent]:
+    def _untold_events(self, response: ModelResponse, *, by_call: bool) -> Iterator[StepEvent]:
         """What the stream has not told of yet: calls, and an answer that is given by one."""
         calls = calls_of(response, keeps_ids=self.profile.stateful)
         if by_call and not calls and (text := clean(answer_of(response))):
@@ -153,7 +153,7 @@ class LanguageChat:
         parameters = parameters_of(self.language.model, request)
         messages: Sequence[ContextMessage] = with_files(request.messages, request.files, request.locale)
         if self.profile.stateful:
-            keeps = responses.kept(settings, request.continues)
+            keeps = responses.kept_settings(settings, request.continues)
             settings = keeps if request.is_kept else responses.not_kept(settings)
             parameters.instruction_parts, messages = responses.instructions_of(messages)
         answered = request.continues.open_calls if request.continues else ()

@@ -93,7 +93,7 @@ def _ask(thread: list[ModelMessage], part: ModelRequestPart) -> None:
 def _answer(
     thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart], say: Catalogue
 ) -> None:
-    said: list[ModelResponsePart] = [TextPart(text) for text in _said(message, say)]
+    said: list[ModelResponsePart] = [TextPart(text) for text in _words_of(message, say)]
     calls = [_call(part) for part in _parts(message, "tool_call")]
     if not said and not calls:
         return
@@ -125,7 +125,7 @@ def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
 
 
-def _said(message: ContextMessage, say: Catalogue) -> Iterator[str]:
+def _words_of(message: ContextMessage, say: Catalogue) -> Iterator[str]:
     if message.content.strip():
         yield message.content
     for part in own_parts(message.content, message.parts):

@@ -26,7 +26,7 @@ def model(name: str, of: Provider[Any]) -> Model:
     return OpenAIResponsesModel(name, provider=of)
 
 
-def kept(settings: ModelSettings, continues: Continuation | None) -> ModelSettings:
+def kept_settings(settings: ModelSettings, continues: Continuation | None) -> ModelSettings:
     """For a step of a chat: its response is kept, and goes on from an earlier one where there is one."""
     own = OpenAIResponsesModelSettings(openai_store=True)
     if continues is not None:

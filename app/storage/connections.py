@@ -49,17 +49,17 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
         """A driver's transaction begins and ends here."""
         if query.startswith(_BEGINS):
             first, self.first = self.first, ""
-            self.told = await self._whole(f"{query}{self.limits}{self.opening}{first}", timeout)
+            self.told = await self._execute_or_terminate(f"{query}{self.limits}{self.opening}{first}", timeout)
             return self.told
         if query == _COMMITS and self.last:
             last, self.last = self.last, ""
-            return await self._whole(f"{last}{query}", timeout)
+            return await self._execute_or_terminate(f"{last}{query}", timeout)
         done: str = await super().execute(query, *args, timeout=timeout)
         if query == _COMMITS and done == _ROLLED_BACK:
             raise asyncpg.InFailedSQLTransactionError("a statement had failed before: nothing was committed")
         return done
 
-    async def _whole(self, query: str, timeout: float | None) -> str:  # noqa: ASYNC109 - the driver's
+    async def _execute_or_terminate(self, query: str, timeout: float | None) -> str:  # noqa: ASYNC109 - the driver's
         try:
             done: str = await super().execute(query, timeout=timeout)
         except BaseException:

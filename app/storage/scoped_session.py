@@ -54,7 +54,7 @@ async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
     return rows
 
 
-async def _made(make: Callable[[Any], Any], records: Iterable[Any]) -> list[Any]:
+async def _rows_in_slices(make: Callable[[Any], Any], records: Iterable[Any]) -> list[Any]:
     """A row of each record of the driver; between slices the loop does what else there is to do."""
     rows: list[Any] = []
     began = thread_time()
@@ -153,17 +153,17 @@ class TenantSession:
             await self.commit()
         return compiled.scalar(records[0]) if records else None
 
-    async def opened_with(self, statement: Executable, /, **given: Any) -> int:
+    async def begin_with(self, statement: Executable, /, **given: Any) -> int:
         """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
         values = self._values(compiled, given)
         if self._lent is not None or self._pending or not can_be_spelt(values):
             return len((await self._fetched(statement, given))[1])
         with translated():
-            await self._begun(compiled.spelled(values) + ";")
+            await self._begin_transaction(compiled.spelled(values) + ";")
         return _count(self._pooled.driver_connection.told)
 
-    async def alone(self, statement: Executable, /, **given: Any) -> int:
+    async def run_alone(self, statement: Executable, /, **given: Any) -> int:
         """Run one of ``built_once`` as a transaction of its own, in one round trip; how many rows it reads or changes.
 
         Its values are written into the text (``CompiledStatement.spelled``). Before any other statement.
@@ -174,7 +174,7 @@ class TenantSession:
         with translated():
             await self._connected()
             self._tell(text)
-            done = await self._whole(self._pooled.driver_connection.run_alone(text))
+            done = await self._answered_or_lost(self._pooled.driver_connection.run_alone(text))
             await self._release()
         self._give_share_back()
         return _count(done)
@@ -191,22 +191,22 @@ class TenantSession:
         if not tenancy.is_built_once(statement):
             return await _in_parts((await self.execute(statement, **given)).scalars())
         compiled, records = await self._fetched(statement, given)
-        return await _made(compiled.scalar, records)
+        return await _rows_in_slices(compiled.scalar, records)
 
     async def rows(self, statement: Executable, /, **given: Any) -> list[Any]:
         """Every row, its columns by name and in order."""
         if not tenancy.is_built_once(statement):
             return await _in_parts(await self.execute(statement, **given))
         compiled, records = await self._fetched(statement, given)
-        return await _made(compiled.row, records)
+        return await _rows_in_slices(compiled.row, records)
 
-    async def one_moment(self) -> None:
-        """Begin the transaction so that every statement of it sees the same moment."""
+    async def use_snapshot(self) -> None:
+        """Begin the transaction so that every statement of it sees the same snapshot."""
         await self._take_share()
         with translated():
             await greenlet_spawn(self._begin, isolation_level="REPEATABLE READ")
 
-    def at_once(self) -> None:
+    def autocommit(self) -> None:
         """Make each statement its own transaction; before the first one."""
         self._each_commits = True
 
@@ -263,24 +263,24 @@ class TenantSession:
             await self._write_waiting()
             return
         self._pending.take()
-        await self._begun()
+        await self._begin_transaction()
         self._tell(text)
         self._pooled.driver_connection.last = text
 
     async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
-        await self._begun()
+        await self._begin_transaction()
         for first in range(0, len(rows), SLICE):
             some = [self._values(compiled, row) for row in rows[first : first + SLICE]]
             self._tell(compiled.text, some, is_many=True)
-            await self._told(self._pooled.driver_connection.executemany(compiled.text, some))
+            await self._answered(self._pooled.driver_connection.executemany(compiled.text, some))
 
     async def _run(self, parts: Sequence[tuple[CompiledStatement, Sequence[Any]]]) -> Sequence[Any]:
         """Statements as one; the rows of the last."""
         text = together(tuple(compiled for compiled, _ in parts))
         values = [value for _, values in parts for value in values]
-        await self._begun()
+        await self._begin_transaction()
         self._tell(text, values)
-        records: Sequence[Any] = await self._told(self._pooled.driver_connection.fetch(text, *values))
+        records: Sequence[Any] = await self._answered(self._pooled.driver_connection.fetch(text, *values))
         return records
 
     def _compiled(self, statement: Executable) -> CompiledStatement:
@@ -300,7 +300,7 @@ class TenantSession:
     def _transaction(self, transaction: Any) -> None:
         self._pooled._transaction = transaction  # noqa: SLF001
 
-    async def _begun(self, first: str = "") -> None:
+    async def _begin_transaction(self, first: str = "") -> None:
         """Begin the transaction, unless a statement of it ran before; with a first one."""
         if self._lent is None:
             await self._take_share()
@@ -310,7 +310,7 @@ class TenantSession:
                 self._tell(first)
                 self._pooled.driver_connection.first = first
             transaction = self._pooled.driver_connection.transaction(isolation=self._pooled.isolation_level)
-            await self._told(transaction.start())
+            await self._answered(transaction.start())
             self._transaction = transaction
 
     def _tell(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
@@ -319,7 +319,7 @@ class TenantSession:
         if listeners:
             listeners(self._connection, None, text, values if is_many else tuple(values), None, is_many)
 
-    async def _told(self, answer: Awaitable[Any]) -> Any:
+    async def _answered(self, answer: Awaitable[Any]) -> Any:
         """What the server says; a connection that is gone is told to the pool."""
         try:
             return await answer
@@ -333,12 +333,12 @@ class TenantSession:
         transaction = self._transaction
         if transaction is not None:
             self._transaction = None
-            await self._whole(getattr(transaction, how)())
+            await self._answered_or_lost(getattr(transaction, how)())
 
-    async def _whole(self, answer: Awaitable[Any]) -> Any:
+    async def _answered_or_lost(self, answer: Awaitable[Any]) -> Any:
         """The same of what no rollback follows: a connection that was left without an answer is for no one else."""
         try:
-            return await self._told(answer)
+            return await self._answered(answer)
         except BaseException as error:
             if not isinstance(error, asyncpg.PostgresError):
                 self._lose(error)

@@ -76,10 +76,6 @@ SILENT: Final = 502
 """The status of a model's failure: the scripted one finds nothing to tell in a word without an end."""
 BAD: Final = 500
 REFUSED: Final = 400
-NOT_NAMED: Final = frozenset(
-    {"unreadable", "not_found", "body_too_large", "unsupported_media_type", "message_too_large"}
-)
-"""Codes of refusals that are about no field: what was asked for is not there, or the body as a whole is refused."""
 
 
 def attack(target: Target, seed: int, examples: int) -> Outcome:

@@ -90,11 +90,6 @@ class Raw:
         except OSError:
             return True
 
-    @property
-    def is_reset(self) -> bool:
-        """The same without reading: whether nothing can be sent any more."""
-        return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0 or not self.send(b"")
-
 
 def attack(target: Target, seed: int, examples: int) -> Outcome:  # noqa: ARG001 - nothing is drawn
     """Each kind of slowness, ``examples`` clients of it at once."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
-LONG_WORD: Final = 100_000
 ZALGO: Final = "".join(
     letter + "".join(chr(0x300 + (n * 7 + k) % 0x70) for k in range(24)) for n, letter in enumerate("THROUGH")
 )
@@ -169,11 +167,6 @@ def drawn(chance: random.Random, count: int) -> list[tuple[str, str]]:
     """Some of them, of as many families as there is room for."""
     families = chance.sample(list(FAMILIES), min(count, len(FAMILIES)))
     return [(family, chance.choice(FAMILIES[family])) for family in families]
-
-
-def is_storable(text: str) -> bool:
-    """Whether JSON in UTF-8 and Postgres can hold it: what part 2 expects to be refused is not."""
-    return "\0" not in text and not any(unicodedata.category(one) == "Cs" for one in text)
 
 
 def shown(text: str) -> str:

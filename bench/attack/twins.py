@@ -27,8 +27,6 @@ from tests.acceptance.talk import lines
 NAME: Final = "twins"
 PAIRS: Final = 100
 Json = dict[str, Any]
-NOBODYS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/presets", "/tokens/count", "/limits", "/v1/models"})
-"""Paths that name nobody's object."""
 LISTS: Final = ("/conversations", "/compactions", "/audit", "/stats", "/v1/models")
 SAME: Final = "the very same name"
 """Title, end user, external id, key of idempotency: of both."""

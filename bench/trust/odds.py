@@ -18,7 +18,7 @@ from typing import Final
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import values
-from app.core.validation.reckoning import sought_of
+from app.core.validation.calculations import sought_of
 from app.core.validation.shown import Shown
 from app.core.validation.sought import Marks
 from bench.trust.rounds import cases

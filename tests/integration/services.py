@@ -14,6 +14,7 @@ from app.bootstrap import Container, Parts, compose
 from app.core.model.conversation import Conversation, Message, Usage
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction, Event, Page
+from app.core.model.state import StateVersion
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.turn_streams import LocalTurnStreams
 from app.settings import Settings
@@ -188,3 +189,25 @@ class _Opened:
 def opened_by(opening: Callable[[UnitOfWork], AbstractAsyncContextManager[UnitOfWork]], unit: UnitOfWork) -> UnitOfWork:
     """The unit of work, entered by ``opening``."""
     return _Opened(opening(unit), unit)  # type: ignore[return-value]  # it is used in ``async with`` only
+
+
+async def history(service: Service, conversation_id: UUID) -> list[Message]:
+    """All messages of a conversation."""
+    async with service.begin(service.tenant) as uow:
+        return (await uow.messages.page(conversation_id, Page(limit=100, order="asc")))[0]
+
+
+async def roles(service: Service, conversation_id: UUID) -> list[str]:
+    return [message.role for message in await history(service, conversation_id)]
+
+
+async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
+    """All versions of its state."""
+    async with service.begin(service.tenant) as uow:
+        return (await uow.states.page(conversation_id, Page(limit=100, order="asc")))[0]
+
+
+async def block(service: Service, conversation_id: UUID) -> str:
+    """The state block as it is served."""
+    context = await service.container.context.assemble(service.tenant, conversation_id)
+    return next((one.content for one in context.messages if one.content.startswith("<session_state>")), "")

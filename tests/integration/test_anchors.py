@@ -24,7 +24,7 @@ from app.usecases.history import anchoring, appending
 from app.usecases.history.anchoring import add_proposed, proposed_anchors
 from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import anchor, make_tenant
-from tests.integration.services import WORDS, Gate, Service, honest, proposal
+from tests.integration.services import WORDS, Gate, Service, block, honest, proposal
 
 PATIENCE = 30.0
 FACTS = (
@@ -63,12 +63,6 @@ async def anchors(service: Service, conversation_id: UUID, **given: Any) -> list
 
 def shape(found: list[Anchor]) -> list[tuple[int, str, str, str]]:
     return [(one.seq, one.type, one.content, one.status) for one in found]
-
-
-async def block(service: Service, conversation_id: UUID) -> str:
-    """The state block as it is served."""
-    context = await service.container.context.assemble(service.tenant, conversation_id)
-    return next((one.content for one in context.messages if one.content.startswith("<session_state>")), "")
 
 
 async def folded(service: Service, conversation_id: UUID) -> None:

@@ -180,7 +180,7 @@ def with_anything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """A build that stores the error's words, as if they were an answer."""
-    whole = ladder._asked
+    whole = ladder._answer_of
 
     class Unguarded:
         def __init__(self, summarizer: Any) -> None:
@@ -199,7 +199,7 @@ def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     async def asked(summarizer: Any, *more: Any) -> Any:
         return await whole(Unguarded(summarizer), *more)
 
-    monkeypatch.setattr(ladder, "_asked", asked)
+    monkeypatch.setattr(ladder, "_answer_of", asked)
     with_anything(monkeypatch)
 
 

@@ -32,7 +32,7 @@ from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, SummaryEntry
-from tests.integration.services import WORDS, Service, honest
+from tests.integration.services import WORDS, Service, block, honest
 from tests.unit.talk import answer, fact
 
 PATIENCE = 60.0
@@ -62,12 +62,6 @@ async def folded(service: Service, conversation_id: UUID, keep: int = 0) -> Comp
     return view.compaction
 
 
-async def block(service: Service, conversation_id: UUID) -> str:
-    """State and anchors as they are served."""
-    context = await service.container.context.assemble(service.tenant, conversation_id)
-    return next((one.content for one in context.messages if one.content.startswith("<session_state>")), "")
-
-
 async def entries(service: Service, conversation_id: UUID) -> list[StateEntry]:
     number = (await service.row(conversation_id)).state_version
     async with service.begin(service.tenant) as uow:
@@ -79,7 +73,7 @@ def written(*candidates: str) -> list[SummaryEntry]:
 
 
 def without_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.state.merge.tells_again", lambda *_: False)
+    monkeypatch.setattr("app.core.state.merge.is_about_same", lambda *_: False)
 
 
 def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:

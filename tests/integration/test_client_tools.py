@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from app.core.model.conversation import Message
 from app.core.model.errors import (
     ConversationMovedOnError,
     InvalidInputError,
@@ -19,7 +18,6 @@ from app.core.model.errors import (
     ToolsPendingError,
 )
 from app.core.model.model_io import CallSettings, ToolCall, ToolName, ToolSpec
-from app.core.model.records import Page
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
@@ -33,7 +31,7 @@ from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_server import Gemini, running_gemini
 from tests.integration import tool_samples
-from tests.integration.services import Service
+from tests.integration.services import Service, history, roles
 from tests.openai_server import OpenAI, running_openai
 
 PATIENCE = 30.0
@@ -189,15 +187,6 @@ async def chat(service: Service, conversation_id: UUID, idem: Idem | None = None
 
 def came(*results: tuple[str, Any]) -> dict[str, Any]:
     return {"results": tuple(ToolResultInput(tool_call_id=id_, content=content) for id_, content in results)}
-
-
-async def history(service: Service, conversation_id: UUID) -> list[Message]:
-    async with service.begin(service.tenant) as uow:
-        return (await uow.messages.page(conversation_id, Page(limit=100, order="asc")))[0]
-
-
-async def roles(service: Service, conversation_id: UUID) -> list[str]:
-    return [message.role for message in await history(service, conversation_id)]
 
 
 class TestARoundTrip:

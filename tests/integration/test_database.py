@@ -350,7 +350,7 @@ async def test_a_connection_that_is_cut_between_two_statements(
 async def test_one_moment_is_seen_by_statements_that_are_built_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     made = await stored(begin, tenant)
     async with begin(tenant) as looking:
-        await looking.session.one_moment()
+        await looking.session.use_snapshot()
         before = await looking.conversations.get(made.id)
         async with begin(tenant) as writing:
             await writing.conversations.update(made.id, title="later")

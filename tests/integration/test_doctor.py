@@ -37,7 +37,6 @@ RUSSIAN: Final = (
     "Мы решили использовать Postgres для бронирования; заявка BK-2291 лежит в файле /srv/app/booking.py.",
     "Паром линии Нордвинд отправляется в 18:45 от седьмого причала, а номер каюты 512.",
 )
-RUSSIAN_FILLER: Final = "Погода снова была серой, а кофе на кухне у гавани отдавал старым дождём, номер {}. "
 STORY: Final = "Anna Petrova and the assistant planned the Riga project, chose a database, and booked the ferry for all"
 SICK: Final[Mapping[str, tuple[Json, str]]] = {
     "error_text": ({"conversation_summary": "Error: 429 Too Many Requests"}, "error text"),

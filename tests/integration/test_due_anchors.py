@@ -22,7 +22,7 @@ from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import retaking
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
-from tests.integration.services import Gate, Service
+from tests.integration.services import Gate, Service, block
 from tests.integration.test_anchors import (
     ANSWER,
     ENDPOINT,
@@ -32,7 +32,6 @@ from tests.integration.test_anchors import (
     POSTGRES,
     QUESTION,
     anchors,
-    block,
     folded,
     said,
 )

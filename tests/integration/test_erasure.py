@@ -18,7 +18,6 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import ModelUnavailableError, NotFoundError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction, Page
-from app.core.model.state import StateVersion
 from app.core.state import erasing
 from app.core.text.memo import memoized
 from app.core.text.parts import Part
@@ -33,7 +32,7 @@ from app.usecases.shared import retaking
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.retaking import retaken
 from tests.fakes import Reply, ScriptedChatModel
-from tests.integration.services import Gate, Service, honest
+from tests.integration.services import Gate, Service, history, honest, versions
 
 CANARY = "Kestrel-7741"
 SECRET = f"Please note that the vault phrase is {CANARY}, written on the old violet envelope."
@@ -86,11 +85,6 @@ async def erase(service: Service, conversation_id: UUID, message: Message) -> No
     await service.container.outbox.drain()
 
 
-async def history(service: Service, conversation_id: UUID) -> list[Message]:
-    page, _ = await service.container.messages.page(service.tenant, conversation_id, Page(limit=100, order="asc"))
-    return page
-
-
 async def forget_provenance(service: Service, conversation_id: UUID) -> None:
     """What a bug could do: every entry claims to come from the first message alone."""
     async with service.begin(service.tenant) as uow:
@@ -99,11 +93,6 @@ async def forget_provenance(service: Service, conversation_id: UUID) -> None:
             entries = tuple(replace(entry, from_seqs=(1,)) for entry in version.entries)
             await uow.states.rewrite(conversation_id, replace(version, entries=entries))
         await uow.commit()
-
-
-async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
-    page, _ = await service.container.states.page(service.tenant, conversation_id, Page(limit=100, order="asc"))
-    return page
 
 
 async def dump(engine: AsyncEngine) -> str:

@@ -13,21 +13,19 @@ from uuid import UUID
 import pytest
 
 from app.core.context.tools import MOST_CALLS
-from app.core.model.conversation import Message
 from app.core.model.errors import ModelFailedError
-from app.core.model.records import Page
 from app.core.retrieval.serving import Passage
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.continuing import REBUILT
+from app.usecases.chat.live_contexts import REBUILT
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from tests.fakes import ScriptedChatModel
 from tests.integration import tool_samples
-from tests.integration.services import Service
+from tests.integration.services import Service, history
 from tests.integration.test_turns import chat, start
 from tests.openai_server import Behaviour, Json, OpenAI, running_openai
 
@@ -72,11 +70,6 @@ async def compact(service: Service, conversation_id: UUID) -> None:
     asked = CompactInput(keep_tail_messages=2)
     view = await service.container.manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE)
     assert view.compaction.status == "applied"
-
-
-async def history(service: Service, conversation_id: UUID) -> list[Message]:
-    async with service.begin(service.tenant) as uow:
-        return (await uow.messages.page(conversation_id, Page(limit=100, order="asc")))[0]
 
 
 async def append(service: Service, conversation_id: UUID, role: Any, content: str, *parts: Json) -> None:

@@ -659,7 +659,7 @@ class TestChangeOfPolicy:
         conversation_id = await service.conversation(protect=[])
         goal = MessageDraft(role="user", content="My goal is to finish by May.")
         await append(service, conversation_id, goal)
-        said = MessageRepository.said
+        said = MessageRepository.texts_by_role
         came: list[Message] = []
 
         async def meanwhile(repository: MessageRepository, *given: Any, **named: Any) -> list[tuple[int, str]]:
@@ -668,7 +668,7 @@ class TestChangeOfPolicy:
                 came.extend(await asyncio.wait_for(append(service, conversation_id, goal, goal), PATIENCE / 6))
             return found
 
-        monkeypatch.setattr(MessageRepository, "said", meanwhile)
+        monkeypatch.setattr(MessageRepository, "texts_by_role", meanwhile)
         await service.container.conversations.patch(
             service.tenant, conversation_id, {"policy": {"protect": ["goal_statements"]}}
         )

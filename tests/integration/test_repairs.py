@@ -20,11 +20,10 @@ from typer.testing import CliRunner, Result
 
 from app.cli import app
 from app.core.model import repairs as repairs_module
-from app.core.model.conversation import Message, Usage
+from app.core.model.conversation import Usage
 from app.core.model.model_io import Proposal, SummaryRequest
-from app.core.model.records import Compaction, Page
+from app.core.model.records import Compaction
 from app.core.model.repairs import Repair
-from app.core.model.state import StateVersion
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.main import create_app
 from app.settings import Settings
@@ -33,7 +32,7 @@ from app.usecases.compaction import attempts as ladder
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import make_tenant
-from tests.integration.services import Service, proposal
+from tests.integration.services import Service, history, proposal, versions
 
 Json = dict[str, Any]
 Summarizing = Callable[[SummaryRequest], Awaitable[Proposal]]
@@ -93,16 +92,6 @@ async def compact(service: Service, conversation_id: UUID) -> Compaction:
     assert view.compaction.status == "applied", view.compaction
     await service.container.outbox.drain()
     return view.compaction
-
-
-async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
-    page, _ = await service.container.states.page(service.tenant, conversation_id, Page(limit=100, order="asc"))
-    return page
-
-
-async def messages(service: Service, conversation_id: UUID) -> list[Message]:
-    page, _ = await service.container.messages.page(service.tenant, conversation_id, Page(limit=100, order="asc"))
-    return page
 
 
 async def dump(engine: AsyncEngine) -> str:
@@ -289,7 +278,7 @@ async def test_erasing_a_message_of_the_range_blanks_the_texts(service: Service,
     before = (await versions(service, conversation_id))[0].repairs
     assert "Bellavista" in await dump(engine)
     (row,) = await service.compactions(conversation_id)
-    message = (await messages(service, conversation_id))[3]
+    message = (await history(service, conversation_id))[3]
     await service.container.erasure.erase(service.tenant, conversation_id, message.id)
     after = (await versions(service, conversation_id))[0].repairs
     assert [(one.reason, one.before, one.after) for one in after] == [
@@ -313,7 +302,7 @@ async def test_erasing_a_message_of_the_range_blanks_the_texts(service: Service,
 async def test_control_erasing_a_later_message_leaves_them(service: Service) -> None:
     conversation_id = await folded(service)
     before = (await versions(service, conversation_id))[0].repairs
-    message = (await messages(service, conversation_id))[-1]
+    message = (await history(service, conversation_id))[-1]
     await service.container.erasure.erase(service.tenant, conversation_id, message.id)
     assert (await versions(service, conversation_id))[0].repairs == before
 
@@ -323,7 +312,7 @@ async def test_control_without_blanking_they_would_stay(
 ) -> None:
     monkeypatch.setattr(repairs_module.Repair, "blanked", lambda self: self)
     conversation_id = await folded(service)
-    message = (await messages(service, conversation_id))[3]
+    message = (await history(service, conversation_id))[3]
     await service.container.erasure.erase(service.tenant, conversation_id, message.id)
     assert "Bellavista" in await dump(engine)
 

@@ -345,7 +345,7 @@ class TestErasure:
             assert await unit.messages.calls(row.id, ["a"]) == frozenset()
             found = await unit.messages.protectable(row.id, roles=["user", "assistant"], event_types=[], seqs=[2])
             assert found == [said[0], said[2]]
-            assert await unit.messages.said(row.id, role="assistant", after_seq=0, limit=9) == []
+            assert await unit.messages.texts_by_role(row.id, role="assistant", after_seq=0, limit=9) == []
             outline = await unit.messages.outline(row.id, after_seq=0, limit=9)
             assert [line.is_command for line in outline] == [False, True, False]
 

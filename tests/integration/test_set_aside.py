@@ -25,7 +25,7 @@ from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as context_module
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.shared import working
+from app.usecases.shared import work_records
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service, opened_by
 
@@ -106,7 +106,7 @@ async def test_work_that_ends_soon_after_other_work_is_struck_with_it(
         await end(self, work_ids)
 
     monkeypatch.setattr(WorkRepository, "end", noted)
-    monkeypatch.setattr(working, "STRIKE_SECONDS", 0.5)
+    monkeypatch.setattr(work_records, "REMOVAL_SECONDS", 0.5)
     for _ in range(3):
         async with service.container.work.on_record(service.tenant, conversation_id, "context"):
             pass
@@ -147,7 +147,7 @@ async def test_after_the_second_nothing_is_done_with_its_texts_and_they_can_be_r
 
 
 async def test_control_with_more_patience_it_would_go_on(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.usecases.shared.working.MOST_CRASHES", 99)
+    monkeypatch.setattr("app.usecases.shared.work_records.MOST_CRASHES", 99)
     conversation_id, _ = await two(service)
     await leave_behind(service, conversation_id, times=2)
     await look(service, conversation_id)

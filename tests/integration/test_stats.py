@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from dataclasses import astuple, replace
 from datetime import datetime
 from typing import Any
@@ -33,6 +32,7 @@ from app.usecases.admin.measuring import Measuring
 from app.usecases.admin.stats import StatsService
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
+from tests.builders import leaves
 from tests.integration.rows import compaction, expansion, make_tenant, message, moment, stored, talk, turn
 from tests.integration.services import Service
 from tests.servers import unused_port
@@ -65,7 +65,7 @@ async def ended(begin: UnitOfWorkFactory, row: Conversation, **fields: Any) -> U
 
 async def measured(begin: UnitOfWorkFactory, row: Conversation) -> Measured:
     async with begin(row.tenant_id) as unit:
-        await unit.statistics.one_moment()
+        await unit.statistics.use_snapshot()
         return await unit.statistics.measured(row.id)
 
 
@@ -96,7 +96,7 @@ async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant:
     async def look() -> None:
         for _ in range(12):
             async with begin(tenant) as unit:
-                await unit.statistics.one_moment()
+                await unit.statistics.use_snapshot()
                 looks.append(await unit.statistics.measured())
 
     await asyncio.gather(*map(write, rows), look(), look())
@@ -162,7 +162,7 @@ async def test_control_without_one_moment_figures_disagree(
     async def nothing(self: StatisticsRepository) -> None:
         """Every statement sees what is committed by then."""
 
-    monkeypatch.setattr(StatisticsRepository, "one_moment", nothing)
+    monkeypatch.setattr(StatisticsRepository, "use_snapshot", nothing)
     assert not figures_agree(await slips_in(begin, await stored(begin, tenant), monkeypatch))
 
 
@@ -239,17 +239,6 @@ async def test_a_tenant_sees_its_own_and_what_ended_since(begin: UnitOfWorkFacto
 
 
 # --- the whole, through the services ------------------------------------------------------------------------------
-
-
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from leaves(item, f"{path}.{name}" if path else name)
-    elif isinstance(value, list):
-        for item in value:
-            yield from leaves(item, path)
-    else:
-        yield path, value
 
 
 def unlabelled(shown: dict[str, Any]) -> list[str]:

@@ -142,7 +142,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
         lambda unit: unit.messages.protectable(CONVERSATION, roles=["user"], event_types=["goal"], seqs=[2]),
         [],
     ),
-    "messages.said": (lambda unit: unit.messages.said(CONVERSATION, role="user", after_seq=0, limit=9), []),
+    "messages.texts_by_role": (
+        lambda unit: unit.messages.texts_by_role(CONVERSATION, role="user", after_seq=0, limit=9),
+        [],
+    ),
     "messages.pin": (
         lambda unit: unit.messages.pin(CONVERSATION, MESSAGE, is_pinned=True, reason="pinned"),
         NOT_FOUND,
@@ -284,7 +287,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
-    "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
+    "statistics.use_snapshot": (lambda unit: unit.statistics.use_snapshot(), None),
     "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),
     "statistics.levels": (lambda unit: unit.statistics.levels([CONVERSATION]), []),
     "statistics.levels_of": (lambda unit: unit.statistics.levels_of(CONVERSATION, COMPACTION), []),
@@ -396,7 +399,7 @@ WITH_A_TENANT = {
     "file_copies.note",
     "caches.locked",
     "works.begin",
-    "works.bury",
+    "works.end_all_like",
     "works.count_crash",
 }
 # A key of another tenant is simply another key: it is claimed, which the twins show.
@@ -724,7 +727,7 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.compactions.claim(compaction(foreign)),
         lambda unit: unit.turns.start(turn(foreign)),
         lambda unit: unit.works.begin(work(owner), seconds=9),
-        lambda unit: unit.works.bury(work(owner)),
+        lambda unit: unit.works.end_all_like(work(owner)),
         lambda unit: unit.works.count_crash(work(owner), most=2),
         lambda unit: unit.keys.add(key(owner, "c")),
         lambda unit: unit.keys.add_tenant(owner, "c"),

@@ -33,14 +33,13 @@ from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini, running_gemini
 from tests.integration import tool_samples
 from tests.integration.rows import make_tenant
-from tests.integration.services import WORDS, Service
+from tests.integration.services import WORDS, Service, history
 from tests.integration.test_turns import chat, start
 
 MODEL = "google:gemini-3-flash-preview"
 PATIENCE = 60.0
 SAMPLES = tool_samples.__name__
 DIED = RuntimeError("the process died")
-ONE_CALL = ["user", "assistant", "tool", "assistant"]
 CALLER = replace(FAKE_PROFILE, calls_tools=True)
 MID_TURN = {
     "name": "mid_turn",
@@ -106,11 +105,6 @@ async def segments_of(service: Service, conversation_id: UUID) -> list[Segment]:
         return (await uow.segments.page(conversation_id, Page(limit=100, order="asc")))[0]
 
 
-async def history(service: Service, conversation_id: UUID) -> list[Message]:
-    async with service.begin(service.tenant) as uow:
-        return (await uow.messages.page(conversation_id, Page(limit=100, order="asc")))[0]
-
-
 async def expansions(service: Service, conversation_id: UUID) -> list[tuple[str, str | None, int]]:
     """(way, segment, passages) of those that the model asked for."""
     row = ExpansionRow
@@ -118,10 +112,6 @@ async def expansions(service: Service, conversation_id: UUID) -> list[tuple[str,
     async with service.begin(service.tenant) as uow:
         found = await uow.expansions._session.execute(asked.order_by(col(row.created_at)))
         return [(one.way, one.segment_id, one.passages) for one in found.scalars()]
-
-
-async def roles(service: Service, conversation_id: UUID) -> list[str]:
-    return [message.role for message in await history(service, conversation_id)]
 
 
 async def system_tokens(service: Service, conversation_id: UUID) -> int:

@@ -17,7 +17,7 @@ from app.core.model.claims import Claim
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import FinishReason, Proposal, SummaryRequest, VerificationRequest
-from app.core.model.records import Compaction, Page
+from app.core.model.records import Compaction
 from app.core.model.state import StateVersion
 from app.core.model.timings import DEFAULT_TIMINGS, VERIFIER_CALLS, Timings
 from app.core.validation.verifier_prompts import VERIFY_VERSION
@@ -29,7 +29,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.verification import judging
 from app.usecases.verification import run as verification
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, VerificationEntry
-from tests.integration.services import Service, together
+from tests.integration.services import Service, together, versions
 from tests.unit.test_gate_digests import SERVER, TRIP
 
 ALL = CompactInput(keep_tail_messages=0)
@@ -126,12 +126,6 @@ def models_of(service: Service, script: Sequence[VerificationEntry]) -> Scripted
     models = service.container.parts.models
     models._summarizers[None] = made  # type: ignore[attr-defined]
     return made
-
-
-async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
-    async with service.begin(service.tenant) as uow:
-        found, _ = await uow.states.page(conversation_id, Page(limit=100, order="asc"))
-    return found
 
 
 async def newest(service: Service, conversation_id: UUID) -> StateVersion:

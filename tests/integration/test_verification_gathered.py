@@ -19,7 +19,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.verification import judging, pending
 from app.usecases.verification import run as verification
 from tests.fakes import VerificationEntry
-from tests.integration.services import Service
+from tests.integration.services import Service, versions
 from tests.integration.test_verification import (
     BALLAST,
     CACHE,
@@ -40,7 +40,6 @@ from tests.integration.test_verification import (
     pause,
     rows,
     verdicts,
-    versions,
     work,
 )
 from tests.unit.test_gate_digests import TRIP

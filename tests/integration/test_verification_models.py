@@ -9,14 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from app.core.model.records import Page
-from app.core.model.state import StateVersion
 from app.core.validation.claims import claims_of
 from app.providers.registry import ModelRegistry
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.verification.judging import digest_text
 from tests.gemini_server import Gemini, running_gemini
-from tests.integration.services import Service
+from tests.integration.services import Service, versions
 from tests.integration.test_detailing import MODEL, compacted, registry, segments, with_models
 from tests.openai_server import OpenAI, running_openai
 
@@ -41,12 +39,6 @@ async def service(begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini) -> Asy
     models = registry(gemini)
     yield with_models(Service(begin, tenant), models, worker_concurrency=4)
     await models.close()
-
-
-async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
-    async with service.begin(service.tenant) as uow:
-        found, _ = await uow.states.page(conversation_id, Page(limit=100, order="asc"))
-    return found
 
 
 def against(*numbers: int, quote: str = QUOTE) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.anchors import antecedents, replacement
-from app.core.anchors.purposes import adds, chosen, purpose
+from app.core.anchors.purposes import bare_choice, is_addition, purpose
 from app.core.anchors.tables import TABLES
 from bench.replay import EVERYTHING, Replay
 from tests.unit.test_anchors_transitions import statuses
@@ -120,7 +120,7 @@ def test_what_is_chosen_for_something_else_leaves_the_first(first: str, then: st
     [
         ("purpose", ("Use Postgres for the order store.", "Actually, let's use Redis for the session store.")),
         ("purpose", ("Используем Postgres для заказов.", "Нет, для сессий возьмём Redis.")),
-        ("adds", ("Let's order pizza.", "Actually, let's order beer as well.")),
+        ("is_addition", ("Let's order pizza.", "Actually, let's order beer as well.")),
     ],
 )
 def test_control_without_the_guard_it_would_be_superseded(
@@ -128,7 +128,7 @@ def test_control_without_the_guard_it_would_be_superseded(
 ) -> None:
     monkeypatch.setattr(replacement, guard, lambda *_: frozenset())
     if guard == "purpose":
-        monkeypatch.setattr(antecedents, "aim_of", lambda *_: frozenset())
+        monkeypatch.setattr(antecedents, "specific_purpose", lambda *_: frozenset())
 
     assert statuses(*pair)[pair[0]].startswith("superseded")
 
@@ -146,10 +146,10 @@ def test_what_a_table_says_of_a_choice() -> None:
     assert purpose("Book it for Friday.", TABLES) == frozenset()
     assert purpose("A table for 4, for now.", TABLES) == frozenset()
     assert purpose("Возьмём Redis для сессий", TABLES)
-    assert adds("Redis as well", TABLES)
-    assert not adds("On second thought, Redis", TABLES)
-    assert (chosen("Let's go with MySQL", TABLES) or "").strip() == "MySQL"
-    assert chosen("MySQL is nice", TABLES) is None
+    assert is_addition("Redis as well", TABLES)
+    assert not is_addition("On second thought, Redis", TABLES)
+    assert (bare_choice("Let's go with MySQL", TABLES) or "").strip() == "MySQL"
+    assert bare_choice("MySQL is nice", TABLES) is None
 
 
 def remembered(*lines: str, together: bool) -> tuple[str, list[str]]:

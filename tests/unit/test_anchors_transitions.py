@@ -104,7 +104,7 @@ def test_an_echo_of_what_is_corrected_goes_with_it() -> None:
 
 @pytest.mark.control("24")
 def test_control_without_leaning_back_postgres_would_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "leaned_on", lambda *_: None)
+    monkeypatch.setattr(module, "antecedent", lambda *_: None)
 
     assert statuses("Use Postgres", "A: Postgres it is.", "no, MySQL")["Use Postgres"] == "active"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.context.assembly import AssembledContext, Material
-from app.core.context.continuing import calls_in, told_since
+from app.core.context.live_context import calls_in, told_since
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.retrieval.serving import Passage

@@ -518,7 +518,6 @@ def words_fit(limit: int) -> Callable[[dict[str, Any]], bool]:
     return fits
 
 
-MANNERS = ("dry", "warm", "loud", "soft")
 FULL = (
     *(entry(f"F{number}", f"fact number {number}") for number in range(1, 7)),
     *(

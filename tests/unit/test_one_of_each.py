@@ -270,7 +270,7 @@ SPENDING: Final = {
         "_within": "a better line takes the place of a shorter one, and the frame is lighter once all are shown",
     },
     "segments/extractive.py": {"add": "a term that an earlier one says already takes no room"},
-    "state/shrinking.py": {"_kept": "what repeats comes last; words of a record never without its id"},
+    "state/shrinking.py": {"_chosen_entries": "what repeats comes last; words of a record never without its id"},
     "state/thinning.py": {"_in_turn": "two lists by turns, whatever the room"},
     "summarizer/offline/extractive.py": {"_within": "until it is ``first_fitting``"},
     "summarizer/offline/files.py": {"_fitting": "what is not told in full is named: it takes room all the same"},

@@ -372,10 +372,6 @@ def test_a_reserve_that_eats_the_window_is_the_field_that_is_named() -> None:
     assert contradictions(small, budgets(small), system_tokens=1_200)[0].field == "policy.context_window"
 
 
-def trigger_of(**values: Any) -> dict[str, Any]:
-    return trigger("max_tokens", "before_call", {"tokens": 2_000}, fold="all") | values
-
-
 @pytest.mark.case("19")
 def test_what_can_never_be_met_is_refused_with_the_arithmetic_and_what_can_just_be_met_is_accepted() -> None:
     def refused(text: dict[str, Any]) -> tuple[str, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,7 +19,6 @@ from tests.unit.api_fakes import CONVERSATION, MESSAGE, REPLY, Turning, World, c
 EVENTS = f"/conversations/{CONVERSATION}/events"
 CHAT = f"/conversations/{CONVERSATION}/chat"
 STREAM = {"Accept": "text/event-stream"}
-Asgi = Callable[..., Coroutine[Any, Any, None]]
 
 
 @pytest.fixture

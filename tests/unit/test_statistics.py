@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -43,6 +43,7 @@ from app.infrastructure import metrics
 from app.infrastructure.metrics import MOST_SERIES, ProcessMeter
 from app.providers.replies import usage_of
 from app.usecases.admin.measuring import count_compaction
+from tests.builders import leaves
 from tests.corpus import assert_values, assert_verdicts, corpus
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -479,17 +480,6 @@ def test_every_instrument_is_described_once_and_nothing_else_is_shown() -> None:
     counters = [one for one in instruments.INSTRUMENTS if one.kind == "counter"]
     assert all(one.name.endswith("_total") for one in counters)
     assert all(not {"id", "conversation", "tenant"} & set(one.labels) for one in instruments.INSTRUMENTS)
-
-
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from leaves(item, f"{path}.{name}" if path else name)
-    elif isinstance(value, list):
-        for item in value:
-            yield from leaves(item, path)
-    else:
-        yield path, value
 
 
 def test_the_walk_of_the_labels_is_the_walk_of_json() -> None:

@@ -16,31 +16,6 @@ from tests.talks import made_talk
 from tests.unit.timing import assert_linear, often
 
 
-def test_sentences() -> None:
-    assert_values(corpus("sentences"), lambda text: [*sentences(text)])
-
-
-def test_code_fences_stay_whole() -> None:
-    code = "```py\nx = 1. + 2\nprint(x)\n```"
-    assert [*sentences(f"Look. See:\n{code}\nDone. Fine.")] == ["Look.", "See:", code, "Done.", "Fine."]
-    assert sentences("Open:\n```\na. b. c")[-1] == "```\na. b. c"
-
-
-def test_a_long_line_goes_on_in_the_next() -> None:
-    text = "This line was wrapped by a mail program at some fixed column and\ngoes on here. New one."
-    assert [*sentences(text)] == [
-        "This line was wrapped by a mail program at some fixed column and goes on here.",
-        "New one.",
-    ]
-
-
-@given(st.text())
-def test_sentences_lose_no_visible_sign(text: str) -> None:
-    kept = "".join("".join(sentences(text)).split())
-    lost = [sign for sign in "".join(text.split()) if sign.isalnum()]
-    assert [sign for sign in kept if sign.isalnum()] == lost
-
-
 def test_words_drop_grammar_and_pair_ideographs() -> None:
     assert [*words("Let's use the connection_pool of Postgres 16.2 for Mia's data")] == [
         "use",

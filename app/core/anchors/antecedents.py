@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from app.core.anchors.pool import Pool, position
-from app.core.anchors.purposes import adds, aim_of, calls, chosen, rivals
+from app.core.anchors.purposes import bare_choice, exclude_each_other, is_addition, kind_words, specific_purpose
 from app.core.anchors.replacement import TERSE, changing, is_beside, is_like, tells_of_another
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic
@@ -26,29 +26,34 @@ ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
 _CHOSEN: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})
 
 
-def rival(pool: Pool, by: Anchor, topic: Topic, tables: tuple[Table, ...]) -> Anchor | None:
-    """The last choice of what there is one of, where a user chooses another and names no purpose."""
-    bare = chosen(by.content, tables)
-    if bare is None or not topic.kinds or adds(by.content, tables) or aim_of(by.content, topic.kinds, tables):
+def rival_choice(pool: Pool, by: Anchor, topic: Topic, tables: tuple[Table, ...]) -> Anchor | None:
+    """The last choice of a kind with one thing (a database), where a user chooses another and names no purpose."""
+    bare = bare_choice(by.content, tables)
+    if (
+        bare is None
+        or not topic.kinds
+        or is_addition(by.content, tables)
+        or specific_purpose(by.content, topic.kinds, tables)
+    ):
         return None
     for old in pool.newest(before=by.seq - 1, within=NEAR - 1, types=_CHOSEN):
-        before = chosen(old.content, tables)
+        before = bare_choice(old.content, tables)
         known = pool.topic(old.content if before is None else before)
-        if before is not None and not topic.values <= known.values and rivals(pool.topic(bare), known):
+        if before is not None and not topic.values <= known.values and exclude_each_other(pool.topic(bare), known):
             return old
     return None
 
 
-def leaned_on(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tuple[Table, ...]) -> Anchor | None:
-    """What a correction without a subject of its own is about: the last thing with a value of its kind."""
+def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tuple[Table, ...]) -> Anchor | None:
+    """The anchor that a correction without a subject of its own is about: the last one with a value of its kind."""
     said = _point(pool, by.content, tables)
     point = pool.topic(said)
-    point = replace(point, words=point.words - calls(said, point.kinds, tables) - changing(said, tables))
+    point = replace(point, words=point.words - kind_words(said, point.kinds, tables) - changing(said, tables))
     if len(point.words) > TERSE:
         return None
     asked = next(pool.newest(before=by.seq - 1, within=NEXT - 1, types=ASKED), None)
     question = pool.topic(asked.content) if asked else None
-    old = [one for one in pool.newest(before=by.seq, within=FAR, types=types) if earlier(one, by)]
+    old = [one for one in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(one, by)]
     old.sort(key=lambda one: one.type == "commitment")  # what was decided before what follows from it
     for is_meant in (_is_like, _is_plain):
         for one in old:
@@ -97,6 +102,6 @@ def _point(pool: Pool, text: str, tables: Sequence[Table]) -> str:
     return next((head for head in heads if pool.topic(head).every), text)
 
 
-def earlier(old: Anchor, new: Anchor) -> bool:
+def is_earlier(old: Anchor, new: Anchor) -> bool:
     """Whether one stands before another."""
     return position(old) < position(new)

@@ -37,7 +37,7 @@ def accept(
         span: The folded messages.
         known: Anchors of the span that are known already: a quote that overlaps one of them is a double.
     """
-    texts = {message.seq: _Text.of(message) for message in span if _quotable(message)}
+    texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
     taken = [_place(anchor) for anchor in known]
     accepted: list[FoundAnchor] = []
     for proposal in proposals:
@@ -55,7 +55,7 @@ def quoted(
     proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
 ) -> list[FoundAnchor]:
     """Those of the known anchors that a proposal quotes, in whole or in part."""
-    texts = {message.seq: _Text.of(message) for message in span if _quotable(message)}
+    texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
     places = [_place(found) for proposal in proposals if (found := _located(proposal, texts))]
     return [anchor for anchor in known if any(_overlap(_place(anchor), place) for place in places)]
 
@@ -127,10 +127,6 @@ def _anchor(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnch
     pasted = is_pasted(text.message, start, quote)
     found = found_anchor(text.message, type_, content, start, find_identifiers(content), pasted=pasted)
     return replace(found, proposed_by="model")
-
-
-def _quotable(message: Message) -> bool:
-    return message.role in {"user", "assistant"} and message.is_told
 
 
 def _at_edge(text: str, index: int) -> bool:

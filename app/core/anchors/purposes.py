@@ -23,12 +23,12 @@ _NAMES: Final = frozenset({"name", "symbol", "quoted"})
 
 
 @memoized()
-def says(text: str, tables: tuple[Table, ...], cue: str) -> bool:
-    """Whether a cue of ``turn`` stands in a text, by the languages whose letters it has."""
-    return next(_all(text, tables, cue), None) is not None
+def has_cue(text: str, tables: tuple[Table, ...], cue: str) -> bool:
+    """Whether a cue of that name stands in a text, by the languages whose letters it has."""
+    return next(_cues_in(text, tables, cue), None) is not None
 
 
-def _all(text: str, tables: tuple[Table, ...], cue: str) -> Iterator[re.Match[str]]:
+def _cues_in(text: str, tables: tuple[Table, ...], cue: str) -> Iterator[re.Match[str]]:
     plain = text.replace("’", "'")
     for table in tables:
         if table.letters.search(plain):
@@ -37,9 +37,9 @@ def _all(text: str, tables: tuple[Table, ...], cue: str) -> Iterator[re.Match[st
 
 @memoized()
 def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
-    """Stems of what it is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
+    """Stems of what something is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
     plain = text.replace("’", "'")
-    named = [group for found in _all(text, tables, "purpose") for group in found.groups() if group]
+    named = [group for found in _cues_in(text, tables, "purpose") for group in found.groups() if group]
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
     if not stems:
         return stems
@@ -50,23 +50,23 @@ def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | which
 
 
-def aim_of(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
-    """Its purpose, but for what every thing of these kinds is for: a database serves as the main database."""
-    return purpose(text, tables) - calls(text, kinds, tables)
+def specific_purpose(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
+    """The purpose without the words that name these kinds: "the main database" says of a database no purpose."""
+    return purpose(text, tables) - kind_words(text, kinds, tables)
 
 
 @memoized()
-def calls(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
-    """Stems of the words of a text that only say what things of these kinds are called."""
+def kind_words(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
+    """Stems of the words in a text that name these kinds, such as ``database``."""
     plain = text.replace("’", "'")
     named = (table.kinds[kind] for table in tables for kind in sorted(kinds & table.kinds.keys()))
     return frozenset[str]().union(*(stems_of(found.group()) for cue in named for found in cue.all_in(plain)))
 
 
-def apart(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
-    """Whether a new statement gives another thing to another purpose than an old one; the purpose alone may change.
+def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
+    """Whether a new statement is about another thing, for another purpose, than an old one.
 
-    What has another number is another thing, whatever it is given.
+    A change of the purpose alone is none. What has another number (``room 8``) is another thing in any case.
     """
     if _numbered(for_new) and _numbered(for_old) and _numbered(for_new) != _numbered(for_old):
         return True
@@ -80,18 +80,18 @@ def _numbered(aim: frozenset[str]) -> frozenset[str]:
     return frozenset(filter(str.isdigit, aim))
 
 
-def adds(text: str, tables: tuple[Table, ...]) -> bool:
-    """Whether what it says comes beside what was said: ``also``, ``as well``."""
-    return says(text, tables, "adds")
+def is_addition(text: str, tables: tuple[Table, ...]) -> bool:
+    """Whether it says that it adds to what was said: ``also``, ``as well``."""
+    return has_cue(text, tables, "adds")
 
 
-def chosen(text: str, tables: tuple[Table, ...]) -> str | None:
+def bare_choice(text: str, tables: tuple[Table, ...]) -> str | None:
     """A bare choice without the words that choose: ``Postgres`` of ``let's go with Postgres``."""
-    found = next(_all(text, tables, "chooses"), None)
+    found = next(_cues_in(text, tables, "chooses"), None)
     plain = text.replace("’", "'")
     return plain[: found.start()] + " " + plain[found.end() :] if found else None
 
 
-def rivals(new: Topic, old: Topic) -> bool:
-    """Whether both name nothing but a thing of which there is one, and of the same kind."""
+def exclude_each_other(new: Topic, old: Topic) -> bool:
+    """Whether both name nothing but things of one kind of which only one is chosen, such as databases."""
     return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words

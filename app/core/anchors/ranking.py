@@ -1,4 +1,4 @@
-"""What a language model made of the anchors that it was shown: its word ranks them, and alone changes no status."""
+"""What a summarizer's answer says of the anchors that it was shown: it ranks them, and alone changes no status."""
 
 from __future__ import annotations
 

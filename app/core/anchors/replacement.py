@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from app.core.anchors.purposes import adds, apart, calls, purpose, says
+from app.core.anchors.purposes import has_cue, is_addition, kind_words, purpose, serves_another_purpose
 from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
@@ -100,7 +100,7 @@ def replaces(
 
 def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
     """Whether a statement says that something changed, or what it is: what merely happens again tells of no change."""
-    if says(new, tables, "updates") or says(new, tables, "moves"):
+    if has_cue(new, tables, "updates") or has_cue(new, tables, "moves"):
         return True
     head = new[: _first_new(new, topic, known)]
     return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
@@ -142,33 +142,32 @@ def _other_value(new: Topic, old: Topic) -> bool:
     return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
 
 
-def answers_otherwise(new: str, old: str, tables: tuple[Table, ...] = TABLES, *, near: bool = False) -> bool:
+def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
     """Whether a correction without words of its own names another thing of the kind that the old text names.
 
     Args:
         new: The correction.
         old: The earlier text.
-        tables: The languages that are known.
         near: Whether they stand so near that the old text is meant whatever else it says.
     """
     mine, theirs = label_of(new), label_of(old)
     if mine and theirs and mine.name == theirs.name:
         new, old = new[mine.end :], old[theirs.end :]
-    topic, known = topic_by(new, tables), topic_by(old, tables)
-    point, prior = _without_frame(new, topic, tables), _without_frame(old, known, tables)
+    topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
+    point, prior = _without_frame(new, topic, TABLES), _without_frame(old, known, TABLES)
     if (
         not is_like(point, prior)
         or known.classes - topic.classes
         or not (near or point.kinds & prior.kinds or prior.words <= point.words)
     ):
         return False
-    return not is_beside(new, topic, old, known, tables, as_="correction") and not tells_of_another(
-        new, topic, old, known, tables, as_="correction"
+    return not is_beside(new, topic, old, known, TABLES, as_="correction") and not tells_of_another(
+        new, topic, old, known, TABLES, as_="correction"
     )
 
 
 def _without_frame(text: str, topic: Topic, tables: tuple[Table, ...]) -> Topic:
-    return replace(topic, words=topic.words - calls(text, topic.kinds, tables) - changing(text, tables))
+    return replace(topic, words=topic.words - kind_words(text, topic.kinds, tables) - changing(text, tables))
 
 
 def is_like(point: Topic, topic: Topic) -> bool:
@@ -180,11 +179,11 @@ def is_like(point: Topic, topic: Topic) -> bool:
     return not point.words or bool(point.words & topic.words)
 
 
-def completes(new: str, old: str, tables: tuple[Table, ...] = TABLES) -> bool:
+def completes(new: str, old: str) -> bool:
     """Whether the old text tells of a task under way that the new one tells is done."""
     if not _UNDER_WAY.fits(old) or _DONE.fits(old) or not _DONE.fits(new) or _NOT_DONE.fits(new):
         return False
-    topic, known = topic_by(new, tables), topic_by(old, tables)
+    topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
     task, done = known.every - _PROGRESS, topic.every - _PROGRESS
     shared = task & done
     return (
@@ -196,10 +195,10 @@ def completes(new: str, old: str, tables: tuple[Table, ...] = TABLES) -> bool:
 
 def is_beside(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...], *, as_: AnchorType) -> bool:
     """Whether it comes beside an old statement: in so many words, or because it is for another purpose."""
-    if as_ == "correction" and adds(new, tables):
+    if as_ == "correction" and is_addition(new, tables):
         return True
     aim = purpose(new, tables)
-    return bool(aim) and apart(topic, known, aim, purpose(old, tables))
+    return bool(aim) and serves_another_purpose(topic, known, aim, purpose(old, tables))
 
 
 def tells_of_another(
@@ -216,7 +215,7 @@ def tells_of_another(
         return False
     if as_ == "correction":
         choosing = changing(new, tables) | changing(old, tables)
-        return not says(new, tables, "moves") and _both_differ(topic, known, choosing)
+        return not has_cue(new, tables, "moves") and _both_differ(topic, known, choosing)
     return _is_narrower(new, topic, known, tables) or _is_one_more(new, topic, old, known, tables)
 
 
@@ -231,9 +230,9 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[T
 
     Who says what something *is* means only that.
     """
-    if topic.classes <= _ADDED and says(new, tables, "forbids") and says(old, tables, "forbids"):
+    if topic.classes <= _ADDED and has_cue(new, tables, "forbids") and has_cue(old, tables, "forbids"):
         return True
-    if says(new, tables, "updates"):
+    if has_cue(new, tables, "updates"):
         return False
     head = new[: _first_new(new, topic, known)]
     if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
@@ -299,7 +298,7 @@ def _is_narrower(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]
 
 def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     """Whether a text says that something is otherwise now, and else what an old one does, but for one value."""
-    if not says(new, tables, "updates") or says(new, tables, "forbids"):
+    if not has_cue(new, tables, "updates") or has_cue(new, tables, "forbids"):
         return False
     (mine, my_values), (theirs, their_values) = _form(new, tables), _form(old, tables)
     changed = sum(one != other for one, other in zip(my_values, their_values, strict=False))

@@ -105,7 +105,7 @@ def statements(message: Message) -> list[Statement]:
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    shown = _said(text)
+    shown = _without_shown_lines(text)
     spans = sentence_spans(shown)
     if "\n" in text and not _is_wrapped(text):
         spans = tuple(line for start, end in spans for line in _lines(shown, start, end))
@@ -131,7 +131,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield found.span()
 
 
-def _said(text: str) -> str:
+def _without_shown_lines(text: str) -> str:
     """The text with a blank in place of every sign of a line that only shows something."""
     lines = text.splitlines(keepends=True)
     return "".join(_SIGN.sub(" ", line) if _is_shown(line) else line for line in lines)

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from app.core.anchors.antecedents import ASKED, FAR, NEAR, NEXT, earlier, leaned_on, rival
+from app.core.anchors.antecedents import ASKED, FAR, NEAR, NEXT, antecedent, is_earlier, rival_choice
 from app.core.anchors.pool import Pool, position
 from app.core.anchors.recognition import leads
 from app.core.anchors.replacement import replaces, says_again
@@ -52,7 +52,6 @@ def transitions(
     new: Sequence[Anchor],
     messages: Sequence[Message],
     *,
-    tables: Sequence[Table] = TABLES,
     said: Mapping[int, Sequence[Statement]] | None = None,
 ) -> list[Transition]:
     """What these messages do to the active anchors.
@@ -62,40 +61,33 @@ def transitions(
         new: Those found in these messages; they may supersede each other too. One whose message is not given counts
             as an assistant's.
         messages: In any order.
-        tables: The languages that are known.
         said: The messages' ``statements`` by ``seq``, where they are known already.
 
     Returns:
         One per anchor whose status changes, in the order of the messages that change it.
     """
-    tables = tuple(tables)
-    pool = Pool(active, tables)
+    pool = Pool(active, TABLES)
     own: defaultdict[int, list[Anchor]] = defaultdict(list)
     for anchor in sorted(new, key=position):
         own[anchor.seq].append(anchor)
-    spoken = {message.seq: message for message in messages if _counts(message)}
+    spoken = {message.seq: message for message in messages if message.is_spoken}
     found: list[Transition] = []
     for seq in sorted({*spoken, *own}):
         message = spoken.get(seq)
-        heard = _heard(message, said) if message else ()
-        found.extend(_read(pool, message, own.get(seq, ()), heard, tables))
+        spoken_here = _statements_of(message, said) if message else ()
+        found.extend(_read(pool, message, own.get(seq, ()), spoken_here, TABLES))
     return found
 
 
-def subjects(new: Sequence[Anchor], *, tables: Sequence[Table] = TABLES) -> frozenset[str]:
+def subjects(new: Sequence[Anchor]) -> frozenset[str]:
     """Stems: whichever anchor shares one with new ones, they can take its place, however far back it stands."""
-    tables = tuple(tables)
     taking = (anchor for anchor in new if anchor.type in CHANGING and not anchor.pasted)
-    return frozenset[str]().union(*(topic_by(anchor.content, tables).every for anchor in taking))
+    return frozenset[str]().union(*(topic_by(anchor.content, TABLES).every for anchor in taking))
 
 
-def _heard(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:
+def _statements_of(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:
     known = said.get(message.seq) if said is not None else None
     return statements(message) if known is None else known
-
-
-def _counts(message: Message) -> bool:
-    return message.role in {"user", "assistant"} and message.is_told
 
 
 def _read(
@@ -122,16 +114,16 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
     if not types or by.pasted:
         return
     topic = pool.topic(by.content)
-    sharing = (old for old in pool.sharing(topic) if old.type in types and earlier(old, by))
+    sharing = (old for old in pool.sharing(topic) if old.type in types and is_earlier(old, by))
     meant = [old for old in sharing if replaces(by.content, old.content, as_=by.type, tables=tables)]
     if not meant:
-        said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if earlier(old, by))
+        said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(old, by))
         meant = [old for old in said if says_again(by.content, old.content, tables)][:1]
     if by.type == "correction":
-        leaned = None if meant else leaned_on(pool, by, types, tables)
+        leaned = None if meant else antecedent(pool, by, types, tables)
         meant = meant or ([leaned] if leaned else [])
         meant += list(_echoes(pool, by, topic, meant))
-    elif by.type == "decision" and by_user and not meant and (other := rival(pool, by, topic, tables)):
+    elif by.type == "decision" and by_user and not meant and (other := rival_choice(pool, by, topic, tables)):
         meant = [other]
     for old in meant:
         pool.remove(old)
@@ -150,7 +142,7 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
     values = {old.values for old in outdated if old.values and old.values != topic.values}
     for one in pool.newest(before=by.seq, within=FAR, types=_ECHOING):
         said = pool.topic(one.content)
-        if one not in meant and earlier(one, by) and not said.of_class("name") & topic.of_class("name") - names:
+        if one not in meant and is_earlier(one, by) and not said.of_class("name") & topic.of_class("name") - names:
             near = by.seq - one.seq <= NEAR
             if said.of_class("name") & names or (near and said.values in values):
                 yield one
@@ -183,7 +175,7 @@ def _rejected(
     no = any(_refuses(first, table) for table in tables if table.letters.search(first.text))
     if no and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
-            if old.proposed_by != "user" and (asked is None or earlier(asked, old)):
+            if old.proposed_by != "user" and (asked is None or is_earlier(asked, old)):
                 pool.remove(old)
                 yield Transition(anchor_id=old.id, status="superseded")
 

@@ -114,7 +114,7 @@ def exceeds(material: Material, *, budget: int | None = None) -> bool:
     """Whether something has to be left out, so that assembling needs the active anchors."""
     if budget is None and material.policy.on_failure == "keep_full":
         return False
-    return _whole(material, first_draft(material)) > _room(material, budget).tokens
+    return _whole_size(material, first_draft(material)) > _room(material, budget).tokens
 
 
 def assemble(material: Material, *, digest: Digest, budget: int | None = None) -> AssembledContext:
@@ -140,7 +140,7 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         if keeps_full:
             return _kept_full(material, draft)
         smaller = replace(room, tokens=tokens)
-        return fit(material, draft, smaller, digest) if _whole(material, draft) > tokens else draft
+        return fit(material, draft, smaller, digest) if _whole_size(material, draft) > tokens else draft
 
     base = material.estimated_within(material.budgets.budget if budget is None else budget)
     most = _below_triggers(material) - _fixed_tokens(material) if budget is None else None
@@ -204,7 +204,7 @@ def _refuse_without_room(material: Material, room: Room, asked: int | None) -> N
     )
 
 
-def _whole(material: Material, draft: Draft) -> int:
+def _whole_size(material: Material, draft: Draft) -> int:
     return size_of(material, draft) + material.unloaded_tokens
 
 
@@ -217,13 +217,13 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     system = _fixed_tokens(material)
     window = material.estimated_within(material.budgets.window)
     elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
-    total = system + _whole(material, draft)
+    total = system + _whole_size(material, draft)
     if total > window and elides:
         draft = with_all_giants_elided(material, draft, window - system)
-        total = system + _whole(material, draft)
+        total = system + _whole_size(material, draft)
     if total > window and elides:
         draft = with_large_elided(material, draft, window - system)
-        total = system + _whole(material, draft)
+        total = system + _whole_size(material, draft)
     tokens = material.counted(total)
     if tokens > material.budgets.window:
         raise ContextOverWindowError(
@@ -273,7 +273,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
     return AssembledContext(
         messages=(
             _system(material),
-            *_around(block_of(material, draft), spoken(draft, material.conversation.locale), draft),
+            *_with_block(block_of(material, draft), spoken(draft, material.conversation.locale), draft),
         ),
         sections=tuple(one for one in _counted(sections, tokens) if one.tokens or one.segment_id),
         gauge=gauge_of(
@@ -301,7 +301,7 @@ def _counted(sections: Sequence[Section], tokens: int) -> list[Section]:
     return [replace(section, tokens=share) for section, share in zip(sections, shares, strict=True)]
 
 
-def _around(
+def _with_block(
     block: Sequence[ContextMessage], told: Sequence[ContextMessage], draft: Draft
 ) -> tuple[ContextMessage, ...]:
     """System messages that the block covers stand before it, other held ones and the tail after it."""

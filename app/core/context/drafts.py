@@ -85,7 +85,7 @@ class Material:
         default_factory=dict, init=False, repr=False, compare=False
     )
     rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
-    """What was reckoned for the question, if it was: a copy of this material needs it as well."""
+    """The ranking for the question once it was computed; a copy of this material shares it."""
 
     def counted(self, estimated: int) -> int:
         """Estimated tokens as they count against the budgets, by what the provider taught of this conversation."""
@@ -96,7 +96,7 @@ class Material:
         return estimated_within(tokens, self.conversation.token_factor)
 
     def ranking(self, recall: Recall) -> Ranking:
-        """How much speaks for each message that may be recalled: reckoned once."""
+        """The messages that may be recalled, ranked for the question; computed once."""
         found = next((ranking for known, ranking in self.rankings if known is recall), None)
         if found is None:
             found = Ranking(recall.corpus, asked_of(recall.question, recall.corpus), cosines=recall.cosines)
@@ -251,7 +251,7 @@ def weight_of(material: Material, message: Message) -> int:
 
 
 def weight_in_all(material: Material, messages: Sequence[Message]) -> int:
-    """What stored messages weigh, reckoned of their sums as utilization is."""
+    """What stored messages weigh, computed from their sums as utilization is."""
     tokens, bytes_ = sum(one.token_count for one in messages), sum(one.byte_length for one in messages)
     return tokens_of(tokens, bytes_, material.policy.estimator)
 

@@ -47,26 +47,26 @@ def with_files(
 
 def as_text(file: ConversationFile, data: bytes) -> RequestFile:
     """A file of kind ``text``, as its own text."""
-    return _carried(file, "text", _told(file, as_data(clean(text_of(data) or ""), _CLOSING)))
+    return _carried(file, "text", _text_element(file, as_data(clean(text_of(data) or ""), _CLOSING)))
 
 
 def as_inline(file: ConversationFile, data: bytes) -> RequestFile:
     """Any other file, with its data."""
     media = {"type": "media", "media_type": file.media_type, "name": _attribute(file.name)}
     media["data"] = base64.b64encode(data).decode()
-    return _carried(file, "inline", _around(file, media))
+    return _carried(file, "inline", _media_element(file, media))
 
 
 def as_copy(file: ConversationFile, uri: str) -> RequestFile:
     """Any other file, by the address of the provider's copy."""
-    return _carried(file, "copy", _around(file, {"type": FILE_COPY, "media_type": file.media_type, "uri": uri}))
+    return _carried(file, "copy", _media_element(file, {"type": FILE_COPY, "media_type": file.media_type, "uri": uri}))
 
 
 def as_words(file: ConversationFile, reason: str, locale: str) -> RequestFile:
     """A file that is not sent: what it is, and why; ``reason`` is a word of the catalogue's ``context.file``."""
     say = catalogue_of(locale)
     text = say.text("context.file.not_sent", why=say.text(f"context.file.{reason}"))
-    return _carried(file, "words", _told(file, text))
+    return _carried(file, "words", _text_element(file, text))
 
 
 def is_text(file: ConversationFile) -> bool:
@@ -87,11 +87,11 @@ def _carried(file: ConversationFile, form: FileForm, parts: tuple[Part, ...]) ->
     )
 
 
-def _told(file: ConversationFile, text: str) -> tuple[Part, ...]:
+def _text_element(file: ConversationFile, text: str) -> tuple[Part, ...]:
     return ({"type": "text", "text": f"{_opening(file)}\n{text}\n{_CLOSING}"},)
 
 
-def _around(file: ConversationFile, part: Part) -> tuple[Part, ...]:
+def _media_element(file: ConversationFile, part: Part) -> tuple[Part, ...]:
     return {"type": "text", "text": _opening(file)}, part, {"type": "text", "text": _CLOSING}
 
 

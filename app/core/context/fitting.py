@@ -232,14 +232,14 @@ def _with_smaller_state(*, soft: bool) -> Shrink:
             kept, _ = prune(material.schema, chosen, fits=lambda candidate: over(candidate) <= 0)
         else:
             beside = (message_text(message) for message in (*draft.held, *draft.tail))
-            kept = shrunk(material.schema, chosen, over=over, said=beside, heard=_heard(material, entries))
+            kept = shrunk(material.schema, chosen, over=over, said=beside, heard=_covered_talk(material, entries))
         return served(kept).warned("state_shortened") if kept != tuple(chosen) else draft
 
     return shrink
 
 
-def _heard(material: Material, entries: Sequence[StateEntry]) -> Iterator[str]:
-    """What the covered messages talked of, told in what gave way before the state's facts did."""
+def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator[str]:
+    """What of the covered messages' talk was served before: entries, anchors and digests that gave way already."""
     layout = material.conversation.layout
     yield from (entry.text for entry in entries if entry.role in _SOFT)
     if layout is not None:

@@ -197,12 +197,12 @@ def _decided(material: Material, recall: Recall) -> Recall:
     whole = first_draft(material)
     question = asked_of(recall.question, recall.corpus)
     decision = decide_recall(
-        recall.question, question, recall.corpus, served=_told(material, whole), seqs=served_seqs(whole)
+        recall.question, question, recall.corpus, served=_served_before(material, whole), seqs=served_seqs(whole)
     )
     return recall if decision == "needed" else replace(recall, question="")
 
 
-def _told(material: Material, whole: Draft) -> list[str]:
+def _served_before(material: Material, whole: Draft) -> list[str]:
     """What is served before the question: the state's entries, then messages."""
     state = material.conversation.compressed_state or {}
     entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]

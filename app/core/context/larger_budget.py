@@ -128,7 +128,7 @@ class _Plan:
         locale = self._material.conversation.locale
         digests = Digests(
             element=element_of([option.line for _, option in told], behind, locale),
-            segments=tuple(_shown(segment, option.form.name) for segment, option in told),
+            segments=tuple(_shown_segment(segment, option.form.name) for segment, option in told),
         )
         originals = [one for segment in opened for one in self._originals_of(segment)]
         known = {message.seq for message in self._draft.held}
@@ -138,7 +138,7 @@ class _Plan:
         draft = replace(
             self._draft,
             digests=digests,
-            opened=tuple(_shown(segment, FULL) for segment in opened),
+            opened=tuple(_shown_segment(segment, FULL) for segment in opened),
             recalled=tuple(one for one in self._draft.recalled if one.source.seq not in seqs),
         )
         return with_held(self._material, draft, held) if added else draft
@@ -194,7 +194,7 @@ class _Plan:
             )
 
 
-def _shown(segment: Segment, name: str) -> ShownSegment:
+def _shown_segment(segment: Segment, name: str) -> ShownSegment:
     level = next((level for level in LEVELS if level == name), None)
     return ShownSegment(id=segment.id, level=level, from_seq=segment.from_seq, to_seq=segment.to_seq)
 

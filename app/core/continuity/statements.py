@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -14,6 +14,7 @@ from typing import Any, Final
 from app.core.anchors.topics import stems_of
 from app.core.model.conversation import Layout, Message
 from app.core.model.overlap import message_text
+from app.core.model.state import texts_of
 from app.core.text.budget import first_fitting
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
@@ -96,7 +97,7 @@ def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
 
 def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
     """What a state block says: its entries, anchors and digests."""
-    lines = [*_texts(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
+    lines = [*texts_of(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
     left, found = MOST_CHARACTERS, []
     for line in lines:
         if left <= 0:
@@ -173,14 +174,3 @@ class Context:
             for number in holding:
                 weights[number] += weight
         return {number: (weights[number], count) for number, count in counts.items()}
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)

@@ -1,4 +1,4 @@
-"""What a tenant and a key may ask for, and how much of it is left: pure reckoning, whoever counts."""
+"""What a tenant and a key may ask for, and how much of it is left. Pure: who counts is told elsewhere."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def uses_to_pay(prices: CachePrices, hours: float, hit_rate: float, *, stands: b
 Verdict = Literal[
     "off", "too_small", "price_unknown", "hit_rate_unknown", "does_not_pay", "pays", "always", "alive", "full"
 ]
-"""Why there is a cache or none: what was reckoned when the prefix was used last."""
+"""Why there is a cache or none: as it was computed when the prefix was used last."""
 Step = Literal["make", "renew"]
 
 
@@ -234,11 +234,13 @@ def decide(
         return Decision(verdict="alive")
     if caching.mode == "always":
         return Decision(verdict="always", step="renew" if stands else "make")
-    return _reckoned(caching, terms.prices(tokens, now.date()), demand, now, stands=stands)
+    return _decision_by_prices(caching, terms.prices(tokens, now.date()), demand, now, stands=stands)
 
 
-def _reckoned(caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, stands: bool) -> Decision:
-    """By the arithmetic; what cannot be reckoned is not paid for."""
+def _decision_by_prices(
+    caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, stands: bool
+) -> Decision:
+    """Whether a cache pays, by its prices; where a price or the hit rate is not known, none is made."""
     hit_rate = demand.known_hit_rate
     if prices is None or hit_rate is None:
         return Decision(verdict="price_unknown" if prices is None else "hit_rate_unknown")

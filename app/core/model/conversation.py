@@ -90,6 +90,11 @@ class Message:
         return not self.is_command and self.status != "erased"
 
     @property
+    def is_spoken(self) -> bool:
+        """Whether it is what the user or the assistant said."""
+        return self.role in {"user", "assistant"} and self.is_told
+
+    @property
     def turn(self) -> int:
         """No exchange of two: the message's own position from 0, named as in the Sessions Pattern."""
         return self.seq - 1
@@ -115,7 +120,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageText:
-    """What a message says, and nothing that is reckoned of it: cheap to read by the thousand."""
+    """What a message says, without its weights: cheap to read by the thousand."""
 
     seq: int
     role: Role

@@ -31,7 +31,7 @@ def markdown_message(message: Message, locale: str = "en") -> str:
         return ""
     say = catalogue_of(locale)
     heading = f"\n## {say.text(f'export.{message.role}')}, {_time(message.created_at, say)}\n\n"
-    return heading + "\n\n".join(_said(message, say)) + "\n"
+    return heading + "\n\n".join(_paragraphs(message, say)) + "\n"
 
 
 def _time(moment: datetime, say: Catalogue) -> str:
@@ -44,7 +44,7 @@ def _time(moment: datetime, say: Catalogue) -> str:
     )
 
 
-def _said(message: Message, say: Catalogue) -> Iterator[str]:
+def _paragraphs(message: Message, say: Catalogue) -> Iterator[str]:
     if message.status == "erased":
         yield f"*({say.text('export.erased')})*"
         return

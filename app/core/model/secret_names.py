@@ -104,7 +104,7 @@ _QUOTES: Final = ('"', "'", "`", "«", "“", "„")
 _QUOTED: Final = "\"'`*\\«“„"
 
 
-def _named(text: str) -> Iterator[Found]:
+def _named_secrets(text: str) -> Iterator[Found]:
     if not _may_fit(text, _NAMED_NEEDS):
         return
     place = 0
@@ -115,7 +115,7 @@ def _named(text: str) -> Iterator[Found]:
         start, place = found.span("value")
         if _IS_SECRET[kind](found, value):
             if len(found["value"]) == _LONGEST_BARE:
-                value += _rest(text, place)
+                value += _rest_of_value(text, place)
             place = start + len(value)
             yield start, place, kind
         else:
@@ -126,7 +126,7 @@ def _kind(found: re.Match[str]) -> str:
     return "password" if found["password"] else "secret" if found["secret"] else "pin"
 
 
-def _rest(text: str, place: int) -> str:
+def _rest_of_value(text: str, place: int) -> str:
     """What a value that is longer than the pattern sees has left."""
     found = _GOES_ON.match(text, place)
     return found.group().rstrip(_TRAILING) if found else ""
@@ -323,5 +323,5 @@ def may_be_named(text: str) -> bool:
     return _may_fit(text, _NAMED_NEEDS)
 
 
-NAMED: Final[tuple[Finder, ...]] = (_named, _blocks, _on_next_lines, _passphrases, _phrases)
+NAMED: Final[tuple[Finder, ...]] = (_named_secrets, _blocks, _on_next_lines, _passphrases, _phrases)
 """What is looked for by its name, in this order."""

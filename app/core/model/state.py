@@ -5,7 +5,7 @@ Merge, gate and pruning work on the *roles* of fields only, never on their names
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -146,3 +146,15 @@ class StateVersion:
     verified: Verified = "exact"
     verification: VerificationCounts | None = None
     """Of the claims that a model judged; ``None`` unless ``verified`` is ``model``."""
+
+
+def texts_of(state: Any) -> Iterator[str]:
+    """Every text in a state, in order."""
+    if isinstance(state, str):
+        yield state
+    elif isinstance(state, Mapping):
+        for value in state.values():
+            yield from texts_of(value)
+    elif isinstance(state, list | tuple):
+        for value in state:
+            yield from texts_of(value)

@@ -63,7 +63,7 @@ class NothingToFold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reckoning:
+class _Projection:
     """Sizes of the context, and running sums over the tail."""
 
     sizes: tuple[int, ...]
@@ -115,40 +115,40 @@ def plan_compaction(
         request: To the target or all, and what to keep.
         chunk_tokens: The most that the summarizer digests at once.
     """
-    reckoned = _reckoned(tail, breakdown=breakdown, budgets=budgets, estimator=estimator)
+    projection = _projection_of(tail, breakdown=breakdown, budgets=budgets, estimator=estimator)
     cuts = [
         index
         for index in legal_cuts(tail, estimator=estimator, request=request)
-        if reckoned.folded[index] >= MINIMUM_SPAN
+        if projection.folded[index] >= MINIMUM_SPAN
     ]
-    goal = _goal(tail, cuts, reckoned, request=request, budgets=budgets)
+    goal = _goal(tail, cuts, projection, request=request, budgets=budgets)
     if goal is None:
-        stuck = request.fold == "to_target" and min(breakdown.total, reckoned.least) > budgets.target
+        stuck = request.fold == "to_target" and min(breakdown.total, projection.least) > budgets.target
         return NothingToFold(
             reason="irreducible_floor" if stuck else "nothing_to_compact",
             predicted_tokens=breakdown.total,
-            lasting=stuck and reckoned.floor > budgets.target,
+            lasting=stuck and projection.floor > budgets.target,
         )
     starts = set(turn_starts(tail.outline))
     scrap = SCRAP_STATES * budgets.state_tokens
-    end = _chunk_end(cuts, reckoned, goal=goal, chunk_tokens=chunk_tokens, scrap=scrap, starts=starts)
-    if request.fold == "to_target" and reckoned.saved[end] >= reckoned.needed:
+    end = _chunk_end(cuts, projection, goal=goal, chunk_tokens=chunk_tokens, scrap=scrap, starts=starts)
+    if request.fold == "to_target" and projection.saved[end] >= projection.needed:
         goal = end  # the target is reached within this chunk: the way to the next turn's start is no chunk of its own
-    predicted = reckoned.predicted(goal, request.fold)
+    predicted = projection.predicted(goal, request.fold)
     irreducible = request.fold == "to_target" and tail.complete and predicted > budgets.target
     return CompactionPlan(
         from_seq=tail.outline[0].seq,
         to_seq=tail.outline[end].seq,
         messages=sum(not item.is_command for item in tail.outline[: end + 1]),
-        folded_tokens=reckoned.folded[end],
+        folded_tokens=projection.folded[end],
         goal_seq=tail.outline[goal].seq,
         predicted_tokens=predicted,
         irreducible=irreducible,
-        lasting=irreducible and reckoned.floor > budgets.target,
+        lasting=irreducible and projection.floor > budgets.target,
     )
 
 
-def _reckoned(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estimator: Estimator) -> _Reckoning:
+def _projection_of(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estimator: Estimator) -> _Projection:
     held = held_indexes(tail.outline)
     weights = [weight_of(item, estimator) for item in tail.outline]
     leaving = [0 if index in held else weight for index, weight in enumerate(weights)]
@@ -158,7 +158,7 @@ def _reckoned(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estimator: 
     rest = breakdown.total - breakdown.state - breakdown.digests
     state = max(breakdown.state, budgets.state_tokens)
     digests = digest_room(budgets, beside=state + breakdown.anchors + breakdown.held)
-    return _Reckoning(
+    return _Projection(
         sizes=tuple(accumulate(weights)),
         folded=folded,
         saved=tuple(gone - int(min(anchors, room)) for gone, anchors in zip(folded, moved, strict=True)),
@@ -176,26 +176,26 @@ def _reckoned(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estimator: 
 
 
 def _goal(
-    tail: Tail, cuts: Sequence[int], reckoned: _Reckoning, *, request: FoldRequest, budgets: Budgets
+    tail: Tail, cuts: Sequence[int], projection: _Projection, *, request: FoldRequest, budgets: Budgets
 ) -> int | None:
     """The cut that the whole compaction works towards; ``None`` when none is worth a model call."""
     if not cuts or request.fold == "all":
         return cuts[-1] if cuts else None
-    if reckoned.needed <= 0:
+    if projection.needed <= 0:
         return None
-    saved = reckoned.saved
-    first = next((index for index in cuts if saved[index] >= reckoned.needed), None)
+    saved = projection.saved
+    first = next((index for index in cuts if saved[index] >= projection.needed), None)
     if first is None:
-        return cuts[-1] if saved[cuts[-1]] >= MINIMUM_SAVING * reckoned.folded[cuts[-1]] else None
+        return cuts[-1] if saved[cuts[-1]] >= MINIMUM_SAVING * projection.folded[cuts[-1]] else None
     reach = saved[first] + budgets.share(TURN_START_REACH)
     starts = set(turn_starts(tail.outline))
     at_turn = (index for index in cuts if index >= first and index + 1 in starts)
-    return next((index for index in at_turn if reckoned.needed <= saved[index] <= reach), first)
+    return next((index for index in at_turn if projection.needed <= saved[index] <= reach), first)
 
 
 def _chunk_end(
     cuts: Sequence[int],
-    reckoned: _Reckoning,
+    projection: _Projection,
     *,
     goal: int,
     chunk_tokens: int,
@@ -208,7 +208,7 @@ def _chunk_end(
     last one included, is too short for a model call. A scrap before something that is elided anyhow goes with it:
     by itself it is hardly longer than its state, which would be refused, and nothing behind it would ever be folded.
     """
-    sizes, folded = reckoned.sizes, reckoned.folded
+    sizes, folded = projection.sizes, projection.folded
     if sizes[goal] <= chunk_tokens:
         return goal
     share = math.ceil(sizes[goal] / math.ceil(sizes[goal] / chunk_tokens))

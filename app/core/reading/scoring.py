@@ -211,7 +211,7 @@ def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
 
 def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:
     """What a text's exact values are worth, each once, ``most`` in all: identifiers, and what is told in words."""
-    in_words, codes = _beside(text)
+    in_words, codes = _values_in_words(text)
     values = dict.fromkeys(in_words, _IN_WORDS) | {code.casefold(): _NAMED_BY_CODE for code in codes}
     for item in found:
         if not any(item.text in code for code in codes):
@@ -222,7 +222,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
 
 
 @memoized()
-def _beside(text: str) -> tuple[Sequence[str], Sequence[str]]:
+def _values_in_words(text: str) -> tuple[Sequence[str], Sequence[str]]:
     """What is as exact as an identifier, and none: counts and times in words, and names in small letters."""
     told = IN_WORDS.finditer(text) if SAID.opened(text) & _IN_WORDS_BIT else ()
     codes = CODES.findall(text) if _HAS_DIGIT.search(text) else ()
@@ -233,7 +233,7 @@ def _score(passage: Passage, likelihood: float, frequency: Counter[str], total: 
     about = kind_of(passage.cues)
     if passage.role == "tool":
         return _by_cues(passage, about, frequency, total)
-    told = _told(passage, likelihood, about)
+    told = _worth_of_statement(passage, likelihood, about)
     binds = about in FOLLOWED and passage.role == "user"
     works = passage.role == "assistant" and passage.values and passage.cues & _OF_WORK
     if not passage.is_named and (binds or works):
@@ -248,7 +248,7 @@ def worth_told(likelihood: float, values: Mapping[str, float], about: str) -> Wo
     return Worth(rest=KEPT * likelihood, values={text: factor * worth for text, worth in values.items()}, about=about)
 
 
-def _told(passage: Passage, likelihood: float, about: str) -> Worth:
+def _worth_of_statement(passage: Passage, likelihood: float, about: str) -> Worth:
     worth = worth_told(likelihood, values_worth(passage.core, passage.identifiers), about)
     opening = passage.seq <= OPENING and passage.role == "user"
     if passage.is_held and not opening:

@@ -65,7 +65,7 @@ def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
 
 def _values(text: str, *, is_data: bool) -> Iterator[str]:
     """The exact values of a text; of data without the marks around them, and without what only names a field."""
-    spaced = _apart(text)
+    spaced = _spaced(text)
     for one in find_identifiers(spaced):
         value = one.text
         if is_data and one.kind == "quoted" and value[:1] == '"':
@@ -76,6 +76,6 @@ def _values(text: str, *, is_data: bool) -> Iterator[str]:
             yield value
 
 
-def _apart(text: str) -> str:
+def _spaced(text: str) -> str:
     """Blanks around Latin letters that stand right beside Chinese, Japanese or Korean: there no code would be seen."""
     return _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _EAST_ASIAN.search(text) else text

@@ -45,7 +45,7 @@ class Said:
 
     def says(self, level: Level, text: str) -> bool:
         """Whether a level of a segment tells nothing new: no exact value, and no sentence (of L3: no list of words)."""
-        told = _told(text)
+        told = _contents_of(text)
         if not all(map(self._given.holds, told.values)):
             return False
         if level == "L3":
@@ -55,7 +55,7 @@ class Said:
 
     def lacks_value_of(self, text: str) -> bool:
         """Whether a text holds an exact value that stands nowhere here."""
-        return not all(map(self._given.holds, _told(text).values))
+        return not all(map(self._given.holds, _contents_of(text).values))
 
     def _is_said(self, words: frozenset[str]) -> bool:
         if len(words) < _FEWEST:
@@ -88,7 +88,7 @@ def _with_levels(segment: Segment, names: Sequence[Level]) -> Segment:
 
 
 @memoized()
-def _told(text: str) -> _Told:
+def _contents_of(text: str) -> _Told:
     shown = text[:_SAMPLE]
     content = (frozenset(stems(one)) - FRAME_STEMS - GENERIC_STEMS for one in sentences(shown))
     return _Told(values(shown), tuple(content))

@@ -131,7 +131,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
         by_model=report.by_model,
     )
     if saves_too_little(
-        _said(context),
+        _said_tokens(context),
         _tokens_without_days(context.previous, context) if context.block_before else 0,
         _tokens_without_days(merged.entries, context),
     ):
@@ -378,7 +378,7 @@ def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
     return tuple(entry for entry in entries if not entry.pruned)
 
 
-def _said(context: ApplyContext) -> int:
+def _said_tokens(context: ApplyContext) -> int:
     """What the folded messages say, without the marks around each: echoing them all would already save those."""
     marks = MESSAGE_OVERHEAD if context.policy.estimator == "script" else 0
     return max(context.plan.folded_tokens - marks * context.plan.messages, 0)

@@ -27,7 +27,7 @@ from app.core.summarizer.candidate import DROP_REASONS
 from app.core.text.sameness import canonical, covers, length, runs
 from app.core.text.sentences import sentences
 from app.core.validation.dates import with_days
-from app.core.validation.subjects import tells_again
+from app.core.validation.same_subject import is_about_same
 
 _OLDER_TEXTS: Final = 20
 """Of the texts that replaced entries had replaced themselves: earlier ones stand in earlier versions."""
@@ -214,7 +214,7 @@ def _in_doubt(
         name
         for item in candidate.items
         for name in item.replaces
-        if name in fate.replaced and tells_again(item.text, served[name].text)
+        if name in fate.replaced and is_about_same(item.text, served[name].text)
     }
     anchored = [canonical(anchor.content) for anchor in anchors]
     given_up = (fate.replaced.keys() - proven) | fate.dropped

@@ -22,12 +22,12 @@ def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list
         segments: With levels.
         quotes: The statements, verbatim, that something later supersedes.
     """
-    gone = _gone(tuple(quotes))
+    gone = _gone_statements(tuple(quotes))
     return [_without(segment, gone) for segment in segments] if gone else list(segments)
 
 
 @memoized()
-def _gone(quotes: tuple[str, ...]) -> _Gone | None:
+def _gone_statements(quotes: tuple[str, ...]) -> _Gone | None:
     statements = [plain for quote in quotes if len(plain := plain_of(quote)) >= _LEAST]
     return _Gone(statements) if statements else None
 
@@ -35,16 +35,16 @@ def _gone(quotes: tuple[str, ...]) -> _Gone | None:
 def _without(segment: Segment, gone: _Gone) -> Segment:
     levels = dict(segment.levels)
     for name, level in segment.levels.items():
-        kept = _kept(level.text, gone)
+        kept = _text_left(level.text, gone)
         if kept is not None:
             levels[name] = replace(level, text=kept)
     return replace(segment, levels=levels)
 
 
 @memoized()
-def _kept(text: str, gone: _Gone) -> str | None:
+def _text_left(text: str, gone: _Gone) -> str | None:
     """What is left of a level's text; ``None``: all of it, as it stands."""
-    told = _told(text)
+    told = _sentences_of(text)
     kept = [one.text for one in told if not gone.repeated_by(one)]
     return " ".join(kept) if len(kept) < len(told) else None
 
@@ -60,7 +60,7 @@ class _Sentence:
 
 
 @memoized()
-def _told(text: str) -> tuple[_Sentence, ...]:
+def _sentences_of(text: str) -> tuple[_Sentence, ...]:
     """The sentences of a level."""
     return tuple(map(_sentence, sentences(text)))
 

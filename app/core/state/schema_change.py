@@ -39,7 +39,9 @@ def in_schema(
         entries = _spelled_out(entries, schema, next_entry)
     moved = [(entry, _field_of(entry, schema)) for entry in entries]
     kept = [_moved(entry, field) for entry, field in moved if field.is_list]
-    told = [_told(field, [entry for entry, target in moved if target is field]) for field in _narratives(schema)]
+    told = [
+        _joined_entry(field, [entry for entry, target in moved if target is field]) for field in _narratives(schema)
+    ]
     return (*kept, *(entry for entry in told if entry is not None))
 
 
@@ -120,7 +122,7 @@ def _narratives(schema: StateSchema) -> list[StateField]:
     return [field for field in schema.fields if not field.is_list]
 
 
-def _told(field: StateField, entries: Sequence[StateEntry]) -> StateEntry | None:
+def _joined_entry(field: StateField, entries: Sequence[StateEntry]) -> StateEntry | None:
     """One entry with all their texts; a narrative before what else has to go into it."""
     if not entries:
         return None

@@ -109,7 +109,7 @@ def shrunk(
         room, tries = room - excess, tries + 1
         if tries > _GUESSES or not low < room < high:
             room = (low + high) // 2
-        kept = _kept(entries, clauses, dearest_first, room)
+        kept = _chosen_entries(entries, clauses, dearest_first, room)
         excess = excess_of(kept)
         if excess > 0:
             high = room
@@ -144,7 +144,7 @@ def _widened(
     return tuple(kept)
 
 
-def _kept(
+def _chosen_entries(
     entries: Sequence[StateEntry], clauses: Sequence[_Clause], dearest_first: Sequence[_Clause], room: int
 ) -> tuple[StateEntry, ...]:
     """Those of most worth per token; what only repeats others comes last."""
@@ -175,11 +175,11 @@ def _dearness(clause: _Clause) -> tuple[float, int]:
 
 
 def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
-    text = together(kept[0].label, _told(kept))
+    text = together(kept[0].label, _joined_clauses(kept))
     return entry if text == entry.text else replace(entry, text=text)
 
 
-def _told(kept: Sequence[_Clause]) -> Iterator[str]:
+def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
     """Parts of one clause with commas between them, records of one list behind their name."""
     for lead, group in groupby(kept, lambda one: one.lead):
         records = [", ".join(one.text for one in parts) for _, parts in groupby(group, lambda one: one.number)]

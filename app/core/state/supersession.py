@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from app.core.anchors.purposes import adds
+from app.core.anchors.purposes import is_addition
 from app.core.anchors.replacement import answers_otherwise, completes, replaces
 from app.core.anchors.serving import states
 from app.core.anchors.tables import TABLES
@@ -155,7 +155,7 @@ class _Texts:
 
     def __init__(self, texts: Sequence[str], speakers: Collection[str]) -> None:
         self._speakers = speakers
-        self._texts = [self._said(text) for text in texts]
+        self._texts = [self._without_label(text) for text in texts]
         self._places: defaultdict[str, list[int]] = defaultdict(list)
         for place, text in enumerate(self._texts):
             for key in _keys(text):
@@ -172,13 +172,13 @@ class _Texts:
             return []
         corrections = _corrections_of(item, messages)
         gone = frozenset[str]().union(*map(given_up, corrections))
-        changing = any(not adds(sentence, TABLES) for sentence in corrections)
-        said = self._said(item.text)
+        changing = any(not is_addition(sentence, TABLES) for sentence in corrections)
+        said = self._without_label(item.text)
         keys = {*_keys(said), *gone, *given_up(said)}
         about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})
         return [place for place in about if may(place) and _outdates(said, self._texts[place], gone, changing=changing)]
 
-    def _said(self, text: str) -> str:
+    def _without_label(self, text: str) -> str:
         label = label_of(text)
         return text[label.end :] if label and label.name in self._speakers else text
 

@@ -33,7 +33,7 @@ def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
     Its first statement stays to the end, cut short if need be, its last one and those of the opening nearly as long.
     With ``older_first`` what an earlier text told stays longer than what is new.
     """
-    told = _told(entry.text)
+    told = _statements_of(entry.text)
     if not told:
         return
     order = _worth_keeping(entry, told, older_first=older_first)
@@ -50,10 +50,10 @@ def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
 
 def left_out(whole: str, shorter: str) -> list[str]:
     """The statements of a text that a shorter one does not have."""
-    return [text for text in _told(whole) if text not in shorter]
+    return [text for text in _statements_of(whole) if text not in shorter]
 
 
-def _told(text: str) -> list[str]:
+def _statements_of(text: str) -> list[str]:
     """The statements of a text, each sentence by itself where no speaker is named before them."""
     found = [(parted(one)[0], one) for one in statements(text)]
     labels = Counter(label for label, _ in found)

@@ -114,7 +114,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         narrative=narrative,
         dropped=tuple(_drops(data.get("dropped"))),
         anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
-        kept=tuple({word.id: word for word in _kept(data)}.values()),
+        kept=tuple({word.id: word for word in _words_on_kept(data)}.values()),
         digests=_digests(data.get("segments")),
     )
 
@@ -272,7 +272,7 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
             yield AnchorProposal(type=cast("AnchorType", type_), quote=kept, seq=seq)
 
 
-def _kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
+def _words_on_kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
     """What is said of passages that were shown as kept verbatim: worth keeping, or dropped."""
     for raw in islice(_listed(data.get("anchors")), _MOST_ITEMS):
         named = raw.get("quote") if isinstance(raw, dict) else raw

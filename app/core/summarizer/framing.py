@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from app.core.anchors.naming import names_of
 from app.core.model.anchors import FoundAnchor
@@ -19,7 +19,7 @@ from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
 from app.core.text.elision import elide, shares
 from app.core.text.escaping import clean, escape, place_in_escaped
-from app.core.text.parts import Part, compact, own_content, own_parts
+from app.core.text.parts import Part, as_short_text, own_content, own_parts
 from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -193,16 +193,20 @@ def _body(message: Message) -> tuple[str, list[_Element]]:
 def _part(part: Part) -> _Element:
     kind, name = part.get("type"), str(part.get("name") or "")
     if kind == "tool_call":
-        return _Element(kind="tool_call", attributes=_named(name), text=_plain(part.get("arguments", {})))
+        return _Element(
+            kind="tool_call", attributes=_name_attribute(name), text=as_short_text(part.get("arguments", {}))
+        )
     if kind == "tool_result":
-        return _Element(kind="tool_result", attributes=_named(name), text=_plain(part.get("content", "")))
+        return _Element(
+            kind="tool_result", attributes=_name_attribute(name), text=as_short_text(part.get("content", ""))
+        )
     if kind == "media":
         media_type = str(part.get("media_type") or "unknown")
         return _Element(kind="media_part", attributes={"type": media_type}, text=_address(part))
-    return _Element(kind="text_part", attributes={}, text=_plain(part.get("text", part)))
+    return _Element(kind="text_part", attributes={}, text=as_short_text(part.get("text", part)))
 
 
-def _named(name: str) -> dict[str, str]:
+def _name_attribute(name: str) -> dict[str, str]:
     return {"name": name} if name else {}
 
 
@@ -211,10 +215,6 @@ def _address(part: Part) -> str:
     known = (part.get(key) for key in ("name", "filename", "title", "alt", "url"))
     texts = (value for value in known if isinstance(value, str) and value and not value.startswith("data:"))
     return next((value for value in texts if len(value) <= _LONGEST_ADDRESS), "not shown")
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else compact(value)
 
 
 def _elided(content: str, parts: Sequence[_Element], room: int) -> tuple[str, list[_Element]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from app.core.text.languages.joined import alternatives, whole
+from app.core.text.languages.joined import alternatives, whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
@@ -20,11 +20,11 @@ _MOST_LINES: Final = 200
 
 _DEFINES: Final = compiled(
     r"^[\W\d]{0,6}[\"'«“`*_]{0,3}[^\W\d][^:=—–\n]{0,40}[\"'»”`*_]{0,3} ?(?::|=|—|–| - )\s?\S"
-    rf"|{whole('claims', 'defined')}",
+    rf"|{whole_words('claims', 'defined')}",
     re.IGNORECASE,
 )
 _WORKS: Final = compiled(
-    rf"^\s*(?:\d{{1,2}}[.)]|(?:{alternatives('claims', 'step')}) \d)|{whole('claims', 'steps')}", re.IGNORECASE
+    rf"^\s*(?:\d{{1,2}}[.)]|(?:{alternatives('claims', 'step')}) \d)|{whole_words('claims', 'steps')}", re.IGNORECASE
 )
 _HEADING: Final = compiled(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$|[^\n]{1,60}:\s*$)")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.days import compact, first_day, give_distance, short_forms
+from app.core.text.days import first_day, give_distance, short_forms, unseparated_day
 from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
 from app.core.text.patterns import capped
@@ -149,7 +149,7 @@ def _is_reference(c: Cursor, place: int) -> bool:
     return token.text.isdecimal() and len(token.text) >= _LEAST_NAMING and _REFERENCE.search(before) is not None
 
 
-def _named(c: Cursor, place: int) -> int:
+def _add_identifier(c: Cursor, place: int) -> int:
     digits = c.tokens[place].text
     c.add("identifier", place, place + 1, [f"n:{plain(float(digits))}", f"i:{digits}", f"r:{digits}"])
     return place + 1
@@ -244,7 +244,7 @@ def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> i
 def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
     """Keep a number with all that stands around it; the token after that."""
     if _is_reference(c, place) and not c.generous:
-        return _named(c, place)
+        return _add_identifier(c, place)
     token, first, last = c.tokens[place], place, after
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
     money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS
@@ -423,7 +423,7 @@ def _state_digits(c: Cursor, found: Found, token: Token) -> None:
     if found.kind == "number" and not found.unit and found.scale == 1 and (c.generous or len(digits) > 4):  # noqa: PLR2004
         found.forms |= short_forms(digits)
     if c.generous:
-        found.forms |= {f"v:{digits}", *compact(digits)}
+        found.forms |= {f"v:{digits}", *unseparated_day(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]
     if ("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]

@@ -152,8 +152,8 @@ def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -
     c.give(first, moments.of_dates(days))
 
 
-def compact(digits: str) -> Iterator[str]:
-    """What "20260403" gives."""
+def unseparated_day(digits: str) -> Iterator[str]:
+    """The day that eight digits name: "20260403"."""
     if len(digits) == 8 and digits.isdecimal() and digits[:2] in {"19", "20"}:  # noqa: PLR2004
         day = (int(digits[:4]), int(digits[4:6]), int(digits[6:]))
         if moments.is_day(day):

@@ -49,7 +49,7 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
 
 def _shortened(text: str, room: int, values: Sequence[str], say: Catalogue) -> str:
     head, tail = _end_before(text, int(room * _HEAD)), _start_after(text, len(text) - int(room * _TAIL))
-    note = _note(tail - head, _some(values, int(room * _NAMED)), say)
+    note = _note(tail - head, _sample(values, int(room * _NAMED)), say)
     return f"{text[:head]}\n{note}\n{text[tail:]}"
 
 
@@ -78,7 +78,7 @@ def _values(middle: str) -> list[str]:
     return list(dict.fromkeys(value for window in windows for value in identifiers(window)))
 
 
-def _some(values: Sequence[str], room: int) -> str:
+def _sample(values: Sequence[str], room: int) -> str:
     """As many values as fit, evenly from all over: later ones matter as much as earlier ones."""
     if not values or room <= 0:
         return ""

@@ -8,7 +8,7 @@ from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.numerals import plain
 from app.core.text.scanned import Cursor
-from app.core.text.spelled import whole
+from app.core.text.spelled import number_below_sixty
 from app.core.text.tables import (
     APPROXIMATE,
     ARTICLES,
@@ -96,7 +96,7 @@ def _hour_first(c: Cursor, place: int) -> int:
     With a word for hours between them it may as well be a length; without any sign of a clock it only gives a time.
     """
     is_named = c.word(place) in NAMED_HOURS
-    hour, at = (NAMED_HOURS[c.word(place)][0], place + 1) if is_named else whole(c, place)
+    hour, at = (NAMED_HOURS[c.word(place)][0], place + 1) if is_named else number_below_sixty(c, place)
     if at == place or hour > _HOURS:
         return place
     is_clock = is_named or c.before(place) in BEFORE_CLOCK
@@ -127,14 +127,14 @@ def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
     at += c.word(at) in ARTICLES | DATE_FILL and c.word(at + 1) in SHARES
     if c.word(at) in SHARES:
         return way * round(SHARES[c.word(at)] * _HOUR_MINUTES), at + 1
-    count, after = whole(c, at)
+    count, after = number_below_sixty(c, at)
     is_told = count and (way < 0 or (c.kind(at) == "w" and c.word(place - 1) not in _BEFORE_SHARES))
     return (way * count, after) if is_told and (way < 0 or _is_minute(c, count, after)) else (0, place)
 
 
 def _minutes_alone(c: Cursor, place: int) -> tuple[int, int]:
     """Minutes behind their hour, in words or two digits, and the token after them: "huit heures trente", "8 h 30"."""
-    count, after = whole(c, place) if c.near(place) else (0, place)
+    count, after = number_below_sixty(c, place) if c.near(place) else (0, place)
     is_told = after > place and (c.kind(place) == "w" or len(c.tokens[place].text) == _TWO)
     return (count, after) if is_told and _is_minute(c, count, after) else (0, place)
 

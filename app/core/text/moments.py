@@ -20,7 +20,7 @@ LEAP_YEAR: Final = 2024
 _DAY_FORM, _SHORT_DAY_FORM, _TIME_FORM = len("d:2026-09-12"), len("d:--09-12"), len("t:17:00")
 
 
-def made(year: int, month: int, day: int) -> date | None:
+def date_or_none(year: int, month: int, day: int) -> date | None:
     """The date, ``None`` when there is no such day."""
     try:
         return date(year, month, day)
@@ -34,7 +34,7 @@ def is_day(day: Day) -> bool:
     return (
         month is not None
         and 1 <= month <= _NOON
-        and (number is None or made(year or LEAP_YEAR, month, number) is not None)
+        and (number is None or date_or_none(year or LEAP_YEAR, month, number) is not None)
     )
 
 
@@ -97,7 +97,7 @@ def of_dates(days: Iterable[date]) -> Iterator[str]:
 def _years(month: int, number: int, at: date | None) -> list[int]:
     if at is None:
         return []
-    days = [day for year in (at.year - 1, at.year, at.year + 1) if (day := made(year, month, number))]
+    days = [day for year in (at.year - 1, at.year, at.year + 1) if (day := date_or_none(year, month, number))]
     past = [day.year for day in days if day < at]
     return [*past[-1:], *[day.year for day in days if day >= at][:1]]
 
@@ -155,13 +155,13 @@ def month_end(at: date) -> date:
 def days_of_month(at: date, number: int) -> list[date]:
     """The last and the next such day, and those of the months around."""
     firsts = [month_after(at.replace(day=1), step) for step in (-1, 0, 1)]
-    return [day for first in firsts if (day := made(first.year, first.month, number))]
+    return [day for first in firsts if (day := date_or_none(first.year, first.month, number))]
 
 
 def such_days(at: date, numbers: Collection[int], weekday: int) -> list[date]:
     """The days of the next twelve months with one of these numbers and this weekday: "the 26th, a Friday"."""
     firsts = [month_after(at.replace(day=1), step) for step in range(12)]
-    days = (made(first.year, first.month, number) for first in firsts for number in sorted(numbers))
+    days = (date_or_none(first.year, first.month, number) for first in firsts for number in sorted(numbers))
     return [day for day in days if day is not None and day.weekday() == weekday]
 
 

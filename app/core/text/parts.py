@@ -19,7 +19,12 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def compact(value: Any) -> str:
+def as_short_text(value: Any) -> str:
+    """A value as text: itself, or its JSON without blanks."""
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def compact_json(value: Any) -> str:
     """A value's JSON without blanks."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
 

@@ -54,7 +54,7 @@ def compiled(source: str, flags: int = 0) -> re.Pattern[str]:
     Raises:
         re.error: The source is no pattern.
     """
-    return _kept(re.compile(source, flags), None, _place())
+    return _registered(re.compile(source, flags), None, _place())
 
 
 def fault_of(source: str) -> str | None:
@@ -83,7 +83,7 @@ class Capped:
     def pattern(self) -> re.Pattern[str]:
         """Compiled when it is first asked for."""
         if self._pattern is None:
-            self._pattern = _kept(re.compile(self._source, self._flags), self._longest, self._place)
+            self._pattern = _registered(re.compile(self._source, self._flags), self._longest, self._place)
         return self._pattern
 
     def search(self, text: str) -> re.Match[str] | None:
@@ -141,12 +141,12 @@ def any_literal(texts: Collection[str], *, before: str = "", after: str = "", fl
     """
     if (before, after, flags) not in _AROUND:
         _AROUND.add((before, after, flags))
-        _kept(re.compile(f"{before}(?:ab|a){after}", flags), None, _place())
+        _registered(re.compile(f"{before}(?:ab|a){after}", flags), None, _place())
     longest = sorted(texts, key=lambda text: (-len(text), text))
     return re.compile(f"{before}(?:{'|'.join(map(re.escape, longest))}){after}", flags)
 
 
-def _kept(pattern: re.Pattern[str], longest: int | None, place: str) -> re.Pattern[str]:
+def _registered(pattern: re.Pattern[str], longest: int | None, place: str) -> re.Pattern[str]:
     key = (pattern.pattern, pattern.flags, longest)
     if key not in _KNOWN:
         _KNOWN[key] = Known(pattern, longest, place)

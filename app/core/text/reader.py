@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.text import moments
 from app.core.text.amounts import number_at
-from app.core.text.days import compact, date_at, give_beside_dates, relative, stated
+from app.core.text.days import date_at, give_beside_dates, relative, stated, unseparated_day
 from app.core.text.folding import Folded, folded
 from app.core.text.hours import time_at
 from app.core.text.memo import memoized
@@ -88,7 +88,7 @@ def _inside(text: str) -> Iterator[str]:
         yield from (f"p:{network}", f"p:.{host}")
     for match in _DIGITS.finditer(text):
         yield f"n:{int(match.group())}"
-        yield from compact(match.group())
+        yield from unseparated_day(match.group())
 
 
 _STEPS: Final = (_complete, date_at, time_at, relative, number_at)

@@ -47,10 +47,10 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    return _near(text, SAID.opened(text))
+    return _relative_times(text, SAID.opened(text))
 
 
-def _near(text: str, possible: int) -> list[Near]:
+def _relative_times(text: str, possible: int) -> list[Near]:
     matches = [
         (language, match)
         for language, (bit, pattern, _) in _NEAR.items()
@@ -97,7 +97,9 @@ def is_relative(text: str) -> bool:
     possible = SAID.opened(text) & _ANY
     if not possible:
         return False
-    return bool(_near(text, possible)) or any(bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER)
+    return bool(_relative_times(text, possible)) or any(
+        bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER
+    )
 
 
 def in_brackets(day: date, language: str) -> str:

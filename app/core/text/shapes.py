@@ -125,20 +125,20 @@ def parts(match: re.Match[str]) -> Iterator[Token]:
 
 def han_date(match: re.Match[str]) -> Iterator[Token]:
     """Such as "2026年9月12日", "九月十二日"."""
-    yield _token("d", match.group(), match.start(), [tuple(_whole(match[part]) for part in ("year", "month", "day"))])
+    yield _token("d", match.group(), match.start(), [tuple(_integer(match[part]) for part in ("year", "month", "day"))])
 
 
 def han_day(match: re.Match[str]) -> Iterator[Token]:
     """Such as "12号"."""
-    yield _token("o", match.group(), match.start(), _whole(match["lone"]))
+    yield _token("o", match.group(), match.start(), _integer(match["lone"]))
 
 
 def han_time(match: re.Match[str]) -> Iterator[Token]:
     """Such as "八点半"; numerals with 点 alone may also be points."""
     part, hour = match["part"] or "", match["hour"]
-    minute = _MINUTES.get(part) or _whole(match["minute"]) or 0
+    minute = _MINUTES.get(part) or _integer(match["minute"]) or 0
     is_plain = bool(part or match["minute"]) or hour[0].isdecimal()
-    yield _token("t", match.group(), match.start(), (_whole(hour), minute, None, "" if is_plain else "?"))
+    yield _token("t", match.group(), match.start(), (_integer(hour), minute, None, "" if is_plain else "?"))
 
 
 def weekday(match: re.Match[str]) -> Iterator[Token]:
@@ -250,7 +250,7 @@ def _token(kind: str, text: str, start: int, data: object = None) -> Token:
     return Token(kind, text, start, start + len(text), data)
 
 
-def _whole(digits: str | None) -> int | None:
+def _integer(digits: str | None) -> int | None:
     if not digits:
         return None
     return int(digits) if digits.isdecimal() else int(of_han(digits))

@@ -42,7 +42,7 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
     words: list[str] = []
     after, last = place, 0.0
     while len(words) < _MOST_WORDS and (not words or c.gap(after) in _BETWEEN):
-        word, behind = said(c, after, _PHRASES)
+        word, behind = phrase_at(c, after, _PHRASES)
         if word in NUMBERS and (not last or word in DOZENS or goes_on(last, NUMBERS[word])):
             last = NUMBERS[word]
         elif word in SCALES and len(word) > 1 and word not in NUMBERS:
@@ -60,7 +60,7 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
     return ([], place) if is_article and not half_more(c, after)[1] else (words, after)
 
 
-def said(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:
+def phrase_at(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:
     """The longest of these phrases that begins at a token, else its word; and the token after it."""
     for words in several.get(c.word(place), ()):
         if c.word(place + 1) == words[1] and c.near(place + 1) and c.says(place + 1, *words[1:]):
@@ -68,7 +68,7 @@ def said(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:
     return c.word(place), place + 1
 
 
-def whole(c: Cursor, place: int) -> tuple[int, int]:
+def number_below_sixty(c: Cursor, place: int) -> tuple[int, int]:
     """A whole number below sixty, in digits or words, and the token after it; the same token where there is none."""
     if place >= len(c.tokens):
         return 0, place
@@ -84,7 +84,7 @@ def whole(c: Cursor, place: int) -> tuple[int, int]:
 
 def half_more(c: Cursor, place: int) -> tuple[float, int]:
     """What "and a half" adds, and how many tokens say so."""
-    word, after = said(c, place, _MORE)
+    word, after = phrase_at(c, place, _MORE)
     return (AND_MORE[word], after - place) if word in AND_MORE and c.near(place) else (0.0, 0)
 
 

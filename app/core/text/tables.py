@@ -42,7 +42,7 @@ def _numbers(key: str) -> dict[str, float]:
     return {word: float(first) for word, first in _rows(key).items()}
 
 
-def _whole(key: str) -> dict[str, int]:
+def _integers(key: str) -> dict[str, int]:
     return {word: int(first) for word, first in _rows(key).items()}
 
 
@@ -100,12 +100,12 @@ UNITS: Final[Mapping[str, tuple[str, float]]] = {
 }
 """A unit's word to its base and the factor to it; a month has no seconds, a mile no metres: they do not convert."""
 CURRENCIES: Final[Mapping[str, str]] = _rows("currencies")
-MONTHS: Final[Mapping[str, int]] = _whole("months")
-WEEKDAYS: Final[Mapping[str, int]] = _whole("weekdays")
+MONTHS: Final[Mapping[str, int]] = _integers("months")
+WEEKDAYS: Final[Mapping[str, int]] = _integers("weekdays")
 """Monday is 0."""
-NEAR: Final[Mapping[str, int]] = _whole("days")
+NEAR: Final[Mapping[str, int]] = _integers("days")
 """Days from the message's day."""
-_FIRSTS: Final = _whole("ordinals")
+_FIRSTS: Final = _integers("ordinals")
 ORDINALS: Final[Mapping[str, int]] = {
     **_FIRSTS,
     **{
@@ -115,7 +115,7 @@ ORDINALS: Final[Mapping[str, int]] = {
         for digit, one in enumerate(said.ones, start=1)
     },
 }
-TENS: Final[Mapping[str, int]] = _whole("tens")
+TENS: Final[Mapping[str, int]] = _integers("tens")
 """What may stand before an ordinal: "twenty-first"."""
 SHARES: Final[Mapping[str, float]] = _numbers("shares")
 FRACTION_SIGNS: Final[Mapping[str, float]] = {

@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from app.core.text.memo import FIGURE, memoized
-from app.core.text.parts import Part, compact, own_content
+from app.core.text.parts import Part, as_short_text, compact_json, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
 
@@ -287,9 +287,9 @@ def weigh(role: str, content: str, parts: Sequence[Part] = ()) -> Weight:
     tokens, size, beside = MESSAGE_OVERHEAD + estimate_text(own), byte_length(own), 0
     for part in parts:
         media = _media_tokens(part) if part.get("type") == "media" else None
-        more = _beside(part)
+        more = _further_bytes(part)
         tokens += estimate_text(_sent(part)) if media is None else media
-        size += byte_length(compact(part)) if media is None else media * BYTES_PER_TOKEN + more
+        size += byte_length(compact_json(part)) if media is None else media * BYTES_PER_TOKEN + more
         beside += more
     return Weight(tokens=tokens + max(beside - BESIDE, 0) // BYTES_PER_TOKEN, bytes=size)
 
@@ -301,21 +301,17 @@ def _media_tokens(part: Part) -> int:
     return _MEDIA_TOKENS.get(str(part.get("media_type", "")).partition("/")[0].lower(), _IMAGE_TOKENS)
 
 
-def _beside(part: Part) -> int:
+def _further_bytes(part: Part) -> int:
     """Bytes of what a part has beside the keys of its kind."""
     known = _KNOWN.get(str(part.get("type")))
     more = {key: value for key, value in part.items() if key not in known} if known else None
-    return byte_length(compact(more)) if more else 0
+    return byte_length(compact_json(more)) if more else 0
 
 
 def _sent(part: Part) -> str:
     """The text of a part that reaches the model."""
     if part.get("type") == "tool_call":
-        return f"{part.get('name', '')} {_text(part.get('arguments', {}))}"
+        return f"{part.get('name', '')} {as_short_text(part.get('arguments', {}))}"
     if part.get("type") == "tool_result":
-        return f"{part.get('name') or ''} {_text(part.get('content', ''))}"
-    return _text(part.get("text", part))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else compact(value)
+        return f"{part.get('name') or ''} {as_short_text(part.get('content', ''))}"
+    return as_short_text(part.get("text", part))

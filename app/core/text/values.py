@@ -185,7 +185,7 @@ class Given:
             last = resolution_as_written(value.text, value.amount)
             step = last * (claimed / abs(value.amount) if value.amount else 1)
             step = min(step, 1.0) if is_exact else step
-            for amount in self._around(base, claimed):
+            for amount in self._possible_sizes(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
                     is_rounding = off <= max(min(step / 2, claimed * _ROUGHLY), claimed * _ROUNDED)
@@ -207,7 +207,7 @@ class Given:
                 found |= self._forms.get(f"t:{minutes // 60 % 24:02}:{minutes % 60:02}", set())
         return found
 
-    def _around(self, base: str, claimed: float) -> list[float]:
+    def _possible_sizes(self, base: str, claimed: float) -> list[float]:
         """The amounts of which it can be a rounding at all."""
         sizes = self._sizes.get(base, [])
         first, last = bisect_left(sizes, claimed * (1 - _ROUGHLY)), bisect_right(sizes, claimed * (1 + _ROUGHLY))

@@ -76,9 +76,9 @@ def claims_of(
     return tuple(replace(claim, n=n) for n, claim in enumerate(ordered, start=1))
 
 
-def batches(claims: Sequence[Claim], most: int = MOST_CLAIMS) -> tuple[tuple[Claim, ...], ...]:
+def batches(claims: Sequence[Claim]) -> tuple[tuple[Claim, ...], ...]:
     """The claims in as few calls as there must be, all of about the same size; the first holds the most doubtful."""
-    calls = -(-len(claims) // most)
+    calls = -(-len(claims) // MOST_CLAIMS)
     size = -(-len(claims) // calls) if calls else 1
     return tuple(tuple(claims[start : start + size]) for start in range(0, len(claims), size))
 

@@ -38,7 +38,7 @@ def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bo
     """
     span = list(messages)
     items = with_days(candidate.items, span)
-    narrative = {field: _told(text, span, is_told=is_told) for field, text in candidate.narrative.items()}
+    narrative = {field: _dated_by_sentence(text, span, is_told=is_told) for field, text in candidate.narrative.items()}
     pairs = [(old.field, old.text, new.text) for old, new in zip(candidate.items, items, strict=True)]
     pairs += [(field, text, narrative[field]) for field, text in candidate.narrative.items()]
     repairs = [
@@ -82,7 +82,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     return _at_end(added, said_on(said, text)) if said else added
 
 
-def _told(text: str, span: Sequence[Message], *, is_told: bool) -> str:
+def _dated_by_sentence(text: str, span: Sequence[Message], *, is_told: bool) -> str:
     """A text of several sentences, each dated by the messages that it tells of."""
     pieces: list[str] = []
     end = 0

@@ -20,8 +20,8 @@ from app.core.text.languages.joined import pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
+from app.core.validation.calculations import follows
 from app.core.validation.orders import orders_in
-from app.core.validation.reckoning import follows
 from app.core.validation.shown import BACKGROUND, Shown
 from app.core.validation.sought import Basis
 

@@ -5,11 +5,12 @@ Deterministic and cheap enough to be taken at every compaction, so that a loss i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from app.core.model.conversation import Layout, Message
 from app.core.model.overlap import message_text
+from app.core.model.state import texts_of
 from app.core.text.identifiers import identifiers
 from app.core.text.patterns import compiled
 from app.core.text.values import is_of_word
@@ -52,7 +53,7 @@ def fidelity(
         return None
     held = frozenset(layout.held)
     verbatim = [message_text(one) for one in span if one.seq in held]
-    served = "\n".join([*_texts(state), layout.anchors, layout.digests, *verbatim])
+    served = "\n".join([*texts_of(state), layout.anchors, layout.digests, *verbatim])
     return round(sum(stands_in(value, served) for value in values) / len(values), 4)
 
 
@@ -70,14 +71,3 @@ def stands_in(value: str, text: str) -> bool:
 def _joins(text: str, place: int, edge: str) -> bool:
     """Whether the sign at that place belongs to the same word as the value's own edge."""
     return 0 <= place < len(text) and is_of_word(text[place]) and is_of_word(edge)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, Collection):
-        for item in value:
-            yield from _texts(item)

@@ -292,7 +292,7 @@ _STATEMENT: Final = compiled(alternatives("claims", "stated"), re.IGNORECASE)
 
 def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) -> bool:
     """Whether users or tools said what a record must hold: several exact values, a plain statement, or simply much."""
-    said = "\n".join(_said(message) for message in messages if message.role in {"user", "tool"})[:_SCANNED]
+    said = "\n".join(_texts_of(message) for message in messages if message.role in {"user", "tool"})[:_SCANNED]
     recorded = "\n".join(entry.text for entry in previous).casefold()
     values = {found.text.casefold(): found for found in find_identifiers(said)}
     if sum(_weight(found) for text, found in values.items() if text not in recorded) >= _FACTS:
@@ -306,6 +306,6 @@ def _weight(found: Identifier) -> int:
     return 1 if bare_number else _WEIGHTS.get(found.kind, 2)
 
 
-def _said(message: Message) -> str:
+def _texts_of(message: Message) -> str:
     results = (part.get("content") for part in message.parts if part.get("type") == "tool_result")
     return "\n".join([message.content, *(text for text in results if isinstance(text, str))])

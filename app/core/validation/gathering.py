@@ -1,4 +1,4 @@
-"""What several versions that are verified together have on record, and what of it verdicts leave there."""
+"""Several versions that are verified together: the entries that went between them, and which stay on record."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def without_gone(state: VerifiedState, gone: Iterable[StateEntry]) -> VerifiedSt
 
 
 def _last(names: Sequence[str], gone: Mapping[str, StateEntry]) -> tuple[str, ...]:
-    """Those that took the place of these, and of those in turn, as far as they are not gone themselves."""
+    """The entries that replaced these in the end, however many replaced each other on the way."""
     found, waiting, seen = list[str](), list(names), set[str]()
     while waiting:
         name = waiting.pop(0)

@@ -8,7 +8,7 @@ from datetime import date
 from itertools import product
 from typing import Final
 
-from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, made, minutes_in, moved
+from app.core.text.moments import LEAP_YEAR, date_or_none, day_in, day_of_year_in, minutes_in, moved
 from app.core.text.operands import Operands, Quantity
 from app.core.validation.sought import Basis, Derivation, Results, Sought, together
 
@@ -127,7 +127,7 @@ class _Date(Sought):
     def _in_month(days: Iterable[date], numbers: Sequence[int]) -> Results:
         """Such as "on the 10th", where other days say which month is meant."""
         for day, number in product(days, numbers):
-            if other := made(day.year, day.month, number):
+            if other := date_or_none(day.year, day.month, number):
                 yield float(other.toordinal())
 
 

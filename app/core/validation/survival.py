@@ -94,7 +94,7 @@ def _lost(
     looked_at = 0
     by_urgency = sorted(((_urgency(message, anchored), message) for message in span), key=itemgetter(0))
     for urgency, message in by_urgency:
-        for sentence in _told(message, anchored):
+        for sentence in _sentences_of(message, anchored):
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
             if room is not None and len(text) <= _LONGEST and _FRAME + least_tokens(len(text)) > room.left:
                 continue
@@ -148,7 +148,7 @@ def _is_critical(value: Value) -> bool:
     return value.kind != "time"
 
 
-def _told(message: Message, anchored: dict[int, str]) -> tuple[str, ...]:
+def _sentences_of(message: Message, anchored: dict[int, str]) -> tuple[str, ...]:
     if message.is_protected or not message.is_told:
         return ()
     if message.role == "user":

@@ -83,7 +83,7 @@ class VerifiedState:
     digests: tuple[str, ...] = ()
     """The targets of digests that were contradicted: code's own take their place."""
     refuted: frozenset[str] = frozenset()
-    """The entries of which the text that was judged was contradicted."""
+    """Ids of entries whose judged text was contradicted."""
     agreed: tuple[Claim, ...] = ()
     """What was claimed of anchors and is supported: it takes effect."""
     refused: tuple[Claim, ...] = ()

@@ -1,1 +1,1 @@
-"""The door for clients of OpenAI's API: its paths, bodies, streams and errors over the services of this one."""
+"""Routes for clients of OpenAI's API: its paths, bodies, streams and errors over the services of this one."""

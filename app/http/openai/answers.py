@@ -1,4 +1,4 @@
-"""An answer on its way to a client of OpenAI's API: a stored turn or a stateless one, told alike."""
+"""An answer on its way to a client of OpenAI's API: a stored turn or a stateless one, sent alike."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ async def begin_response(
         echo=echo,
     )
     name = None if body.conversation_name or body.previous_response_id else _name(headers, body)
-    begun = await _begun(services, tenant_id, body, request, name)
+    begun = await _begin(services, tenant_id, body, request, name)
     if begun is None:
         return await stateless(services, prompt, model, echo, reason=DIVERGED)
     return stored(services, begun, model, echo)
@@ -69,7 +69,7 @@ async def prompt_of(
     services: Container, tenant_id: UUID, body: ResponseRequest, before: tuple[MessageDraft, ...] = ()
 ) -> Prompt:
     """What the model is to answer."""
-    settings, tools = body.called()
+    settings, tools = body.settings_and_tools()
     return Prompt(
         messages=(*before, *await drafts_of(services, tenant_id, body.items)),
         brought=Brought(instructions=body.instructions or "", tools=tools, settings=settings),
@@ -78,7 +78,7 @@ async def prompt_of(
     )
 
 
-async def _begun(
+async def _begin(
     services: Container, tenant_id: UUID, body: ResponseRequest, request: Request, name: Name | None
 ) -> Begun | None:
     answers = services.openai.stored

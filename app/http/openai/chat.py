@@ -74,7 +74,7 @@ async def _answering(
 
 
 def _prompt(body: ChatCompletionRequest, chosen: Chosen) -> Prompt:
-    settings, tools = body.called()
+    settings, tools = body.settings_and_tools()
     return Prompt(
         messages=tuple(body.drafts),
         brought=Brought(instructions=body.instructions or "", tools=tools, settings=settings),

@@ -182,7 +182,7 @@ class ChatCompletionRequest(Given):
         drafts = [message.draft() for message in self.messages[leading:]]
         return [draft for draft in drafts if draft.role != "assistant" or draft.content.strip() or draft.parts]
 
-    def called(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
+    def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """(how the model is called, the tools that it may call)."""
         named = self.tool_choice
         wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named

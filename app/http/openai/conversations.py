@@ -70,7 +70,7 @@ async def create_openai_conversation(
 @router.get("/conversations/{conversation_id}")
 async def retrieve_openai_conversation(conversation_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
     """One conversation, also one that another API made."""
-    return await _shown(services, tenant, conversation_of(conversation_id))
+    return await _shown_conversation(services, tenant, conversation_of(conversation_id))
 
 
 @router.post("/conversations/{conversation_id}")
@@ -154,7 +154,7 @@ async def delete_conversation_item(
     place, _ = await _found(services, tenant, conversation_id, item_id)
     id_ = conversation_of(conversation_id)
     await services.erasure.erase(tenant, id_, place.message_id)
-    return await _shown(services, tenant, id_)
+    return await _shown_conversation(services, tenant, id_)
 
 
 async def _found(services: Container, tenant: UUID, conversation_id: str, item_id: str) -> tuple[ItemId, Json]:
@@ -181,5 +181,5 @@ def _item(id_: str) -> ItemId:
     return place
 
 
-async def _shown(services: Container, tenant: UUID, conversation_id: UUID) -> Json:
+async def _shown_conversation(services: Container, tenant: UUID, conversation_id: UUID) -> Json:
     return conversation_object((await services.conversations.get(tenant, conversation_id)).conversation)

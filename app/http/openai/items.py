@@ -47,7 +47,7 @@ class CallItem(Given):
 
 
 class ResultItem(Given):
-    """What the function came to."""
+    """The result of a function."""
 
     type: Literal["function_call_output"]
     call_id: CallId
@@ -193,10 +193,10 @@ def content_of(role: str, said: str, parts: Sequence[Part]) -> list[dict[str, An
     if role == "assistant":
         return [output_text(text) for text in words]
     told: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in words]
-    return told + [_shown(part) for part in parts if part.get("type") == "media"]
+    return told + [_media_item(part) for part in parts if part.get("type") == "media"]
 
 
-def _shown(part: Part) -> dict[str, Any]:
+def _media_item(part: Part) -> dict[str, Any]:
     media_type = str(part.get("media_type") or "")
     source = part.get("url") or f"data:{media_type};base64,{part.get('data', '')}"
     if media_type.startswith("image/"):

@@ -41,7 +41,7 @@ def checked(items: list[Any]) -> list[Any]:
     return items
 
 
-def said(text: str) -> str:
+def not_empty(text: str) -> str:
     """The same text. Raises ``ValueError`` where nothing is said."""
     if not text.strip():
         raise ValueError("input cannot be empty: leave it out where nothing is said")
@@ -51,7 +51,7 @@ def said(text: str) -> str:
 Id = Annotated[str, Field(min_length=1, max_length=100)]
 Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked)]
 FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked)]
-Text = Annotated[str, Field(max_length=MAX_CONTENT), AfterValidator(said)]
+Text = Annotated[str, Field(max_length=MAX_CONTENT), AfterValidator(not_empty)]
 Input = Annotated[Annotated[Text, Tag("text")] | Annotated[Items, Tag("list")], Discriminator(form_of)]
 
 
@@ -192,7 +192,7 @@ class ResponseRequest(Requested):
         """Whether this service's own events are wanted in the stream."""
         return OWN_EVENTS in (self.include or ())
 
-    def called(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
+    def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """(how the model is called, the tools that it may call)."""
         choice, tools = chosen(self.tool_choice, self.tools or ())
         settings = CallSettings(

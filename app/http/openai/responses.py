@@ -107,7 +107,7 @@ async def compact_response(
         "id": f"resp_{services.openai.new_id().hex}",
         "object": "response.compaction",
         "created_at": seconds(services.parts.clock.now()),
-        "output": [*map(_said, compacted.said_by_users, repeat(services.openai.new_id)), item],
+        "output": [*map(_message_item, compacted.said_by_users, repeat(services.openai.new_id)), item],
         "usage": response_usage(usage.as_dict()),
     }
 
@@ -172,7 +172,7 @@ async def list_response_input(
     return listing(page.items, has_more=page.has_more)
 
 
-def _said(draft: MessageDraft, new_id: Callable[[], UUID]) -> dict[str, Any]:
+def _message_item(draft: MessageDraft, new_id: Callable[[], UUID]) -> dict[str, Any]:
     return message_item(message_id(new_id()), draft.role, content_of(draft.role, draft.content, draft.parts))
 
 

@@ -161,13 +161,13 @@ async def _answer(
             await _respond(socket, services, tenant_id, memory, body, text.encode())
         except DomainError as error:
             memory.let_go(previous)
-            await _send(socket, _told(error))
+            await _send(socket, _error_event(error))
         except (WebSocketDisconnect, RuntimeError):
             return
         except Exception as error:  # noqa: BLE001 - the connection outlives a defect of ours
             log_failure(error)
             memory.let_go(previous)
-            await _send(socket, _told(unexpected()))
+            await _send(socket, _error_event(unexpected()))
         finally:
             asking.end()
 
@@ -233,7 +233,7 @@ async def _send(socket: WebSocket, event: Json) -> None:
     await socket.send_text(to_json(event).decode())
 
 
-def _told(error: DomainError) -> Json:
+def _error_event(error: DomainError) -> Json:
     """An error as the API tells it over a socket."""
     status = openai_status(error, status_of(error))
     return {"type": "error", "status": status, "error": openai_error(error, status)}

@@ -81,7 +81,7 @@ def chunks_before(parts: Sequence[Json]) -> Iterator[Json]:
 
 
 def tool_returned(part: Json) -> Json:
-    """What a call came to."""
+    """The result of a call."""
     told: Json = {"toolCallId": part["toolCallId"], "dynamic": True}
     if part.get("providerExecuted"):
         told["providerExecuted"] = True

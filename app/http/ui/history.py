@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.model.notifications import STARTED
-from app.http.telling import Teller
+from app.http.notifications import Notifier
 from app.http.ui.chunks import Json
 from app.http.ui.parts import answer_parts, metadata_of, notice_parts, recalled_parts, said_parts
 from app.http.ui.stream import told_compaction
@@ -15,22 +15,22 @@ from app.usecases.ui.entries import Entry
 from app.usecases.ui.threads import Thread
 
 
-async def present_thread(thread: Thread, teller: Teller) -> dict[str, Any]:
+async def present_thread(thread: Thread, notifier: Notifier) -> dict[str, Any]:
     """The page: ``data`` is what ``useChat`` takes as ``messages``, once it is in order."""
     return {
-        "data": [await present_entry(entry, thread, teller) for entry in thread.entries],
+        "data": [await present_entry(entry, thread, notifier) for entry in thread.entries],
         "next_cursor": thread.cursor,
         "has_more": thread.cursor is not None,
     }
 
 
-async def present_entry(entry: Entry, thread: Thread, teller: Teller) -> Json:
+async def present_entry(entry: Entry, thread: Thread, notifier: Notifier) -> Json:
     """One UI message. What was done before its words stands before them, later compactions at the end."""
     inside: list[Json] = []
     after: list[Json] = []
     for row in entry.compactions:
         where = inside if entry.is_answer and row.ran_in == "turn" else after
-        where.append(await told_compaction(teller, numbers_of(row), EVENTS.get(row.status, STARTED)))
+        where.append(await told_compaction(notifier, numbers_of(row), EVENTS.get(row.status, STARTED)))
     last = entry.messages[-1]
     said = answer_parts(entry.messages, thread.own_tools) if entry.is_answer else list(said_parts(last))
     parts = [

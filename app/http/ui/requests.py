@@ -108,7 +108,7 @@ class UiRequest(_Given):
                 raise invalid_field(
                     "messageId", "what was said stays as it is: send the corrected text as a new message"
                 )
-            return message.id, self._said(message)
+            return message.id, self._new_message(message)
         results = _results(message) if message.role == "assistant" else []
         if not results:
             raise invalid_field("message", "the last message is neither a user's nor has results of tools")
@@ -134,7 +134,7 @@ class UiRequest(_Given):
         told = [(one.tool_call_id, one.content) for one in results]
         return _idem(conversation_id, f"{message.id}:{calls}", told)
 
-    def _said(self, message: UiMessage) -> ChatInput:
+    def _new_message(self, message: UiMessage) -> ChatInput:
         media = [
             _media(part, f"message.parts.{number}") for number, part in enumerate(message.parts) if part.type == "file"
         ]

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Depends, Request, Response
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
 from app.http.routing import TenantRoute
 from app.http.ui.requests import UiRequest
-from app.http.ui.stream import Storyteller
+from app.http.ui.stream import TurnStream
 
 STREAM: Final[dict[str, Any]] = {
     "description": "The UI message stream, version 1; `[DONE]` ends it.",
@@ -47,8 +47,8 @@ async def answer_ui_message(
     else:
         named, given = body.submitted()
         turn = await asking.submit(tenant, conversation_id, named, given, key)
-    teller = Storyteller(services=services, tenant=tenant, conversation=conversation_id, request=request)
-    return teller.response(turn, stopping, tells_before=regenerates)
+    stream = TurnStream(services=services, tenant=tenant, conversation=conversation_id, request=request)
+    return stream.response(turn, stopping, tells_before=regenerates)
 
 
 @router.get("/stream", response_class=Response, responses={200: STREAM, 204: {"description": "No turn runs."}})
@@ -59,5 +59,5 @@ async def resume_ui_stream(
     turn = await services.chat.follow(tenant, conversation_id)
     if turn is None:
         return Response(status_code=204)
-    teller = Storyteller(services=services, tenant=tenant, conversation=conversation_id, request=request)
-    return teller.response(turn, stopping, tells_before=True)
+    stream = TurnStream(services=services, tenant=tenant, conversation=conversation_id, request=request)
+    return stream.response(turn, stopping, tells_before=True)

@@ -1,4 +1,4 @@
-"""A turn told to a frontend of the AI SDK: from its events, and what is stored beside them."""
+"""A turn as a stream for a frontend of the AI SDK: made of its events, and of what is stored."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from app.core.model.records import ERASURE
 from app.http.chat import STOPPING_GRACE
 from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.middleware import log_failure
+from app.http.notifications import Notifier
 from app.http.refusals import unexpected
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps
-from app.http.telling import Teller
 from app.http.ui.chunks import DONE, HEADERS, Json, sse
 from app.http.ui.parts import answer_parts, compaction_part
 from app.http.ui.writing import Writing
@@ -40,8 +40,8 @@ AWAY: Final = (DependencyUnavailableError, NotFoundError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storyteller:
-    """Tells turns of one conversation to one client."""
+class TurnStream:
+    """Streams turns of one conversation to one client."""
 
     services: Container
     tenant: UUID
@@ -87,7 +87,7 @@ class Storyteller:
                         writing = Writing(id=str(beginning.id), own_tools=self._own_tools)
                         for chunk in await self._begun(writing, beginning.before if tells_before else ()):
                             yield chunk
-                    for chunk in await self._told(writing, event):
+                    for chunk in await self._event_chunks(writing, event):
                         yield chunk
         except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
             log_failure(error)
@@ -105,7 +105,7 @@ class Storyteller:
     async def _begun(self, writing: Writing, before: Sequence[Message]) -> list[Json]:
         return [*writing.begin(answer_parts(before, self._own_tools)), *await self._gauge(writing)]
 
-    async def _told(self, writing: Writing, event: ChatEvent) -> Iterable[Json]:
+    async def _event_chunks(self, writing: Writing, event: ChatEvent) -> Iterable[Json]:
         """The chunks of one event."""
         if event.error is not None:
             return self._failed(writing, event.error)
@@ -129,7 +129,7 @@ class Storyteller:
         return made
 
     async def _stored(self, writing: Writing, data: Mapping[str, Any]) -> list[Json]:
-        """A message that the turn has stored: calls, or what one came to; those that it began with are known."""
+        """A message that the turn has stored: calls, or the result of one; those that it began with are known."""
         if "turn_id" in data or data["role"] not in MADE_FOR_AN_ANSWER:
             return []
         found = await self._passages([data["seq"]])
@@ -149,7 +149,7 @@ class Storyteller:
     async def _compacted(self, writing: Writing, numbers: Mapping[str, Any], type_: str) -> list[Json]:
         if numbers["trigger"] == ERASURE:
             return []
-        part = writing.compaction(await told_compaction(self._teller, numbers, type_))
+        part = writing.compaction(await told_compaction(self._notifier, numbers, type_))
         return [part, *(await self._gauge(writing) if type_ == APPLIED else [])]
 
     async def _passages(self, seqs: Sequence[int]) -> Passages:
@@ -172,13 +172,13 @@ class Storyteller:
         return self.services.ui.threads.own_tools
 
     @property
-    def _teller(self) -> Teller:
-        return Teller(self.services, self.tenant, self.conversation, wish_of(self.request))
+    def _notifier(self) -> Notifier:
+        return Notifier(self.services, self.tenant, self.conversation, wish_of(self.request))
 
 
-async def told_compaction(teller: Teller, numbers: Mapping[str, Any], type_: str) -> Json:
+async def told_compaction(notifier: Notifier, numbers: Mapping[str, Any], type_: str) -> Json:
     """A compaction with the words for the user; ``type_``: of the event that tells how it stands."""
     words = None
     with suppress(*AWAY):
-        words = await teller.words(type_, numbers)
+        words = await notifier.notification(type_, numbers)
     return compaction_part(numbers, type_.partition(".")[2], words)

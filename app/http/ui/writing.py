@@ -80,7 +80,7 @@ class Writing:
                 self._to_come.add(str(part["id"]))
 
     def returned(self, message: Message) -> Iterator[Json]:
-        """What a tool of the service came to; the model is asked again then."""
+        """The results of tools of the service; the model is asked again then."""
         for part in message.parts:
             if part.get("type") == "tool_result" and part["tool_call_id"] in self._called:
                 known = call_part({"id": part["tool_call_id"], "name": part.get("name")}, self.own_tools)

@@ -1,1 +1,1 @@
-"""The only SQL."""
+"""The SQL of the use cases, a repository for each kind of row."""

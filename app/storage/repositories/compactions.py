@@ -1,4 +1,4 @@
-"""Rows of ``compactions``: lock, outbox and audit. Leases are reckoned in database time."""
+"""Rows of ``compactions``: lock, outbox and audit. Leases are in database time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from app.core.model.records import MAX_CLAIMS, Attempt, Compaction, EntryCounts,
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import lease_end, now
-from app.storage.repositories.living import living
 from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.not_deleted import not_deleted
 from app.storage.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
 
 _JSON: dict[str, TypeAdapter[Any]] = {
@@ -38,7 +38,7 @@ _QUEUED = text(QUEUED)
 
 
 class CompactionRepository(LeasedRepository):
-    """Rows of ``compactions``. Leases are reckoned in database time."""
+    """Rows of ``compactions``. Leases are in database time."""
 
     async def claim(self, compaction: Compaction) -> Compaction | None:
         """Insert unless one is in flight (``ON CONFLICT DO NOTHING`` on the partial unique index).
@@ -67,7 +67,7 @@ class CompactionRepository(LeasedRepository):
 
     async def get(self, compaction_id: UUID) -> Compaction:
         """One row. Raises ``NotFoundError``."""
-        return await self._one(select(CompactionRow).where(_id == compaction_id, living(CompactionRow)))
+        return await self._one(select(CompactionRow).where(_id == compaction_id, not_deleted(CompactionRow)))
 
     async def in_flight(self, conversation_id: UUID) -> Compaction | None:
         """The queued or running row."""
@@ -86,7 +86,7 @@ class CompactionRepository(LeasedRepository):
         scored: bool = False,
     ) -> tuple[list[Compaction], str | None]:
         """Newest first by default; ``scored``: only those with a continuity score."""
-        statement = select(CompactionRow).where(living(CompactionRow))
+        statement = select(CompactionRow).where(not_deleted(CompactionRow))
         if conversation_id is not None:
             statement = statement.where(col(CompactionRow.conversation_id) == conversation_id)
         if status is not None:

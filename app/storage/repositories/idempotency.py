@@ -53,7 +53,7 @@ class IdempotencyRepository(Repository):
         key = self._own(record.key)
         given = as_new(columns(record, key=key, ref=dict(record.ref)))
         # The record in the way may be deleted before it is read: then the key is free, and the insert comes again.
-        while not await self._session.opened_with(_CLAIM, **given):
+        while not await self._session.begin_with(_CLAIM, **given):
             row = await self._session.first(_LOCK, of_key=key)
             if row is not None:
                 return value(IdempotencyRecord, row)

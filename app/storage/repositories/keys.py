@@ -100,7 +100,7 @@ class KeyRepository(Repository):
         """Whether the key is there as it was read; in one round trip, where reading it again takes three."""
         self._check_tenant(read.key.tenant_id)
         of = {"of_tenant": read.key.tenant_id, "key_id": read.key.id, "version": read.version}
-        return bool(await self._session.alone(_SAME, **of))
+        return bool(await self._session.run_alone(_SAME, **of))
 
     async def get(self, key_id: UUID) -> ApiKey:
         """One key, whatever became of it. Raises ``NotFoundError``."""
@@ -124,7 +124,7 @@ class KeyRepository(Repository):
 
     async def note_use(self, key_ids: Collection[UUID]) -> None:
         """Set when they were last used: now."""
-        self._session.at_once()
+        self._session.autocommit()
         statement = update(ApiKeyRow).where(col(ApiKeyRow.id).in_(key_ids)).values(last_used_at=now())
         await self._session.execute(statement)
 

@@ -1,4 +1,4 @@
-"""Leases, reckoned in database time: the clocks of the processes may disagree."""
+"""Leases in database time: the clocks of the processes may disagree."""
 
 from __future__ import annotations
 

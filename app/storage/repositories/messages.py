@@ -45,10 +45,10 @@ from app.off_loop import AN_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, paged
-from app.storage.repositories.living import living
 from app.storage.repositories.mapping import as_new, columns, new, plain, value, without
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
+from app.storage.repositories.not_deleted import not_deleted
 from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, told_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
@@ -194,7 +194,9 @@ class MessageRepository(Repository):
 
     async def find(self, message_id: UUID) -> Message:
         """One message, in whichever conversation of the tenant. Raises ``NotFoundError``."""
-        return _message(await self._session.first(_ROWS.where(col(MessageRow.id) == message_id, living(MessageRow))))
+        return _message(
+            await self._session.first(_ROWS.where(col(MessageRow.id) == message_id, not_deleted(MessageRow)))
+        )
 
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
@@ -481,7 +483,9 @@ class MessageRepository(Repository):
         )
         return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, may_be_held).order_by(_seq))
 
-    async def said(self, conversation_id: UUID, *, role: str, after_seq: int, limit: int) -> list[tuple[int, str]]:
+    async def texts_by_role(
+        self, conversation_id: UUID, *, role: str, after_seq: int, limit: int
+    ) -> list[tuple[int, str]]:
         """Positions and texts of the next messages of a role, in order; neither commands nor erased ones."""
         statement = (
             select(_seq, col(MessageRow.content))

@@ -160,7 +160,7 @@ class Narrowing:
         for seq, value in (await self._pairs(postings, weights)).items():
             worth[seq] = max(worth[seq], value)
         best = sorted(worth, key=lambda seq: (-worth[seq], -seq))[:limit]
-        around = _around(best[: max(limit // CENTRES, FEWEST_CENTRES)]) if neighbours else set()
+        around = _with_neighbours(best[: max(limit // CENTRES, FEWEST_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
         return Narrowed(
             sources=await self._read(await self._within_bytes(chosen)),
@@ -266,7 +266,7 @@ def _about(seqs: frozenset[int], last_seq: int) -> int:
     return len(seqs) if len(seqs) < COMMON else max(len(seqs), round(len(seqs) * last_seq / max(seqs)))
 
 
-def _around(seqs: Iterable[int]) -> set[int]:
+def _with_neighbours(seqs: Iterable[int]) -> set[int]:
     return {seq + distance for seq in seqs for distance in range(-NEIGHBOURS, NEIGHBOURS + 1)}
 
 

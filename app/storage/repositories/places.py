@@ -1,4 +1,4 @@
-"""Rows by their physical place: how a bounded number of them is picked and removed without a join."""
+"""Rows by their physical place (``ctid``): a bounded number of them is picked and removed without a join."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, func, literal_column, select
 
 
 def places(table: Any) -> Select[Any]:
-    """Where rows stand: a select to be bounded."""
+    """A select of the places of rows, for the caller to limit."""
     return select(_place(table)).select_from(table)
 
 

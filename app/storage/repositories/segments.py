@@ -132,7 +132,7 @@ class SegmentRepository(Repository):
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Segment], str | None]:
         """The current version's, by ``from_seq``, with levels."""
         statement = select(SegmentRow).where(_of(conversation_id), _CURRENT)
-        found = await self._whole(paged(statement, page, (_from,), BY_NUMBER))
+        found = await self._with_all_levels(paged(statement, page, (_from,), BY_NUMBER))
         in_order = found if page.order == "asc" else found[::-1]
         return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
 
@@ -162,12 +162,12 @@ class SegmentRepository(Repository):
             return []
         near = select(SegmentRow).where(_of(conversation_id), _from <= max(seqs), _to >= min(seqs))
         ordered = sorted(seqs)
-        return [segment for segment in await self._whole(near) if _holds_any(segment, ordered)]
+        return [segment for segment in await self._with_all_levels(near) if _holds_any(segment, ordered)]
 
     async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
         """These, current or not, with levels, by ``from_seq``."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
-        return await self._whole(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
+        return await self._with_all_levels(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
 
     async def described_by_model(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
         """Those of these of which a model wrote a level, current or not, with levels, by ``from_seq``."""
@@ -177,7 +177,7 @@ class SegmentRepository(Repository):
         )
         these = _id == any_(literal(list(segment_ids), _TEXTS))
         picked = select(SegmentRow).where(_of(conversation_id), these, _id.in_(told))
-        return await self._whole(picked) if segment_ids else []
+        return await self._with_all_levels(picked) if segment_ids else []
 
     async def within(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Segment]:
         """The current ones that lie wholly or in part in this range, with levels, by ``from_seq``."""
@@ -188,7 +188,7 @@ class SegmentRepository(Repository):
             .scalar_subquery()
         )
         meets = (_from >= first, _from <= to_seq, _to >= from_seq)
-        return await self._whole(select(SegmentRow).where(_of(conversation_id), _CURRENT, *meets))
+        return await self._with_all_levels(select(SegmentRow).where(_of(conversation_id), _CURRENT, *meets))
 
     async def put_levels(self, conversation_id: UUID, segment_id: str, levels: Sequence[SegmentLevel]) -> None:
         """Insert or replace these levels. Raises ``NotFoundError`` without the segment."""
@@ -271,7 +271,7 @@ class SegmentRepository(Repository):
         here = (_of(conversation_id), _id == segment_id)
         await self._session.execute(update(SegmentRow).where(*here).values(**values))
 
-    async def _whole(self, picked: Any) -> list[Segment]:
+    async def _with_all_levels(self, picked: Any) -> list[Segment]:
         """The picked segments with their levels, by place: one statement, so that the two belong together."""
         return await self._read(_with_levels(picked, LEVELS))
 

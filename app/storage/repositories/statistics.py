@@ -124,9 +124,9 @@ _FIRST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 class StatisticsRepository(Repository):
     """Sums over rows, made by the database: exact by construction, whoever writes meanwhile."""
 
-    async def one_moment(self) -> None:
+    async def use_snapshot(self) -> None:
         """Let every statement of this transaction see the same moment; before any other statement of it."""
-        await self._session.one_moment()
+        await self._session.use_snapshot()
 
     async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
         """Everything counted, of a conversation or of the whole tenant; of what ended at or after ``since``."""
@@ -482,7 +482,7 @@ def _sums_of(attempt: Any) -> list[Any]:
 
 
 def _each_attempt(table: Any) -> Any:
-    """What the attempts of these rows come to."""
+    """Sums over the attempts of these rows."""
     each = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
     return select(*_sums_of(each)).select_from(table)
 

@@ -1,4 +1,4 @@
-"""Rows of ``turns``. Leases are reckoned in database time."""
+"""Rows of ``turns``. Leases are in database time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from app.core.model.errors import NotFoundError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.leases import now
-from app.storage.repositories.living import living
 from app.storage.repositories.mapping import as_new, columns, new, plain, value
+from app.storage.repositories.not_deleted import not_deleted
 from app.storage.tables import RUNNING, TurnRow
 from app.storage.tenancy import built_once
 
@@ -69,7 +69,7 @@ class TurnRepository(LeasedRepository):
 
     async def get(self, turn_id: UUID) -> Turn:
         """One row. Raises ``NotFoundError``."""
-        return await self._one(select(TurnRow).where(_id == turn_id, living(TurnRow)))
+        return await self._one(select(TurnRow).where(_id == turn_id, not_deleted(TurnRow)))
 
     async def newest(self, conversation_id: UUID) -> Turn | None:
         """The one that began last, whatever became of it."""

@@ -1,4 +1,4 @@
-"""Rows of ``works`` and ``crashes``. Leases are reckoned in database time."""
+"""Rows of ``works`` and ``crashes``. Leases are in database time."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ class WorkRepository(Repository):
         """
         self._check_tenant(work.tenant_id)
         given = as_new(columns(work)) | {"of": work.conversation_id, "lease": timedelta(seconds=seconds)}
-        if not await self._session.alone(_BEGIN, **given):
+        if not await self._session.run_alone(_BEGIN, **given):
             return None
         return await self.crashes(work.conversation_id)
 
     async def renew(self, work_id: UUID, *, seconds: float) -> None:
         """Prolong the lease; committed at once."""
-        self._session.at_once()
+        self._session.autocommit()
         statement = update(WorkRow).where(col(_row.id) == work_id)
         await self._session.execute(statement.values(lease_until=lease_end(seconds)))
 
     async def end(self, work_ids: Collection[UUID]) -> None:
         """Delete; committed at once."""
-        await self._session.alone(_END, ids=list(work_ids))
+        await self._session.run_alone(_END, ids=list(work_ids))
 
     async def abandoned(self, *, limit: int) -> list[Work]:
         """Those whose lease is over; not locked."""
         statement = select(WorkRow).where(col(_row.lease_until) < now()).order_by(col(_row.lease_until)).limit(limit)
         return [value(Work, row) for row in await self._session.all(statement)]
 
-    async def bury(self, work: Work) -> bool:
+    async def end_all_like(self, work: Work) -> bool:
         """Delete everything that this process had begun on that conversation; whether there was anything left."""
         self._check_tenant(work.tenant_id)
         statement = delete(WorkRow).where(

@@ -79,9 +79,9 @@ class KeyService:
             if self._anonymous_allowed:
                 return Principal(tenant_id=await self._default(), scopes=ALL_SCOPES)
             raise UnauthenticatedError("send a key: Authorization: Bearer <key>")
-        return principal_of(await self.known(key, address))
+        return principal_of(await self.record_of(key, address))
 
-    async def known(self, key: str, address: str | None = None) -> ApiKey:
+    async def record_of(self, key: str, address: str | None = None) -> ApiKey:
         """The record of a key.
 
         Raises:
@@ -115,7 +115,7 @@ class KeyService:
         self._read[digest] = read
         return read.key
 
-    async def named(self, tenant_id: UUID, key_id: UUID) -> ApiKey | None:
+    async def usable(self, tenant_id: UUID, key_id: UUID) -> ApiKey | None:
         """The tenant's key with that id, if it can be used now; a session stands for it."""
         now = self._shell.clock.now()
         async with self._shell.uow(tenant_id) as uow:

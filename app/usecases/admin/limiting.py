@@ -1,4 +1,4 @@
-"""What a tenant and a key may ask for: counted, refused beyond its limits, and told.
+"""What a tenant and a key may ask for: counted, refused beyond its limits, and shown.
 
 Requests, running turns and open streams are counted over all processes by ``Counters``; calls, tokens and money stand
 in the database. Whoever needs no key has no limits.

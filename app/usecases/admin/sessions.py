@@ -47,7 +47,7 @@ class SessionService:
 
     async def begin(self, secret: str, address: str | None = None) -> Session:
         """A session of a key, as ``KeyService.known`` finds it and with its errors; ``address`` is who asks."""
-        key = await self._keys.known(secret, address)
+        key = await self._keys.record_of(secret, address)
         until = self._shell.clock.now() + LIFE
         told = json.dumps({"key": str(key.id), "until": until.timestamp()})
         sealed = self._sealer.seal(told, key.tenant_id, await self._shell.sealing_secret(key.tenant_id))
@@ -63,7 +63,7 @@ class SessionService:
         named = json.loads(told) if told is not None else None
         if named is None or named["until"] <= self._shell.clock.now().timestamp():
             raise UnauthenticatedError(ENDED)
-        key = await self._keys.named(tenant_id, UUID(named["key"]))
+        key = await self._keys.usable(tenant_id, UUID(named["key"]))
         if key is None:
             raise UnauthenticatedError(ENDED)
         return replace(principal_of(key), scopes=key.scopes & SCOPES)

@@ -100,7 +100,7 @@ class StatsService:
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationMeasures:
         """Of one conversation. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
-            await uow.statistics.one_moment()
+            await uow.statistics.use_snapshot()
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
             measured = await uow.statistics.measured(conversation_id)
             return ConversationMeasures(
@@ -115,7 +115,7 @@ class StatsService:
     async def service(self, tenant_id: UUID, since: datetime | None = None) -> ServiceMeasures:
         """Of all conversations of a tenant; with ``since`` of what ended from then on, and of what is under way."""
         async with self._shell.uow(tenant_id) as uow:
-            await uow.statistics.one_moment()
+            await uow.statistics.use_snapshot()
             measured = await uow.statistics.measured(since=since)
             active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])

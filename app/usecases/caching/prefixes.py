@@ -200,7 +200,7 @@ def copy_of(cache: ProviderCache, conversation_id: UUID, now: datetime) -> Provi
 
 @contextmanager
 def _unimportant(step: str) -> Iterator[None]:
-    """A reply does not fail with what is only reckoned of it: the next one reckons again."""
+    """Nothing in this block fails a reply: what it computes is computed again with the next one."""
     try:
         yield
     except (DependencyUnavailableError, NotFoundError, ConflictError) as error:

@@ -17,7 +17,7 @@ from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
 from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
-from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
+from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContexts, Look, Resumed
 from app.usecases.chat.reply import Answer, Hearing, answer
 from app.usecases.chat.spending import noted
 from app.usecases.context.context import ContextService
@@ -102,7 +102,7 @@ class Asker:
 
         look = await self.live.look(self.turn, self.model, self.asked.passages, self.brought)
         if look is None:
-            return await self._whole(say, with_own_tools=with_own_tools)
+            return await self._ask_whole(say, with_own_tools=with_own_tools)
         said = await self._resumed(look.resumed, say, with_own_tools=with_own_tools) if look.resumed else None
         if said is not None:
             return replace(said, sent=look.sent)
@@ -142,14 +142,14 @@ class Asker:
         warnings = (REBUILT,) if look.sent.live else ()
         if look.resumed is not None:  # let go meanwhile
             look = await self.live.look(self.turn, self.model) or look
-        said = await self._whole(say, with_own_tools=with_own_tools)
+        said = await self._ask_whole(say, with_own_tools=with_own_tools)
         return replace(said.with_warnings(warnings), sent=look.sent)
 
-    async def _whole(self, say: Say, *, with_own_tools: bool) -> Answer:
+    async def _ask_whole(self, say: Say, *, with_own_tools: bool) -> Answer:
         while True:
             context = await self._assembled()
             try:
-                said = await self._said(context, say, with_own_tools=with_own_tools)
+                said = await self._ask_with(context, say, with_own_tools=with_own_tools)
             except ModelFailedError as error:
                 if await self._renewed(context, error):
                     continue
@@ -186,7 +186,7 @@ class Asker:
                 raise
             raise self._refusal from None
 
-    async def _said(self, context: AssembledContext, say: Say, *, with_own_tools: bool) -> Answer:
+    async def _ask_with(self, context: AssembledContext, say: Say, *, with_own_tools: bool) -> Answer:
         for warning in context.warnings:
             log.warning("context.warning", warning=warning, truncated=context.truncated)
         request = self._request(context, with_own_tools=with_own_tools)

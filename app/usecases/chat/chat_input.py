@@ -17,7 +17,7 @@ from app.usecases.history.drafts import MessageDraft
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultInput:
-    """What a tool of the client came to."""
+    """The result of a tool of the client."""
 
     tool_call_id: str
     content: Any

@@ -1,4 +1,4 @@
-"""The chat model's own two ways back: what ``expand_context`` and ``search_history`` tell it.
+"""The results of the chat model's tools ``expand_context`` and ``search_history``.
 
 Everything quoted is fenced as data and bounded; what the model got wrong is told, never raised.
 """

@@ -1,4 +1,4 @@
-"""Following turns that run in other processes: what they tell comes by a stream, how they end by the database.
+"""Following turns that run in other processes: their events come by a stream, their end from the database.
 
 The stream may be away, or lack something. Then the rest comes when the turn's row has ended: what of the reply has not
 been told yet as one piece, and the terminal event.

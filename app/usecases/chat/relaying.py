@@ -1,4 +1,4 @@
-"""What a running turn tells, passed on to followers in other processes: as entries of a stream, each numbered.
+"""The events of a running turn, passed on to followers in other processes: as numbered entries of a stream.
 
 The turn knows nothing of it: whoever passes on is one more listener. The stream is never the truth: where it ends
 early, or lacks an entry, followers get the rest from the database when the turn has ended.

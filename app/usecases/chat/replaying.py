@@ -1,4 +1,4 @@
-"""A turn that has ended, told again from what is stored."""
+"""The events of a turn that has ended, made again from what is stored."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.caching.prefixes import PrefixCaches
 from app.usecases.chat.asking import Asker, Telling
-from app.usecases.chat.continuing import LiveContexts, keep_live
+from app.usecases.chat.live_contexts import LiveContexts, keep_live
 from app.usecases.chat.lookups import ToolResult
 from app.usecases.chat.reply import Answer, parts_of, refuse_no_answer
 from app.usecases.chat.toolbox import Scope, Toolbox
@@ -121,7 +121,7 @@ class ToolLoop:
             said = step if said is None else step.after(said)
             if step.interrupted or not step.calls:
                 return outcome, said
-            called = self._called(step, scope, left)
+            called = self._calls_of(step, scope, left)
             left -= len(called.own)
             if left == 0:
                 said = said.with_warnings((USED_UP,))
@@ -139,9 +139,9 @@ class ToolLoop:
             said = said.having(stored.found)
             if called.open:
                 return outcome, said.left_open(called.open, message)
-            outcome = outcome.then(await self._compacted(stored, tell))
+            outcome = outcome.followed_by(await self._compacted(stored, tell))
 
-    def _called(self, step: Answer, scope: Scope, left: int) -> _Called:
+    def _calls_of(self, step: Answer, scope: Scope, left: int) -> _Called:
         """What of a step's calls is made: at most ``left`` of the service's own."""
         theirs, room = scope.brought.names, {True: MOST_OPEN, False: left}
         calls: list[ToolCall] = []
@@ -188,7 +188,7 @@ class ToolLoop:
             partial(prepared_anyhow, self._shell, turn.tenant_id, turn.conversation_id, [draft]),
             partial(self._append_calls, scope, step if len(calls) == len(step.calls) else None),
         )
-        await self._told(events, (), tell)
+        await self._deliver(events, (), tell)
         return stored
 
     async def _append_calls(
@@ -211,7 +211,7 @@ class ToolLoop:
         draft = await weighed(_result_draft(call, result))
         once = partial(self._append_result, scope, call, result, draft, claims)
         stored, events, jobs = await retaken(once)
-        await self._told(events, jobs, tell)
+        await self._deliver(events, jobs, tell)
         return replace(stored, created_number=max(one.number for one in events if one.type == "message.created"))
 
     async def _append_result(
@@ -251,9 +251,11 @@ class ToolLoop:
     async def _compacted(self, stored: _Stored, tell: Telling) -> InlineOutcome:
         if stored.claim is None:
             return InlineOutcome()
-        return await self._inline.told(stored.resolved, stored.claim, after=stored.created_number, tell=tell.on_events)
+        return await self._inline.settle_telling(
+            stored.resolved, stored.claim, after=stored.created_number, tell=tell.on_events
+        )
 
-    async def _told(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
+    async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
         await self._shell.outbox.deliver(events, jobs)
         tell.on_events([event for event in events if event.type == "message.created"])
 
@@ -265,7 +267,7 @@ async def _still_running(uow: UnitOfWork, turn: Turn) -> None:
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
-    """What the work comes to; ``None`` once ``stop`` is set, and the work is cancelled."""
+    """The result of the work; ``None`` once ``stop`` is set: then the work is cancelled."""
     working, stopped = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)

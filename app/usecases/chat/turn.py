@@ -22,7 +22,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.asking import Telling
 from app.usecases.chat.calibrating import calibrated
-from app.usecases.chat.continuing import keep_live
+from app.usecases.chat.live_contexts import keep_live
 from app.usecases.chat.replaying import stored_result
 from app.usecases.chat.reply import Answer, parts_of
 from app.usecases.chat.tool_loop import ToolLoop
@@ -81,7 +81,7 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """What the last transaction of a turn came to."""
+    """The result of the last transaction of a turn."""
 
     reply: Message
     resolved: Resolved
@@ -138,7 +138,7 @@ class TurnRunner:
         else:
             before = await self._compacted(started, handle)
             between, said = await self._answered(started, handle, watch.stop)
-            outcome = before.then(between)
+            outcome = before.followed_by(between)
         watch.storing = True
         return await self._stored(started, outcome, said)
 
@@ -146,7 +146,7 @@ class TurnRunner:
         """The compaction before the call, if one is due; its events go into the stream."""
         if started.claim is None:
             return InlineOutcome()
-        return await self._inline.told(
+        return await self._inline.settle_telling(
             started.resolved, started.claim, after=started.events_after, tell=handle.emit_all
         )
 

@@ -170,7 +170,7 @@ class TurnHandle:
     def emit_rest(self, reply: Message) -> None:
         """Before the terminal event: what of the whole reply, and of its reasoning, is not told yet."""
         for type_, whole in ((REASONING, reply.reasoning), (DELTA, reply.content)):
-            rest = whole.removeprefix(self._told(type_))
+            rest = whole.removeprefix(self._told_text(type_))
             if rest:
                 self._log.append(_KEPT_AS[type_](rest))
 
@@ -233,7 +233,7 @@ class TurnHandle:
         if type_ not in self._cut:
             self._log.append(_KEPT_AS[type_](text))
 
-    def _told(self, type_: str) -> str:
+    def _told_text(self, type_: str) -> str:
         """The reply, or its reasoning, as far as it is told: the pieces since the last message of the turn."""
         pieces: list[str] = []
         for entry in reversed(self._log):

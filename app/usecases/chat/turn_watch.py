@@ -15,7 +15,7 @@ from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.ports import EventBus, WakeUp
-from app.usecases.shared.beside import beside
+from app.usecases.shared.heartbeats import with_heartbeat
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ async def watched(
     async def look(lose: Callable[[], None]) -> None:
         async with bus.subscribe(turn.conversation_id) as wake_up:
             while True:
-                await _called(wake_up, watch, every)
+                await _until_called(wake_up, watch, every)
                 try:
                     async with uow(turn.tenant_id) as work:
                         row = await work.turns.heartbeat(turn.id)
@@ -60,11 +60,11 @@ async def watched(
                 if row.interrupt_requested or handle.deserted(alone):
                     watch.stop.set()
 
-    async with beside(look, turn_lost):
+    async with with_heartbeat(look, turn_lost):
         yield watch
 
 
-async def _called(wake_up: WakeUp, watch: Watch, every: float) -> None:
+async def _until_called(wake_up: WakeUp, watch: Watch, every: float) -> None:
     """Until somebody says something, or so many seconds are over.
 
     While the end is stored only these count: what wakes it then is that end, which would cancel the look at the row

@@ -150,17 +150,19 @@ class Calls:
             asks_again: False keeps the remaining calls for something else.
         """
         started = self.clock.monotonic()
-        answer = await self._called(
-            summarizer, lambda: _asked(summarizer, request, lambda told: judge(told, request), apply)
+        answer = await self._recorded(
+            summarizer, lambda: _answer_of(summarizer, request, lambda told: judge(told, request), apply)
         )
         second_request = _second_request(answer, request) if asks_again else None
         if second_request is None or not self.left or self._is_late(started) or answer.report is None:
             return answer
         first, report = answer, answer.report
         self.attempts[-1] = replace(first.attempt, reason=first.reason or ASKED_AGAIN)
-        second = await self._called(
+        second = await self._recorded(
             summarizer,
-            lambda: _asked(summarizer, second_request, lambda told: judge_again(report, told, second_request), apply),
+            lambda: _answer_of(
+                summarizer, second_request, lambda told: judge_again(report, told, second_request), apply
+            ),
         )
         return second if second.applied is not None else replace(first, retryable=second.retryable)
 
@@ -183,10 +185,10 @@ class Calls:
             chosen.extend(await off_loop(choices_of, proposal.text))
             return _Answer(attempt=_attempt(summarizer, "accepted", PROBES, proposal, version=PROBE_VERSION))
 
-        await self._called(summarizer, called)
+        await self._recorded(summarizer, called)
         return tuple(chosen)
 
-    async def _called(self, summarizer: Summarizer, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    async def _recorded(self, summarizer: Summarizer, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
         started = self.clock.monotonic()
         try:
             answer = await call()
@@ -275,7 +277,7 @@ async def _withholding_messages(asking: Asking, calls: Calls) -> AttemptsResult:
     return replace(best, attempts=tuple(calls.attempts))
 
 
-async def _asked(
+async def _answer_of(
     summarizer: Summarizer, request: SummaryRequest, judging: Callable[[Proposal], GateReport], apply: Apply
 ) -> _Answer:
     try:

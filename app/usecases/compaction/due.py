@@ -24,7 +24,7 @@ from app.usecases.compaction.pacing import ends_turn
 from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.working import is_set_aside
+from app.usecases.shared.work_records import is_set_aside
 
 _ENDS: Final[frozenset[Moment]] = frozenset({"completed", "interrupted"})
 

@@ -22,7 +22,7 @@ from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.shared.lease import Lease, LeaseLostError
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.working import is_set_aside
+from app.usecases.shared.work_records import is_set_aside
 
 EVENT_PAGE = 100
 
@@ -45,8 +45,8 @@ class InlineOutcome:
     row: Compaction | None = None
     warnings: tuple[str, ...] = ()
 
-    def then(self, later: InlineOutcome) -> InlineOutcome:
-        """Both: the later compaction of the two, and every warning once."""
+    def followed_by(self, later: InlineOutcome) -> InlineOutcome:
+        """This outcome and a later one as one: the later compaction, and every warning once."""
         warnings = tuple(dict.fromkeys((*self.warnings, *later.warnings)))
         return InlineOutcome(row=later.row or self.row, warnings=warnings)
 
@@ -67,7 +67,7 @@ class InlineCompaction:
         row = await uow.compactions.in_flight(resolved.conversation.id)
         return InlineClaim(trigger=trigger, row=row, own=False) if row else None
 
-    async def told(
+    async def settle_telling(
         self, resolved: Resolved, claim: InlineClaim, *, after: int, tell: Callable[[Sequence[Event]], None]
     ) -> InlineOutcome:
         """``settle``, and tell the compaction events of the conversation that came after that number.

@@ -16,7 +16,7 @@ from app.usecases.compaction.continuity import above_floor, with_model_probes
 from app.usecases.ports import Summarizer, SummarizerRequest
 from app.usecases.shared.lease import Lease
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.working import OnRecord
+from app.usecases.shared.work_records import OnRecord
 
 IN_TURN_CALLS = 3  # ask, retry, fallback
 

@@ -129,7 +129,11 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
         return layout_of(resolved.schema, state, served_as=policy.served_as, estimator=policy.estimator)
 
     def apply(report: GateReport) -> Applied | str:
-        told = _told(report.candidate, version, resolved.conversation.state_version + 1) if report.candidate else []
+        told = (
+            _narrative_entries(report.candidate, version, resolved.conversation.state_version + 1)
+            if report.candidate
+            else []
+        )
         if not told:
             return report.reason or NOTHING_TOLD
         most = most_tokens(resolved.schema, resolved.budgets)
@@ -151,7 +155,7 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
     return apply
 
 
-def _told(candidate: Candidate, before: StateVersion, version: int) -> list[StateEntry]:
+def _narrative_entries(candidate: Candidate, before: StateVersion, version: int) -> list[StateEntry]:
     """The narratives as entries with ids of their own."""
     return [
         StateEntry(

@@ -83,7 +83,7 @@ async def told_segments(
     def work() -> tuple[ToldSegment, ...]:
         spoken = _spoken(span)
         return tuple(
-            _told(one, _within(spoken, one), wanted, by_number.get(number), model=model, locale=locale, now=now)
+            _told_segment(one, _within(spoken, one), wanted, by_number.get(number), model=model, locale=locale, now=now)
             for number, one in enumerate(cuts, start=1)
         )
 
@@ -177,7 +177,7 @@ def _segment(told: ToldSegment, id_: str, conversation_id: UUID, *, wants_detail
     return replace(segment, levels=told.levels, wants_detail=wants_detail)
 
 
-def _told(
+def _told_segment(
     one: CutSegment,
     messages: Sequence[Message],
     wanted: Collection[Level],

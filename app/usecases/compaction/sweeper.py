@@ -22,7 +22,7 @@ from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.turn_end import tell_failed
 from app.usecases.compaction.local_runners import Executor, LocalCompactionRunner, LocalJobRunner
 from app.usecases.ports import Clock, EventBus, JobQueue
-from app.usecases.shared.working import count_crash
+from app.usecases.shared.work_records import count_crash
 
 # Of the time between two passes, more or less: keeps sweepers that started together from sweeping together.
 JITTER = 0.2
@@ -282,7 +282,7 @@ class Sweeper:
                 crashes = await count_crash(uow, work, self._clock)
             except NotFoundError:  # it was deleted
                 crashes = None
-                await uow.works.bury(work)
+                await uow.works.end_all_like(work)
             await uow.commit()
         await self._bus.publish(uow.committed_events)
         if crashes is not None:

@@ -125,7 +125,7 @@ class EmbeddingService:
         claim = await self._claimed(tenant_id, conversation_id, embedder)
         if not isinstance(claim, _Claim):
             return claim
-        answer = await self._asked(claim)
+        answer = await self._ask_all(claim)
         try:
             outcome = await self._stored(tenant_id, claim, answer)
         except NotFoundError:  # the conversation was deleted meanwhile
@@ -165,7 +165,7 @@ class EmbeddingService:
 
     # --- the call
 
-    async def _asked(self, claim: _Claim) -> _Answer:
+    async def _ask_all(self, claim: _Claim) -> _Answer:
         answer, missing = _Answer(), claim.missing
         if not missing:
             return answer

@@ -158,7 +158,7 @@ class FileCopyService:
             except ModelUnavailableError as error:
                 if error.reason != FILE_LOST:
                     raise
-        return await self._ready(keeper, await self._made(keeper, wanted))
+        return await self._ready(keeper, await self._make_copy(keeper, wanted))
 
     async def _present(self, keeper: Keeper, wanted: Wanted) -> ProviderFile | None:
         async with self._shell.uow(keeper.tenant_id) as uow:
@@ -167,7 +167,7 @@ class FileCopyService:
             )
         return found.get(wanted.sha256)
 
-    async def _made(self, keeper: Keeper, wanted: Wanted) -> ProviderFile:
+    async def _make_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile:
         async with self._shell.uow(keeper.tenant_id) as uow:
             contents = await uow.contents.read([wanted.sha256])
         if wanted.sha256 not in contents:  # the file was removed meanwhile
@@ -211,7 +211,7 @@ class FileCopyService:
         if copy is None:  # another process is at it
             return
         self._memory.usable.pop((copy.account, copy.name), None)
-        reason = await self._asked(copy)
+        reason = await self._delete_at_provider(copy)
         if reason is None:
             await self._end(copy)
         elif copy.tries >= TRIES:
@@ -220,7 +220,7 @@ class FileCopyService:
         else:
             _log.warning("file_copy.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
 
-    async def _asked(self, copy: ProviderFile) -> str | None:
+    async def _delete_at_provider(self, copy: ProviderFile) -> str | None:
         """``None`` when the provider keeps it no more, else why not."""
         try:
             account = self._shell.models.chat(copy.model).profile.file_account

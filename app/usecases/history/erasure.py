@@ -165,7 +165,7 @@ class ErasureService:
         await uow.caches.leave_holding(references(message.parts))
         # A stateful model's provider still holds what was erased: nothing goes on from there.
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
-        changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))
+        changed = await uow.conversations.update(conversation.id, **changes, **_shown_fields(conversation, current))
         changed = await refresh_sizes(uow, self._shell.resolver(changed))
         erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in gone.stones]
         await uow.events.add_many(conversation.id, erased, one.now)
@@ -177,7 +177,7 @@ class ErasureService:
         """Rewrite every version that covered the message; the current one, if it is among them."""
         uow, conversation, current = one.uow, one.conversation, None
         entries_of = [version.entries for version in versions]
-        left = await one.compute(_left, entries_of, gone.erased, remaining, size=math.inf if entries_of else 0)
+        left = await one.compute(_entries_left, entries_of, gone.erased, remaining, size=math.inf if entries_of else 0)
         for version, kept in zip(versions, left, strict=True):
             is_current = version.version == conversation.state_version
             entries = await self._with_digest(one, version, kept) if is_current else kept
@@ -249,7 +249,7 @@ async def _from_history(uow: UnitOfWork, message: Message, compute: Compute) -> 
     stone = tombstone(message)
     await uow.messages.erase(message.conversation_id, [stone, *stubs])
     pairs = [(message, stone), *zip(halves, stubs, strict=True)]
-    lighter = tuple((before.seq, _said(before).minus(_said(after))) for before, after in pairs)
+    lighter = tuple((before.seq, _counted_sums(before).minus(_counted_sums(after))) for before, after in pairs)
     seqs = frozenset({message.seq, *(stub.seq for stub in stubs if not stub.content)})
     said = [told_by(message), *(_only_in(half, stub) for half, stub in zip(halves, stubs, strict=True))]
     changed = seqs.union(half.seq for half in halves)
@@ -258,7 +258,7 @@ async def _from_history(uow: UnitOfWork, message: Message, compute: Compute) -> 
     return _Gone(stones=stones, seqs=seqs, changed=changed, erased=erased, lighter=lighter)
 
 
-def _said(message: Message) -> Sums:
+def _counted_sums(message: Message) -> Sums:
     """What a message weighs in the running sums."""
     if message.is_command or message.status in {"erased", "superseded"}:
         return Sums()
@@ -318,7 +318,7 @@ def _said_by(messages: Sequence[Message]) -> Remaining:
     return Remaining({message.seq: told_by(message) for message in messages})
 
 
-def _left(
+def _entries_left(
     versions: Sequence[Sequence[StateEntry]], erased: Erased, remaining: Remaining
 ) -> list[tuple[StateEntry, ...]]:
     """What is left of the entries of each version."""
@@ -367,7 +367,7 @@ def _tells(version: StateVersion) -> bool:
     return any(not field.is_list for field in schema_named(version.state_schema).fields)
 
 
-def _shown(conversation: Conversation, current: StateVersion | None) -> Mapping[str, Any]:
+def _shown_fields(conversation: Conversation, current: StateVersion | None) -> Mapping[str, Any]:
     """What the conversation row shows of its current version."""
     if current is None:
         return {}

@@ -140,7 +140,7 @@ async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GO
     """
     conversation, seqs, after = resolved.conversation, [*known.seqs], known.through_seq
     while after < conversation.last_seq:
-        said = await uow.messages.said(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
+        said = await uow.messages.texts_by_role(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
         seqs += await off_loop(_stating, said, size=sum(AN_ITEM + len(text) for _, text in said))
         after = said[-1][0] if len(said) == READ_AT_ONCE else conversation.last_seq
     return Goals(seqs=tuple(seqs), through_seq=after)

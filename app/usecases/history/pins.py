@@ -57,10 +57,10 @@ class PinService:
             if is_pinned:
                 _refuse_unpinnable(message)
             if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
-                return await _shown(uow, message), (), ()
+                return await _filled(uow, message), (), ()
             stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
             jobs = await self._settle(uow, resolved, total, results)
-            shown = await _shown(uow, stored)
+            shown = await _filled(uow, stored)
             await uow.commit()
         return shown, uow.committed_events, jobs
 
@@ -99,7 +99,7 @@ def _no_room(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudge
     )
 
 
-async def _shown(uow: UnitOfWork, message: Message) -> Message:
+async def _filled(uow: UnitOfWork, message: Message) -> Message:
     (shown,) = await uow.messages.reasoned([await uow.contents.filled_one(message)])
     return shown
 

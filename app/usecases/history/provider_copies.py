@@ -46,7 +46,7 @@ class ProviderCopyService:
             await uow.commit()
         if copy is None:  # another process is at it
             return
-        reason = await self._asked(copy)
+        reason = await self._delete_at_provider(copy)
         if reason is None:
             await self._end(copy)
         elif copy.tries >= TRIES:
@@ -55,7 +55,7 @@ class ProviderCopyService:
         else:
             _log.warning("copy.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
 
-    async def _asked(self, copy: ProviderCopy) -> str | None:
+    async def _delete_at_provider(self, copy: ProviderCopy) -> str | None:
         """``None`` when the provider keeps it no more, else why not."""
         try:
             await self._shell.models.forget(copy.model, copy.response_id)

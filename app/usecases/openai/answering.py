@@ -138,7 +138,7 @@ class StatelessAnswers:
 
     async def count(self, prompt: Prompt) -> int:
         """Tokens of what a request brings, as estimated."""
-        return await off_loop(lambda: sum(_sizes(prompt.messages)) + _beside(prompt.brought))
+        return await off_loop(lambda: sum(_sizes(prompt.messages)) + _tokens_beside(prompt.brought))
 
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
         """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
@@ -198,7 +198,7 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
     )
     words = prompt.brought.instructions
     system = (ContextMessage(role="system", content=words),) if words else ()
-    sizes, beside = _sizes(prompt.messages), _beside(prompt.brought)
+    sizes, beside = _sizes(prompt.messages), _tokens_beside(prompt.brought)
     room = profile.input_limit - beside
     if sum(sizes) <= room:
         return (*system, *messages)
@@ -212,7 +212,7 @@ def _sizes(messages: Sequence[MessageDraft]) -> list[int]:
     return [weigh(draft.role, draft.content, draft.parts).tokens for draft in messages]
 
 
-def _beside(brought: Brought) -> int:
+def _tokens_beside(brought: Brought) -> int:
     """What stands in every request beside the messages."""
     words = weigh("system", brought.instructions, ()).tokens if brought.instructions else 0
     return words + tools_tokens(brought.offered, "script") + brought.schema_tokens("script")

@@ -81,13 +81,13 @@ class ArrayCompaction:
             if turn.reply_id is None:
                 raise PreviousResponseNotFoundError("the response has no output")
             reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
-            return await _told(uow, await uow.conversations.get(turn.conversation_id), reply.seq)
+            return await _as_drafts(uow, await uow.conversations.get(turn.conversation_id), reply.seq)
 
     async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> list[MessageDraft]:
         """The messages of a conversation, likewise. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            return await _told(uow, conversation, conversation.last_seq)
+            return await _as_drafts(uow, conversation, conversation.last_seq)
 
     async def compact(
         self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str | None, *, patience: float
@@ -104,7 +104,7 @@ class ArrayCompaction:
             SummarizerFailedError: No attempt at some part was accepted.
             RateLimitedError: The hour's model calls are used up.
         """
-        progress = await off_loop(self._begun, tenant_id, drafts, instructions or "")
+        progress = await off_loop(self._started, tenant_id, drafts, instructions or "")
         deadline = self._shell.clock.monotonic() + patience
         while True:
             further = await self._step(tenant_id, progress, deadline)
@@ -116,7 +116,7 @@ class ArrayCompaction:
         rest = tuple(_as_draft(message) for message in progress.rest)
         return ArrayCompacted(compacted=Compacted(summary=summary, messages=rest), usage=progress.usage)
 
-    def _begun(self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str) -> _Progress:
+    def _started(self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str) -> _Progress:
         shell, now = self._shell, self._shell.clock.now()
         conversation = Conversation(
             id=shell.new_id(), tenant_id=tenant_id, system_prompt=instructions, created_at=now, updated_at=now
@@ -206,7 +206,7 @@ class ArrayCompaction:
         )
 
 
-async def _told(uow: UnitOfWork, conversation: Conversation, through_seq: int) -> list[MessageDraft]:
+async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: int) -> list[MessageDraft]:
     """A conversation up to a place: what its state covers as that tells it, with what is held; the rest as it is."""
     covered = conversation.boundary_seq if conversation.boundary_seq <= through_seq else 0
     first = max(covered, through_seq - MOST_MESSAGES) + 1

@@ -1,4 +1,4 @@
-"""A turn as the door tells of it."""
+"""A turn's events, as the routes of OpenAI's API take them."""
 
 from __future__ import annotations
 

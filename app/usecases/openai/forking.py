@@ -60,7 +60,7 @@ class ForkService:
             NotFoundError: There is no such conversation.
         """
         shell, id_ = self._shell, self._shell.new_id()
-        fork, events = await self._made(tenant_id, place, idem, id_)
+        fork, events = await self._make_fork(tenant_id, place, idem, id_)
         await shell.outbox.deliver(events)
         if not is_being_copied(fork):
             return fork.id
@@ -85,7 +85,7 @@ class ForkService:
         except DependencyUnavailableError as error:
             log.warning("fork.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
 
-    async def _made(
+    async def _make_fork(
         self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID
     ) -> tuple[Conversation, Sequence[Event]]:
         """The transaction that makes the fork, and its events."""

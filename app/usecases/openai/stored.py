@@ -97,14 +97,16 @@ class StoredAnswers:
         """
         async with self._shell.uow(tenant_id) as uow:
             found = await found_by(uow, tenant_id, name)
-        conversation_id = found.id if found else await self._made(tenant_id, request, derived_id(tenant_id, name))
+        conversation_id = (
+            found.id if found else await self._create_conversation(tenant_id, request, derived_id(tenant_id, name))
+        )
         idem = request.attempt.key(conversation_id.hex, fixes_place=False)
         before = await self._before(tenant_id, conversation_id, idem)
         if before is not None:
             return before
         has_history = not only_new or any(draft.role in {"assistant", "tool"} for draft in request.prompt.messages)
         try:
-            return await self._begun(tenant_id, conversation_id, request, idem, has_history=has_history)
+            return await self._begin_when_free(tenant_id, conversation_id, request, idem, has_history=has_history)
         except DomainError:
             if found is None:
                 await self._drop_if_empty(tenant_id, conversation_id)
@@ -116,7 +118,7 @@ class StoredAnswers:
         before = await self._before(tenant_id, conversation_id, idem)
         if before is not None:
             return before
-        return _there(await self._begun(tenant_id, conversation_id, request, idem))
+        return _there(await self._begin_when_free(tenant_id, conversation_id, request, idem))
 
     async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> Begun:
         """Go on from a stored response: at the end of its conversation there, else in a fork of it.
@@ -138,7 +140,7 @@ class StoredAnswers:
             except ConversationMovedOnError:
                 continue  # somebody went on from there first: this becomes a fork
         fork_id = await self._forks.fork(tenant_id, place, replace(idem, key=f"{idem.key}:fork"))
-        begun = await self._begun(tenant_id, fork_id, request, idem)
+        begun = await self._begin_when_free(tenant_id, fork_id, request, idem)
         return replace(_there(begun), forked_from=place.conversation_id)
 
     async def afresh(self, tenant_id: UUID, request: Request) -> Begun:
@@ -168,26 +170,26 @@ class StoredAnswers:
         return begun
 
     async def _begun_afresh(self, tenant_id: UUID, request: Request, given: ChatInput) -> Begun:
-        conversation_id = await self._made(tenant_id, request, None)
+        conversation_id = await self._create_conversation(tenant_id, request, None)
         try:
             handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own)
         except DomainError:
             await self._drop_if_empty(tenant_id, conversation_id)
             raise
-        return await self._told(tenant_id, handle)
+        return await self._begun_turn(tenant_id, handle)
 
     async def again(self, tenant_id: UUID, turn_id: UUID) -> Begun:
         """A turn from its beginning, running or ended. Raises ``NotFoundError``."""
-        return await self._told(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
+        return await self._begun_turn(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
 
     async def _at_end(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
     ) -> Begun:
         given = replace(_input(request, request.prompt.messages), expected_last_message_id=expected)
         handle = await self._chat.start(tenant_id, conversation_id, given, idem=idem)
-        return await self._told(tenant_id, handle)
+        return await self._begun_turn(tenant_id, handle)
 
-    async def _begun(
+    async def _begin_when_free(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, *, has_history: bool = False
     ) -> Begun | None:
         """Begin as soon as nothing runs.
@@ -209,7 +211,7 @@ class StoredAnswers:
                 if asked is None:
                     return None
                 if isinstance(asked, TurnHandle):
-                    return await self._told(tenant_id, asked)
+                    return await self._begun_turn(tenant_id, asked)
                 try:
                     handle = await self._chat.start(tenant_id, conversation_id, asked, idem=idem)
                 except (TurnInProgressError, ConversationMovedOnError):
@@ -219,7 +221,7 @@ class StoredAnswers:
                 except NotRegenerableError:
                     return None
                 else:
-                    return await self._told(tenant_id, handle)
+                    return await self._begun_turn(tenant_id, handle)
 
     async def _compared(
         self, tenant_id: UUID, conversation_id: UUID, request: Request
@@ -297,9 +299,9 @@ class StoredAnswers:
             handle = await self._chat.start(tenant_id, conversation_id, ChatInput(), idem=idem)
         else:
             handle = await self._chat.follow_turn(tenant_id, turn.id)
-        return await self._told(tenant_id, handle)
+        return await self._begun_turn(tenant_id, handle)
 
-    async def _made(self, tenant_id: UUID, request: Request, id_: UUID | None) -> UUID:
+    async def _create_conversation(self, tenant_id: UUID, request: Request, id_: UUID | None) -> UUID:
         """A new conversation; under an id that is given, whoever makes it first."""
         new = NewConversation(id=id_, user_id=request.user, preset=request.preset, metadata=request.metadata)
         try:
@@ -316,7 +318,7 @@ class StoredAnswers:
                 await uow.conversations.delete(conversation_id)
                 await uow.commit()
 
-    async def _told(self, tenant_id: UUID, handle: TurnHandle) -> Begun:
+    async def _begun_turn(self, tenant_id: UUID, handle: TurnHandle) -> Begun:
         """The turn with the ids that its first event tells."""
         async with aclosing(handle.events()) as events:
             first = await anext(events)

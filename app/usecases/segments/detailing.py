@@ -30,15 +30,10 @@ from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.ports import Summarizer
+from app.usecases.shared.background_calls import AGAIN, BACK_OFF, MOST_TRIES, a_compaction_waits, back_off
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-MOST_TRIES: Final = 3
-BACK_OFF: Final = timedelta(minutes=1)  # ten times as long after the second failure
-BACK_OFF_FACTOR: Final = 10
-PATIENCE: Final = timedelta(seconds=1)
-"""A compaction that waits longer finds no worker free."""
-AGAIN: Final = timedelta(seconds=15)  # while a compaction of the conversation runs
 SHARE: Final = 0.25
 """Of the originals' tokens is what an L1 should have."""
 LEAST_TARGET: Final = 60
@@ -130,7 +125,7 @@ class DetailService:
         claimed = await self._claimed(tenant_id, conversation_id, segment_id, urgent=urgent)
         if not isinstance(claimed, _Claim):
             return claimed
-        answer = await self._asked(claimed)
+        answer = await self._ask(claimed)
         outcome = await self._stored(tenant_id, claimed, answer)
         log.info(
             "detail.done",
@@ -150,7 +145,7 @@ class DetailService:
     async def _is_busy(self) -> bool:
         """Whether a compaction waits for somebody, or as many calls run as may."""
         async with self._shell.uow(None) as uow:
-            if await uow.compactions.unsent(older_than=PATIENCE, limit=1):
+            if await a_compaction_waits(uow):
                 return True
             return await uow.detail_calls.running(self._claim) >= self._slots
 
@@ -194,14 +189,14 @@ class DetailService:
             return await self._later(uow, segment, AGAIN)
         if wait := await self._spending.wait(uow, resolved, metered=metered, spares=not urgent):
             return await self._later(uow, segment, wait)
-        messages = _told(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
+        messages = _told_messages(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
         stored = segment.levels.get("L1")
         is_there = stored is not None and stored.content_hash == _hash(messages, summarizer.profile.name)
         if is_there or not messages:
             return await self._settled(uow, segment)
-        return await self._begun(uow, resolved, segment, messages, summarizer)
+        return await self._begin(uow, resolved, segment, messages, summarizer)
 
-    async def _begun(
+    async def _begin(
         self,
         uow: UnitOfWork,
         resolved: Resolved,
@@ -235,7 +230,7 @@ class DetailService:
 
     # --- the call
 
-    async def _asked(self, claim: _Claim) -> _Answer:
+    async def _ask(self, claim: _Claim) -> _Answer:
         started = self._shell.clock.monotonic()
         request = await off_loop(_request, claim)
         proposal: Proposal | None = None
@@ -288,7 +283,7 @@ class DetailService:
     async def _postpone(self, uow: UnitOfWork, claim: _Claim, attempt: Attempt) -> None:
         """After a try that brought nothing; where nobody was asked, it was none."""
         tries = claim.tries - (attempt.reason == NOT_ASKED)
-        wait = BACK_OFF * BACK_OFF_FACTOR ** max(tries - 1, 0)
+        wait = back_off(tries)
         again = tries < MOST_TRIES
         await uow.segments.update(
             claim.conversation.id,
@@ -319,7 +314,7 @@ def _erased_meanwhile(read: Conversation, present: Conversation) -> bool:
     return read.content_epoch != present.content_epoch
 
 
-def _told(messages: list[Message]) -> tuple[Message, ...]:
+def _told_messages(messages: list[Message]) -> tuple[Message, ...]:
     return tuple(message for message in messages if message.is_told)
 
 

@@ -301,7 +301,7 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
                 return segment
             originals = await uow.messages.between(conversation_id, segment.from_seq, segment.to_seq)
         async with shell.work.on_record(tenant_id, conversation_id, "expansion"):
-            made = await off_loop(_made, segment, originals, level, conversation.locale, shell.clock.now())
+            made = await off_loop(_level_by_code, segment, originals, level, conversation.locale, shell.clock.now())
         if made is None or (stored is not None and stored.content_hash == made.content_hash):
             return segment
         if await put_level(shell, tenant_id, conversation, segment, made):
@@ -320,7 +320,7 @@ async def put_level(shell: Shell, tenant_id: UUID, read: Conversation, segment: 
     return True
 
 
-def _made(
+def _level_by_code(
     segment: Segment, originals: Sequence[Message], level: Level, locale: str, now: datetime
 ) -> SegmentLevel | None:
     """A level by code, or the stored one where code would write the same; its words cost more than their hash."""

@@ -253,7 +253,7 @@ def _digestible(policy: CompactionPolicy, locale: str, stored: Newest, *, throug
 
 
 async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
-    """The newest covered segments with all their levels; as many whatever the budget, so that more adds to less."""
+    """The newest covered segments with all levels: the same whatever the budget, so that a larger one only adds."""
     id_ = resolved.conversation.id
     found = await uow.segments.newest(id_, limit=MOST_DETAILED, levels=LEVELS)
     if not found:

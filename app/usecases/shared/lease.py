@@ -1,4 +1,4 @@
-"""Holding a compaction: a heartbeat beside the work, and the word when the lease is lost."""
+"""Holding a compaction: a heartbeat beside the work, and an error in it when the lease is lost."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import Clock
-from app.usecases.shared.beside import beside
+from app.usecases.shared.heartbeats import with_heartbeat
 
 log = structlog.get_logger(__name__)
 
 
 class LeaseLostError(Exception):
-    """Another process has the row now, or it has ended: whatever was thought here is void."""
+    """Another process has the row now, or it has ended: nothing that this process made of it may be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,5 +76,5 @@ async def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: flo
                 lose()
                 return
 
-    async with beside(beat, LeaseLostError):
+    async with with_heartbeat(beat, LeaseLostError):
         yield

@@ -54,7 +54,7 @@ class Resolved:
     """The schema that the next compaction writes."""
     system: str
     awareness: str = ""
-    """Of it, the part that is the service's own."""
+    """The part of ``system`` that the service adds."""
     system_tokens: int
     """System prompt with awareness block, and the tools that are offered now."""
     breakdown: Breakdown
@@ -138,7 +138,7 @@ class Resolved:
         )
 
     def coming_with(self, folded_tokens: int) -> int:
-        """What the tools weigh that folding so many more tokens brings."""
+        """Tokens of the tools that are offered once so many more tokens are folded."""
         return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
 
     def at_evaluation(self, estimated: int) -> int:
@@ -151,7 +151,7 @@ class Resolved:
 
     @property
     def in_estimates(self) -> Budgets:
-        """The budgets for planning, which reckons in estimates: the target is reached when evaluation says so.
+        """The budgets for planning, which works in estimates: the target counts as reached when the evaluation says so.
 
         What a compaction brings along is left free.
         """

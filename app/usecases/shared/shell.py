@@ -14,7 +14,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import Clock, EventBus, InThreads, Models, NewId, Processes, TurnStreams
 from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver
-from app.usecases.shared.working import WorkBook
+from app.usecases.shared.work_records import WorkBook
 
 SECRET_BYTES: Final = 32
 STREAMS: Final = 20

@@ -77,7 +77,7 @@ class ThreadService:
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             found, _ = await uow.messages.page(conversation_id, page)
-            messages = await _whole(uow, sorted(found, key=lambda message: message.seq), page)
+            messages = await _with_whole_answer(uow, sorted(found, key=lambda message: message.seq), page)
             shown = await uow.messages.reasoned(await uow.contents.filled(messages))
             entries = await _entries(uow, conversation_id, shown)
             passages = await _passages(uow, conversation_id, [seq for entry in entries for seq in entry.recalled])
@@ -109,7 +109,7 @@ class ThreadService:
             return await _passages(uow, conversation_id, seqs)
 
 
-async def _whole(uow: UnitOfWork, messages: list[Message], page: Page) -> list[Message]:
+async def _with_whole_answer(uow: UnitOfWork, messages: list[Message], page: Page) -> list[Message]:
     """A page and the rest of the answer in which it ends."""
     if not messages:
         return []

@@ -136,8 +136,8 @@ class ExaminationService:
 
     async def _examined(self, uow: UnitOfWork, present: Conversation) -> _Looked:
         versions = await _versions(uow, present)
-        lineage = [await _made(uow, version) for version in versions]
-        said = await _said(uow, present.id, lineage)
+        lineage = [await _how_made(uow, version) for version in versions]
+        said = await _texts_of(uow, present.id, lineage)
         found, sound, done = await off_loop(_judged, lineage, said)
         number, examination = present.state_version, Examination(conversation_id=present.id)
         if found:
@@ -167,7 +167,7 @@ class ExaminationService:
 
 
 def _judged(lineage: Sequence[Made], said: Mapping[int, str]) -> tuple[tuple[Damage, ...], int | None, Mended]:
-    """What is damaged, the newest version in which nothing was, and what mending the last one comes to."""
+    """What is damaged, the newest version in which nothing was, and the last one mended."""
     found = damages(lineage, said)
     if not found:
         return found, None, Mended()
@@ -189,7 +189,7 @@ async def _versions(uow: UnitOfWork, present: Conversation) -> list[StateVersion
     return found[::-1]
 
 
-async def _made(uow: UnitOfWork, version: StateVersion) -> Made:
+async def _how_made(uow: UnitOfWork, version: StateVersion) -> Made:
     """How it was made; what a restore or a verification wrote goes on from what is on record before it."""
     row = await uow.compactions.get(version.compaction_id) if version.compaction_id else None
     return Made(
@@ -207,7 +207,7 @@ def _is_of_earlier_checks(row: Compaction) -> bool:
     return any(attempt.metered and attempt.prompt_version is None for attempt in accepted)
 
 
-async def _said(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Made]) -> dict[int, str]:
+async def _texts_of(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Made]) -> dict[int, str]:
     """What the messages say on which entries rest that may be damaged."""
     seqs = {
         seq

@@ -224,7 +224,7 @@ async def judge(
     shown: dict[int, tuple[str, ...]] = {}
     while waiting and len(attempts) < VERIFIER_CALLS:
         request, may_be_halved = waiting.popleft()
-        attempt, found = await _asked(summarizer, request, clock, call_seconds)
+        attempt, found = await _ask_verifier(summarizer, request, clock, call_seconds)
         attempts.append(attempt)
         parts = halves(request) if attempt.reason == CUT_OFF and may_be_halved else ()
         if parts and len(attempts) + len(parts) <= VERIFIER_CALLS:
@@ -239,7 +239,7 @@ async def judge(
     return Judgement(attempts=tuple(attempts), verdicts=tuple(verdicts), shown=shown)
 
 
-async def _asked(
+async def _ask_verifier(
     summarizer: Summarizer, request: VerificationRequest, clock: Clock, call_seconds: float
 ) -> tuple[Attempt, tuple[Verdict, ...]]:
     """One call, and what of its answer can be read."""

@@ -38,6 +38,7 @@ from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import laid_out_again
 from app.usecases.ports import Summarizer
+from app.usecases.shared.background_calls import AGAIN, BACK_OFF, MOST_TRIES, a_compaction_waits, back_off
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retaking import Compute, Results, retaken
 from app.usecases.shared.shell import Shell
@@ -55,12 +56,6 @@ from app.usecases.verification.judging import (
 from app.usecases.verification.pending import GATHERING, PENDING, gathers_until, is_wanted, note_version
 from app.usecases.verification.rewriting import write_entries
 
-MOST_TRIES: Final = 3
-BACK_OFF: Final = timedelta(minutes=1)  # ten times as long after the second failure
-BACK_OFF_FACTOR: Final = 10
-PATIENCE: Final = timedelta(seconds=1)
-"""A compaction that waits longer finds no worker free."""
-AGAIN: Final = timedelta(seconds=15)  # while a compaction of the conversation runs
 SOUGHT: Final = 200
 """Earlier messages that are looked at for what a narrative retells."""
 RETOLD: Final[tuple[Level, ...]] = ("L2", "L3")
@@ -183,7 +178,7 @@ class VerificationService:
     async def _is_busy(self) -> bool:
         """Whether a compaction waits for somebody, or as many verifications run as may."""
         async with self._shell.uow(None) as uow:
-            if await uow.compactions.unsent(older_than=PATIENCE, limit=1):
+            if await a_compaction_waits(uow):
                 return True
             return await uow.verifications.running() >= self._slots
 
@@ -230,7 +225,7 @@ class VerificationService:
         wait = await self._wait(uow, resolved) if summarizer else BACK_OFF
         if summarizer is None or wait is not None:
             return await self._later(uow, row, wait or BACK_OFF)
-        return await self._begun(uow, resolved, row, version, summarizer)
+        return await self._begin(uow, resolved, row, version, summarizer)
 
     async def _wait(self, uow: UnitOfWork, resolved: Resolved) -> timedelta | None:
         """How long compactions, or the spend guard, come first."""
@@ -238,7 +233,7 @@ class VerificationService:
             return AGAIN
         return await self._spending.wait(uow, resolved, metered=True, spares=True, purpose="verification")
 
-    async def _begun(
+    async def _begin(
         self,
         uow: UnitOfWork,
         resolved: Resolved,
@@ -383,7 +378,7 @@ class VerificationService:
         tries = row.tries - (last is not None and last.reason == NOT_ASKED)
         if last is None or last.outcome != "error" or tries >= MOST_TRIES:
             return await self._ended(uow, row, "failed", last.reason if last else NO_VERDICTS)
-        wait = BACK_OFF * BACK_OFF_FACTOR ** max(tries - 1, 0)
+        wait = back_off(tries)
         await uow.verifications.update(
             row.id,
             status="queued",

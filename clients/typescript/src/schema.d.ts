@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 0290d18b23ccc8adf8f455ec785afc9676165835b3203df25b7b95a345f87e10
+// sha256 of openapi.json: deee86fff9928625f5a214ec0a05038b81ca2548ce20973dbc9bb4510a2f0d12
 
 export interface paths {
     "/conversations": {
@@ -4778,7 +4778,7 @@ export interface components {
         };
         /**
          * ResultItem
-         * @description What the function came to.
+         * @description The result of a function.
          */
         ResultItem: {
             /**
@@ -5231,7 +5231,7 @@ export interface components {
         };
         /**
          * ToolResult
-         * @description What a tool of the client came to.
+         * @description The result of a tool of the client.
          */
         ToolResult: {
             /** Tool Call Id */

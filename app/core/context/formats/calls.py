@@ -51,10 +51,10 @@ def pair_up(messages: Sequence[ContextMessage], *, empty: str) -> Pairs:
         if places:
             found[places[max(bisect_left(places, place) - 1, 0)]] = (place, part)
             answering.add(place)
-    return Pairs(calls=_named(messages, made, found, empty), answering=frozenset(answering))
+    return Pairs(calls=_with_unique_ids(messages, made, found, empty), answering=frozenset(answering))
 
 
-def _named(
+def _with_unique_ids(
     messages: Sequence[ContextMessage],
     made: Mapping[str, list[Place]],
     found: Mapping[Place, tuple[Place, Part]],

@@ -63,7 +63,7 @@ def _entries(messages: Sequence[ContextMessage], say: Catalogue) -> Iterator[Ent
                 if text := "\n\n".join(_texts(message.content, parts, say)):
                     yield Told(text=text)
             case "assistant":
-                yield from _said(message, parts, pairs.calls.get(index, ()), say)
+                yield from _assistant_entries(message, parts, pairs.calls.get(index, ()), say)
             case _:
                 is_with_its_call = message.role == "tool" and len(parts) < len(message.parts)
                 content = "" if is_with_its_call else own_content(message.role, message.content, message.parts)
@@ -71,7 +71,7 @@ def _entries(messages: Sequence[ContextMessage], say: Catalogue) -> Iterator[Ent
                     yield Asked(pieces=pieces)
 
 
-def _said(
+def _assistant_entries(
     message: ContextMessage, parts: Sequence[Part], made: Sequence[tuple[Call, Result]], say: Catalogue
 ) -> Iterator[Entry]:
     texts = tuple(_texts(message.content, [part for part in parts if part.get("type") != "tool_call"], say))

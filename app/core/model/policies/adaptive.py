@@ -111,10 +111,10 @@ def bounds_of(policy: CompactionPolicy, budgets: Budgets, trigger: Trigger) -> B
     given, own, target = policy.adaptive_bounds, _share_of(trigger), exact(policy.target)
     latest = max(own, _sync(policy, budgets) - BELOW_SYNC)
     return Bounds(
-        background_min=_given(given.background_min, (own + target) / 2),
-        background_max=_given(given.background_max, latest),
-        target_min=_given(given.target_min, max(target - DEEPER, min(target, Fraction(1, _STEP)))),
-        target_max=_given(given.target_max, target),
+        background_min=_bound_or_default(given.background_min, (own + target) / 2),
+        background_max=_bound_or_default(given.background_max, latest),
+        target_min=_bound_or_default(given.target_min, max(target - DEEPER, min(target, Fraction(1, _STEP)))),
+        target_max=_bound_or_default(given.target_max, target),
     )
 
 
@@ -156,14 +156,16 @@ def _background(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets,
     grows = Fraction(pace.largest_turn)
     if pace.compaction_seconds is not None and pace.turn_seconds is not None:
         grows += pace.turn_tokens * exact(pace.compaction_seconds) / max(exact(pace.turn_seconds), Fraction(1))
-    return _between(bounds.background_min, _whole(min(wish, sync - grows / budgets.budget)), bounds.background_max)
+    return _between(
+        bounds.background_min, _rounded_down(min(wish, sync - grows / budgets.budget)), bounds.background_max
+    )
 
 
 def _target(own: Fraction, bounds: Bounds, budgets: Budgets, pace: Pace) -> Fraction:
     """So deep that as many turns lie between two compactions as they are worth."""
     apart = TURNS_APART + (TURNS_APART_CACHED - TURNS_APART) * exact(pace.cached_share)
     wish = own - apart * pace.turn_tokens / budgets.budget
-    return _between(bounds.target_min, _whole(wish), bounds.target_max)
+    return _between(bounds.target_min, _rounded_down(wish), bounds.target_max)
 
 
 def _sync(policy: CompactionPolicy, budgets: Budgets) -> Fraction:
@@ -187,7 +189,7 @@ def _share_of(trigger: Trigger) -> Fraction:
     return exact(trigger.at.share or 0)
 
 
-def _given(bound: float | None, default: Fraction) -> Fraction:
+def _bound_or_default(bound: float | None, default: Fraction) -> Fraction:
     return default if bound is None else exact(bound)
 
 
@@ -195,7 +197,7 @@ def _between(least: Fraction, value: Fraction, most: Fraction) -> Fraction:
     return max(least, min(value, most))
 
 
-def _whole(share: Fraction) -> Fraction:
+def _rounded_down(share: Fraction) -> Fraction:
     return Fraction(math.floor(share * _STEP), _STEP)
 
 

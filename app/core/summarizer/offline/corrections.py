@@ -52,7 +52,7 @@ def _claim(passage: Passage) -> Claim:
     return Claim.of(passage.stems, passage.identifiers)
 
 
-def _told(text: str) -> Claim:
+def _claim_of(text: str) -> Claim:
     return Claim.of(stems(text), find_identifiers(text))
 
 
@@ -81,7 +81,7 @@ class Corrections:
         self._claims = [_claim(passage) for passage in passages]
         self._texts = {entry.id: parted(entry.text) for entry in previous if entry.role in {"fact", "open"}}
         self._clauses = [
-            (entry, place, _told(clause))
+            (entry, place, _claim_of(clause))
             for entry, (_, clauses) in self._texts.items()
             for place, clause in enumerate(clauses)
         ]

@@ -105,13 +105,13 @@ def _line_cost(passage: Passage) -> int:
     return cost(_numbered(passage))
 
 
-def _shown(request: SummaryRequest) -> Sequence[FoundAnchor]:
+def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
     """The anchors that are served beside the state: what they say need not be told."""
     through = max((anchor.seq for anchor in request.anchors), default=0)
     return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
 
 
-def _told(texts: Sequence[str]) -> Told:
+def _told_beside(texts: Sequence[str]) -> Told:
     """What stands beside the facts."""
     return Told(
         (frozenset(stems(text)) for text in texts),
@@ -242,7 +242,7 @@ class _Collected:
         request: SummaryRequest,
         room: Room,
     ) -> Facts:
-        anchored, aimed = [anchor.content for anchor in _shown(request)], [entry.text for entry in aims]
+        anchored, aimed = [anchor.content for anchor in _served_anchors(request)], [entry.text for entry in aims]
         find = partial(
             facts_of,
             passages,
@@ -255,11 +255,11 @@ class _Collected:
                 p.index for item in [*self.open, *self.style, *self.known, *self.files] for p in item.passages
             ),
         )
-        facts = find(told=_told([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
+        facts = find(told=_told_beside([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
         if facts.items or (anchored and (self.open or self.style or self.known)):
             return facts
         # A record of nothing would be none, also where anchors tell it all.
-        one = find(told=_told(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
+        one = find(told=_told_beside(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
         return Facts(items=one.items[:1] or self._beginning(passages), given_up=())
 
     def _beginning(self, passages: Sequence[Passage]) -> tuple[Item, ...]:

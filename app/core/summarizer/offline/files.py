@@ -57,7 +57,7 @@ def file_items(
     said = frozenset[str]().union(*(files_in(one) for one in chosen))
     items = list(_items(sorted(chosen, key=lambda one: one.index), phrasing))
     used = sum(item.cost for item in items)
-    return [*items, *_named([(seq, file) for seq, file in left if file not in said], room - used)]
+    return [*items, *_file_list([(seq, file) for seq, file in left if file not in said], room - used)]
 
 
 def _fitting(
@@ -108,7 +108,7 @@ def _together(run: Sequence[Passage], seq: int) -> Item:
     return Item(text=text, seqs=(seq,), passages=tuple(run))
 
 
-def _named(left: Sequence[tuple[int, str]], room: int) -> Iterator[Item]:
+def _file_list(left: Sequence[tuple[int, str]], room: int) -> Iterator[Item]:
     """Files in a row, the newest first, as many as fit."""
     seqs: set[int] = set()
     names: list[str] = []

@@ -45,7 +45,7 @@ def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: st
         if entry.role != "narrative":
             found.append(entry)
             continue
-        story, told = _apart(entry.text, language)
+        story, told = _topic_and_statements(entry.text, language)
         found += [_piece(entry, field, "N", next(numbers), story)] if story else []
         found += [_piece(entry, field, "F", next(numbers), text) for text in told]
     return tuple(found)
@@ -111,7 +111,7 @@ def _piece(entry: StateEntry, field: StateField, letter: str, number: int, text:
     )
 
 
-def _apart(text: str, language: str) -> tuple[str, list[str]]:
+def _topic_and_statements(text: str, language: str) -> tuple[str, list[str]]:
     """What the text is about, and its statements; what was said last without its frame, as the last.
 
     In a language without such frames the first sentence is what it is about.

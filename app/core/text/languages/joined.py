@@ -44,10 +44,10 @@ def pattern_of(section: str, key: str, given: Iterable[Language] | None = None) 
         key: In it.
         given: The languages; all where none are given.
     """
-    return compiled(whole(section, key, given), re.IGNORECASE)
+    return compiled(whole_words(section, key, given), re.IGNORECASE)
 
 
-def whole(section: str, key: str, given: Iterable[Language] | None = None) -> str:
+def whole_words(section: str, key: str, given: Iterable[Language] | None = None) -> str:
     """The source of ``pattern_of``."""
     asked = tuple(languages() if given is None else given)
     words, signs = (alternatives(section, key, asked, spaced=spaced) for spaced in (True, False))

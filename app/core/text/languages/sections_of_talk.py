@@ -232,7 +232,5 @@ class Claims(Section):
     steps: Patterns = ()
     step: Pattern = ""
     """How work goes; the word before a step's number."""
-    introduced: Patterns = ()
-    """Before the name of a person."""
     own: Patterns = ()
     """The words of those who talk for themselves and each other."""

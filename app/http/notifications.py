@@ -1,4 +1,4 @@
-"""Words for the user beside a conversation's events, wherever they are streamed."""
+"""Notifications for the user beside a conversation's events, wherever these are streamed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.history.conversations import ConversationView
 
 KNOWN_SECONDS: Final = 1.0
-"""For which policy and locale are not read again: a replay may hold hundreds of events."""
+"""How long policy and locale are not read again: a replay may hold hundreds of events."""
 
 
-class Teller:
-    """Finds words for the events of one conversation, by its policy and its locale as they are now.
+class Notifier:
+    """Words the notifications of one conversation's events, by its policy and its locale as they are now.
 
     Args:
         services: reads the conversation.
@@ -34,8 +34,8 @@ class Teller:
         self._wish = wish
         self._known: tuple[float, ConversationView] | None = None
 
-    async def words(self, type_: str, data: Mapping[str, Any]) -> Notification | None:
-        """Words for the user, if there are any for an event of this type with these numbers."""
+    async def notification(self, type_: str, data: Mapping[str, Any]) -> Notification | None:
+        """The notification of an event of this type with these numbers, if there is one."""
         if type_ not in TOLD_OF:
             return None
         try:

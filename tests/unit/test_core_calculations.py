@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.validation import reckoning, shown
+from app.core.validation import calculations, shown
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
 from bench.trust.values import Count, a_day_off, blocks, by_chance, counted
@@ -90,7 +90,7 @@ def test_random_values_follow_from_nothing() -> None:
 
 
 def test_control_without_the_guard_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reckoning, "CHANCE", 1.0)
+    monkeypatch.setattr(calculations, "CHANCE", 1.0)
     assert share(by_chance(blocks(rows(every=8)))) < 0.85
 
 

@@ -1,4 +1,4 @@
-"""Whether a statement may take the place of an earlier one on its own word."""
+"""Whether a statement is about the same as an earlier one that it is said to replace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ replacements keep as many; the most that an invented one keeps is 44 %. It is se
 aside in vain is served in doubt until a verifier reads it, and what is taken away in vain is lost."""
 
 
-def tells_again(statement: str, earlier: str) -> bool:
+def is_about_same(statement: str, earlier: str) -> bool:
     """Whether a statement says much of what an earlier one says, as one that changes, completes or joins it does."""
     before = content(earlier)
     return bool(before) and len(before & content(statement)) >= _KEPT * len(before)

@@ -23,9 +23,9 @@ from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Clock, NewId
 
 MOST_CRASHES: Final = 2
-"""Once may be a machine's end; twice in a row, without the same work done in between, is the conversation's."""
-STRIKE_SECONDS: Final = 0.05
-"""So long work that ended stays on record, for more to end: one message to the database strikes all of it."""
+"""One may be the machine's fault; two in a row, without the same work done in between, are the conversation's."""
+REMOVAL_SECONDS: Final = 0.05
+"""How long work that ended stays on record, so that one statement removes several pieces of it."""
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ class OnRecord:
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
         """Off record within the block."""
-        self._book.strike(self.work)
+        self._book.remove(self.work)
         try:
             yield
         finally:
@@ -66,7 +66,7 @@ class WorkBook:
     process: UUID
     timings: Timings
     _done: set[UUID] = field(default_factory=set)
-    _striking: asyncio.Task[None] | None = None
+    _removing: asyncio.Task[None] | None = None
     _present: set[OnRecord] = field(default_factory=set)
     _renewing: asyncio.Task[None] | None = None
 
@@ -88,42 +88,42 @@ class WorkBook:
             yield record
         finally:
             self._present.discard(record)
-            self.strike(record.work)
+            self.remove(record.work)
         if before is not None and before.kind == kind:
-            await self._acquit(work)
+            await self._forget_crashes(work)
 
     async def enter(self, work: Work) -> Crashes | None:
-        """Put it on record; what is known of its conversation. Raises ``ConversationSetAsideError``."""
+        """Put it on record; the crashes that its conversation has so far. Raises ``ConversationSetAsideError``."""
         async with self.uow(work.tenant_id) as uow:
             crashes = await uow.works.begin(work, seconds=self._lease)
         if crashes is not None and crashes.set_aside_at is not None:
-            self.strike(work)
-            raise set_aside(crashes)
+            self.remove(work)
+            raise set_aside_error(crashes)
         return crashes
 
-    def strike(self, work: Work) -> None:
+    def remove(self, work: Work) -> None:
         """Take it off the record, soon: nobody waits for that."""
         self._done.add(work.id)
-        if self._striking is None or self._striking.done():
-            self._striking = asyncio.create_task(self._strike())
+        if self._removing is None or self._removing.done():
+            self._removing = asyncio.create_task(self._remove())
 
     async def drain(self) -> None:
         """Wait until everything that ended is off the record, at the end of the process."""
         if self._renewing is not None and not self._present:
             self._renewing.cancel()
-        if self._striking is not None:
-            await asyncio.wait([self._striking], timeout=self.timings.heartbeat_seconds)
-            self._striking.cancel()
+        if self._removing is not None:
+            await asyncio.wait([self._removing], timeout=self.timings.heartbeat_seconds)
+            self._removing.cancel()
 
     @property
     def _lease(self) -> float:
         """Longer than a process that hangs goes on living: only a process that has ended is counted."""
         return self.timings.lease_seconds + self.timings.watchdog_seconds
 
-    async def _strike(self) -> None:
+    async def _remove(self) -> None:
         """All that ended meanwhile at once; again and again while the database is away."""
         while self._done:
-            await self.clock.sleep(STRIKE_SECONDS)
+            await self.clock.sleep(REMOVAL_SECONDS)
             ended = frozenset(self._done)
             try:
                 async with self.uow(None) as uow:
@@ -149,16 +149,16 @@ class WorkBook:
                     async with self.uow(record.work.tenant_id) as uow:
                         await uow.works.renew(record.work.id, seconds=self._lease)
 
-    async def _acquit(self, work: Work) -> None:
-        """What ended a process before has been done now."""
+    async def _forget_crashes(self, work: Work) -> None:
+        """The work that ended a process before has been done now."""
         with suppress(DependencyUnavailableError):
             async with self.uow(work.tenant_id) as uow:
                 await uow.works.forget_crashes(work.conversation_id, kind=work.kind)
                 await uow.commit()
 
 
-def set_aside(crashes: Crashes) -> ConversationSetAsideError:
-    """What a client is told, and what can be done about it."""
+def set_aside_error(crashes: Crashes) -> ConversationSetAsideError:
+    """The error that a client gets, with what can be done about it."""
     at = crashes.set_aside_at.isoformat() if crashes.set_aside_at else None
     return ConversationSetAsideError(
         f"{crashes.count} processes ended one after the other while they worked on this conversation (the last time:"
@@ -175,9 +175,9 @@ async def is_set_aside(uow: UnitOfWork, conversation_id: UUID) -> bool:
 
 
 async def count_crash(uow: UnitOfWork, work: Work, clock: Clock) -> Crashes | None:
-    """In a transaction of its own: count what a process left when it ended; ``None`` if another did."""
+    """Count a process that ended over this work, in a transaction of its own; ``None`` if it is counted already."""
     await uow.conversations.lock(work.conversation_id)
-    if not await uow.works.bury(work):
+    if not await uow.works.end_all_like(work):
         return None
     crashes = await uow.works.count_crash(work, most=MOST_CRASHES)
     if crashes.count == MOST_CRASHES:

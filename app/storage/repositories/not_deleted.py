@@ -1,4 +1,4 @@
-"""What belongs to a conversation that is deleted is gone with it, before its rows are."""
+"""Rows of deleted conversations are treated as gone before they are removed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sqlmodel import col
 from app.storage.tables import ConversationRow
 
 
-def living(table: Any) -> Any:
-    """Whether the conversation of a row is there: for what is looked up without looking at the conversation.
+def not_deleted(table: Any) -> Any:
+    """Whether the conversation of a row is not deleted, for queries that do not read the conversation itself.
 
-    By tenant too, since the system scope adds none.
+    The tenant is compared too: in the system scope no statement gets that condition by itself.
     """
     row = ConversationRow
     return exists().where(

@@ -1,4 +1,4 @@
-"""Looking after something while work on it goes on, and ending that work when it is another's by now."""
+"""Heartbeats beside work: they keep it for this process, and end it once another process has taken it over."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-Look = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
-"""Runs beside the work; calls what it is given once the work is lost."""
+Heartbeat = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
+"""Runs beside the work; calls the function that it is given once the work is lost."""
 
 
 @asynccontextmanager
-async def beside(look: Look, lost: Callable[[], Exception]) -> AsyncIterator[None]:
-    """Run a look while the body runs; once it says so, the error is raised into the body."""
+async def with_heartbeat(heartbeat: Heartbeat, lost: Callable[[], Exception]) -> AsyncIterator[None]:
+    """Run a heartbeat while the body runs; once the work is lost, ``lost()`` is raised into the body."""
     body, is_lost = asyncio.current_task(), False
 
     def lose() -> None:
@@ -22,7 +22,7 @@ async def beside(look: Look, lost: Callable[[], Exception]) -> AsyncIterator[Non
         if body is not None:
             body.cancel()
 
-    looking = asyncio.create_task(look(lose))
+    beating = asyncio.create_task(heartbeat(lose))
     try:
         yield
     except asyncio.CancelledError:
@@ -32,6 +32,6 @@ async def beside(look: Look, lost: Callable[[], Exception]) -> AsyncIterator[Non
             body.uncancel()
         raise lost() from None
     finally:
-        looking.cancel()
+        beating.cancel()
         with suppress(asyncio.CancelledError):
-            await looking
+            await beating

@@ -1,4 +1,4 @@
-"""Live contexts: what a stateful chat model goes on from, when it is kept, and when it is let go."""
+"""Live contexts: what a stateful chat model goes on from, when it is kept, and when it is given up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import structlog
 
 from app.core.context.assembly import AssembledContext, Material
 from app.core.context.brought import NOTHING_BROUGHT, Brought
-from app.core.context.continuing import calls_in, told_since
+from app.core.context.live_context import calls_in, told_since
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.model.model_io import Continuation
