@@ -3,8 +3,8 @@
 ``python -m bench.speed [--quick] [--messages 100000] [--rounds 40]`` measures three things:
 
 * two appends and a context over HTTP, each service as processes of its own on one database: ours, an honest bare one
-  and a naive one (``bench.bare``), in conversations of ten messages; ours also where eight of the ten are folded, so
-  that an append looks for anchors at once;
+  and a naive one (``bench.bare``), in conversations of ten messages; ours also in conversations of forty that are
+  folded up to the last two, where an append looks for anchors at once;
 * the offline fold of a hundred messages, against a fixed piece of plain Python;
 * a context, and a context with a question that is new each time, in a folded conversation of 100 000 messages (10 000
   with ``--quick``) against one of 1 000.
@@ -62,6 +62,8 @@ BARE: Final = ("honest", "naive")
 ROLES: Final = ("user", "assistant")
 PREFILLED: Final = 10
 """Messages of a conversation before two more are appended."""
+EARLIER: Final = 30
+"""Further messages before those, where they are folded: a few alone may not come out smaller."""
 FOLDED: Final = 100
 """Messages of one fold."""
 SMALL: Final = 1_000
@@ -248,9 +250,11 @@ def _visit(service: Visited, messages: Sequence[str], key: str) -> dict[str, flo
     client = service.http
     body: dict[str, Any] | None = {"policy": {"triggers": []}} if key.startswith(OURS) else None
     at = f"/conversations/{_good(client.post('/conversations', json=body)).json()['id']}"
+    is_folded = key.startswith(FOLDED_OURS)
+    for number, message in enumerate(talk(EARLIER, seed=1) if is_folded else ()):
+        _append(client, at, message.content, f"{key}-earlier-{number}", role=ROLES[number % 2])
     for number, content in enumerate(messages[:PREFILLED]):
         _append(client, at, content, f"{key}-{number}", role=ROLES[number % 2])
-    is_folded = key.startswith(FOLDED_OURS)
     if is_folded:
         _fold(client, at)
     cpu, began = service.cpu(), time.perf_counter()

@@ -326,7 +326,8 @@ async def test_a_message_that_somebody_else_erases_meanwhile_is_erased_once(
     conversation_id = await service.conversation()
     messages = await service.say(conversation_id, 60)
     await service.container.compaction.execute(service.queue.ids[0])
-    computed = doing(monkeypatch, service, conversation_id, messages, erased)
+    somebody_else = Service(begin, tenant, owner="process:two")  # within one process erasures take turns
+    computed = doing(monkeypatch, somebody_else, conversation_id, messages, erased)
     await erased(service, conversation_id, messages)
 
     assert "_digest" in computed or "_told_anew" in computed
