@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -86,7 +87,9 @@ async def test_they_are_those_that_appends_would_have_found(
     for text in TALK:
         await said(service, later, text)
     assert await stored(service, later) == []
+    before_reading = await service.row(later)
     found = await anchors(service, later)
+    assert (await service.row(later)) == replace(before_reading, anchors_due_from=None), "nothing else is written"
     at_once()
     for text in TALK:
         await said(service, before, text)
@@ -141,6 +144,17 @@ async def test_the_first_fold_heeds_what_is_said_while_the_model_writes(
     assert (await service.row(conversation_id)).anchors_due_from is None
     assert await of_the_store(service, conversation_id) == ["superseded", "active"]
     assert POSTGRES not in await block(service, conversation_id)
+
+
+async def test_a_dry_run_reckons_with_them(service: Service) -> None:
+    conversation_id = await service.conversation()
+    await said(service, conversation_id, "Good morning.", POSTGRES)
+    await service.say(conversation_id, 12)
+    manual = service.container.manual
+    plan = await manual.compact(service.tenant, conversation_id, CompactInput(dry_run=True), timeout=PATIENCE)
+    assert await of_the_store(service, conversation_id) == ["active"]
+    again = await manual.compact(service.tenant, conversation_id, CompactInput(dry_run=True), timeout=PATIENCE)
+    assert plan.compaction.tokens_after == again.compaction.tokens_after
 
 
 async def test_a_context_that_leaves_messages_out_shows_them(service: Service) -> None:

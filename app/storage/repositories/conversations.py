@@ -115,6 +115,11 @@ class ConversationRepository(Repository):
         given = {"conversation_id": conversation_id, "events": events, **as_new(values)}
         return await self._read(await self._session.change(_setting(frozenset(values)), **given))
 
+    async def note_due_anchors(self, conversation_id: UUID, first_seq: int | None) -> None:
+        """Set from which message on anchors are due; ``updated_at`` stays, for nothing that clients see has changed."""
+        statement = update(ConversationRow).where(_THIS).values(anchors_due_from=first_seq)
+        await self._session.execute(statement, conversation_id=conversation_id)
+
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
         """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor.
 

@@ -27,6 +27,7 @@ from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import UNLIMITED
 from app.usecases.compaction.run import CompactionService
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard, limited
+from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.caller import audit
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.idempotency import Idem, done_before, record
@@ -260,6 +261,7 @@ class ManualCompaction:
 
     async def _preview(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput) -> CompactionView:
         """The plan and the predicted size, without a model call and without a row."""
+        await find_due_anchors(self._shell, tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
             request = await _request(uow, resolved, asked)

@@ -199,5 +199,5 @@ async def _store(shell: Shell, read_of: Conversation, due: Due, read: Read) -> N
 
 async def _keep(uow: UnitOfWork, conversation: Conversation, due: Due, read: Read) -> Conversation:
     await keep_anchors(uow, conversation, await still_said(uow, conversation, read))
-    await uow.conversations.update(conversation.id, anchors_due_from=due.next_seq)
+    await uow.conversations.note_due_anchors(conversation.id, due.next_seq)
     return replace(conversation, anchors_due_from=due.next_seq)
