@@ -105,7 +105,6 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "conversations.note_due_anchors": (lambda unit: unit.conversations.note_due_anchors(CONVERSATION, 1), None),
     "conversations.update": (lambda unit: unit.conversations.update(CONVERSATION, title="stolen"), NOT_FOUND),
     "conversations.delete": (lambda unit: unit.conversations.delete(CONVERSATION), NOT_FOUND),
-    "conversations.note_due_anchors": (lambda unit: unit.conversations.note_due_anchors(CONVERSATION, 1), None),
     "conversations.page": (lambda unit: unit.conversations.page(ALL, user_id=None), ([], None)),
     "conversations.hide": (lambda unit: unit.conversations.hide(CONVERSATION), NOT_FOUND),
     "conversations.of_user": (lambda unit: unit.conversations.of_user(None, limit=9), []),
