@@ -366,7 +366,7 @@ class TestOneByOne:
     """Case 16: many messages around the threshold."""
 
     @pytest.mark.case("16")
-    @pytest.mark.parametrize("count", [50, *(pytest.param(count, marks=pytest.mark.long) for count in (100, 500))])
+    @pytest.mark.parametrize("count", [70, *(pytest.param(count, marks=pytest.mark.long) for count in (100, 500))])
     async def test_there_is_never_more_than_one_in_flight(
         self, service: Service, engine: AsyncEngine, count: int
     ) -> None:
