@@ -107,7 +107,12 @@ class ContextService:
     ) -> Looked:
         """The same, with how long the recall took; nothing is recorded."""
         async with self._shell.work.on_record(tenant_id, conversation_id, "context"):
-            return await self._look(tenant_id, conversation_id, budget, model=model, asked=asked, brought=brought)
+            once = partial(self._look, tenant_id, conversation_id, budget, model=model, asked=asked, brought=brought)
+            try:
+                return await once()
+            except AnchorsDueError:
+                await find_due_anchors(self._shell, tenant_id, conversation_id)
+                return await once(anchors_found=True)
 
     async def _look(
         self,
@@ -118,14 +123,16 @@ class ContextService:
         model: str | None,
         asked: Asked,
         brought: Brought,
+        anchors_found: bool = False,
     ) -> Looked:
-        try:
-            resolved, material, fits = await self._loaded(tenant_id, conversation_id, budget, model, asked, brought)
-        except AnchorsDueError:
-            await find_due_anchors(self._shell, tenant_id, conversation_id)
-            resolved, material, fits = await self._loaded(
-                tenant_id, conversation_id, budget, model, asked, brought, anchors_found=True
-            )
+        async with self._shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            if anchors_found:  # but for messages that came since
+                conversation = replace(conversation, anchors_due_from=None)
+            resolved = self._shell.resolver(conversation, model=model).bringing(brought)
+            room = self._room_for_detail(resolved, budget, asked)
+            loaded, fits = await load(uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room)
+            material = chosen(loaded, asked.wanted)
         material = _with_question_held(material) if asked.in_turn else material
         begins = bool(material.tail) and material.tail[-1].role == "user"
         started = self._shell.clock.monotonic()
@@ -147,27 +154,6 @@ class ContextService:
         context = await with_media(self._shell, tenant_id, context, room=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return Looked(context=context, recall_ms=took, begins_answer=begins)
-
-    async def _loaded(
-        self,
-        tenant_id: UUID,
-        conversation_id: UUID,
-        budget: int | None,
-        model: str | None,
-        asked: Asked,
-        brought: Brought,
-        *,
-        anchors_found: bool = False,
-    ) -> tuple[Resolved, Material, bool]:
-        """The conversation, what its context can be made of, and whether it is known that nothing is left out."""
-        async with self._shell.uow(tenant_id) as uow:
-            conversation = await uow.conversations.get(conversation_id)
-            if anchors_found:  # but for messages that came since
-                conversation = replace(conversation, anchors_due_from=None)
-            resolved = self._shell.resolver(conversation, model=model).bringing(brought)
-            room = self._room_for_detail(resolved, budget, asked)
-            loaded, fits = await load(uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room)
-        return resolved, chosen(loaded, asked.wanted), fits
 
     async def renew_files(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """A provider lost its copies of this context's files: whether assembling it again can help."""
