@@ -71,6 +71,8 @@ LARGE: Final = 100_000
 QUICK: Final = 10_000
 BUDGET: Final = 4_000
 """Tokens of a context with a question."""
+AMPLE: Final = 16_000
+"""Tokens of a context with room for more of what was folded than the conversation's own has."""
 _WARM: Final = 3  # rounds that do not count
 _FOLDS: Final = 15
 _CONTEXTS: Final = 15
@@ -337,6 +339,7 @@ async def contexts(servers: Endpoints, sizes: Sequence[int], rounds: int = _CONT
             numbers = itertools.count()
             requests: dict[str, Callable[[int], Awaitable[object]]] = {
                 "context": lambda size: client.send(api.look_at_context(built[size].id)),
+                "ample": lambda size: client.send(api.context(built[size].id, AMPLE)),
                 "question": lambda size: client.send(
                     api.context(built[size].id, BUDGET, query=question(next(numbers)))
                 ),
@@ -383,7 +386,11 @@ def ratios(http: Mapping[str, Times], folded: Times, long: Mapping[str, Times], 
                 long[name][f"{large}{unit}"],
                 long[name][f"{small}{unit}"],
             )
-            for name, label in (("context", "context"), ("question", "context with a new question"))
+            for name, label in (
+                ("context", "context"),
+                ("ample", f"context of {AMPLE} tokens"),
+                ("question", "context with a new question"),
+            )
             for unit in ("", CPU)
         ),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,6 +69,15 @@ def test_a_document_is_not_kept() -> None:
     for _ in range(2):
         length("x" * 200_000)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("letter", "kept"), [("x", 4), ("я", 2)])
+def test_a_text_counts_by_its_bytes(letter: str, kept: int) -> None:
+    memo = Memo(60_000)
+    _, length = counted(memo, growth=10)
+    for number in range(4):
+        length(letter * 1_000 + str(number))
+    assert len(memo) == kept
 
 
 @given(st.lists(st.text(max_size=300), max_size=200))

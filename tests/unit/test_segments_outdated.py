@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.model.segments import Segment
+from app.core.model.segments import LEVELS, Level, Segment
+from app.core.segments.digests import lines_of
 from app.core.state.outdated_digests import without_outdated
+from app.core.text import memo, sentences, token_counts
 from tests.unit.test_assembly_digests import segment
 
 TOLD = "User: Let's use Postgres for the order store. User: My limit is 500 requests. Assistant: Noted."
@@ -72,3 +74,37 @@ def test_words_that_are_cut_off_at_either_end_of_it_count_as_they_stand(quote: s
     found = text_of(without_outdated([told(TOLD)], [quote]))
 
     assert ("order store" in found) == ("And so on" in quote)
+
+
+def test_what_a_large_budget_shows_of_four_hundred_segments_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context with a budget of its own reads all levels of so many; done anew each time this takes half a second."""
+    made = segment(1, 1, 9)
+    texts: dict[Level, int] = {"L1": 3_600, "L2": 480, "L3": 240}
+    segments = [
+        replace(
+            made,
+            id=f"topic_{number}",
+            levels={
+                level: replace(
+                    made.levels["L2"],
+                    level=level,
+                    text=" ".join(f"User: Word {number} of {place}." for place in range(size // 24)),
+                )
+                for level, size in texts.items()
+            },
+        )
+        for number in range(400)
+    ]
+
+    def shown() -> list[dict[str, tuple[str, int]]]:
+        return [lines_of(one, LEVELS) for one in without_outdated(segments, ["Word 7 of 3."])]
+
+    memo.forget()
+    first = shown()
+    monkeypatch.setattr(token_counts, "counts", None)
+    monkeypatch.setattr(sentences, "_spans", None)
+
+    assert shown() == first
+    memo.forget()
+    with pytest.raises(TypeError, match="not callable"):
+        shown()

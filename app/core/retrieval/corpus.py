@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import any_of, plain_words
-from app.core.text.memo import memoized
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
 from app.core.text.speakers import Label, labels_of
@@ -134,7 +134,7 @@ def _asking(text: str) -> float:
     return sum(map(asks, said)) / max(len(said), 1)
 
 
-@memoized()
+@memoized(FIGURE)
 def has_number(text: str) -> bool:
     """Whether a text says how many."""
     return _NUMBER.search(text) is not None

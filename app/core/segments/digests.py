@@ -15,7 +15,7 @@ from app.core.model.segments import LEVELS, Level, Marker, Segment
 from app.core.segments.markers import EARLIER_MARKER, render
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
-from app.core.text.memo import memoized
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import Estimator, estimate_text
 
@@ -116,13 +116,13 @@ def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
     found: list[_Step] = []
     spent = 0
     for rank, segment in enumerate(newest):
-        for name, line in _forms(segment, how, _LAID_OUT):
+        for name, line, weight in _forms(segment, how, _LAID_OUT):
             step = _Step(
                 order=((rank + 1) * _SHARES[name], _SHARES[name]),
                 rank=rank,
                 level=next((level for level in LEVELS if level == name), None),
                 line=line,
-                weight=_weight(line, how.estimator),
+                weight=weight,
             )
             spent += step.weight if step.level is None else 0
             if spent > room:
@@ -141,7 +141,7 @@ def lines_of(
     if not levels:
         return {}
     how = _How(best=_best(levels), levels=levels, estimator=estimator, say=catalogue_of(locale))
-    return {name: (line, _weight(line, estimator)) for name, line in _forms(segment, how, _ALL)}
+    return {name: (line, weight) for name, line, weight in _forms(segment, how, _ALL)}
 
 
 def element_of(lines: Sequence[str], behind: int, locale: str = FALLBACK) -> str:
@@ -153,15 +153,16 @@ def _best(levels: Collection[Level]) -> Level:
     return next(level for level in LEVELS if level in levels)
 
 
-def _forms(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tuple[str, str]]:
-    """The segment's line in each of its forms, the shortest first."""
+def _forms(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tuple[str, str, int]]:
+    """The segment's line in each of its forms, the shortest first, with what it weighs."""
     marker = render(_marker(segment, how.best))
-    yield "marker", marker
+    yield "marker", marker, _weight(marker, how.estimator)
+    before = f"{marker} {place_of(segment, how.say)}: "
     for level in offered:
         stored = segment.levels.get(level) if level in how.levels else None
-        text = _served(stored.text, _MOST[level]) if stored else ""
-        if text:
-            yield level, f"{marker} {place_of(segment, how.say)}: {text}"
+        line, weight = _told_line(before, stored.text, _MOST[level], how.estimator) if stored else ("", 0)
+        if line:
+            yield level, line, weight
 
 
 def place_of(segment: Segment, say: Catalogue) -> str:
@@ -177,14 +178,15 @@ def _marker(segment: Segment, best: Level) -> Marker:
     return marker
 
 
-def _served(text: str, most: int) -> str:
-    """On one line, unable to close the element or to pass for a marker, and no longer than its level should be."""
-    return escape_served(_clipped(text, most))
+@memoized(FIGURE)
+def _told_line(before: str, text: str, most: int, estimator: Estimator) -> tuple[str, int]:
+    """A level's text behind its marker, and what the line weighs; empty where the text says nothing.
 
-
-@memoized()
-def _clipped(text: str, most: int) -> str:
-    return fitted(" ".join(clean(text[:_SAMPLE]).split()), most)
+    On one line, unable to close the element or to pass for a marker, and no longer than its level should be.
+    """
+    served = escape_served(fitted(" ".join(clean(text[:_SAMPLE]).split()), most))
+    line = f"{before}{served}" if served else ""
+    return line, _weight(line, estimator)
 
 
 def _within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:

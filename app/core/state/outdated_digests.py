@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.model.segments import Segment
-from app.core.text.memo import memoized
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.repeating import plain_of
-from app.core.text.sentences import sentences
+from app.core.text.sentences import sentences_read_once
 
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back
 
@@ -41,10 +41,10 @@ def _without(segment: Segment, gone: _Gone) -> Segment:
     return replace(segment, levels=levels)
 
 
-@memoized()
+@memoized(FIGURE)
 def _text_left(text: str, gone: _Gone) -> str | None:
     """What is left of a level's text; ``None``: all of it, as it stands."""
-    told = _sentences_of(text)
+    told = [_sentence(one) for one in sentences_read_once(text)]
     kept = [one.text for one in told if not gone.repeated_by(one)]
     return " ".join(kept) if len(kept) < len(told) else None
 
@@ -57,12 +57,6 @@ class _Sentence:
     """Of the plain text, as blanks part them."""
     inner: frozenset[str]
     """Those that have a blank on both sides."""
-
-
-@memoized()
-def _sentences_of(text: str) -> tuple[_Sentence, ...]:
-    """The sentences of a level."""
-    return tuple(map(_sentence, sentences(text)))
 
 
 def _sentence(text: str) -> _Sentence:

@@ -23,10 +23,10 @@ R = TypeVar("R")
 
 MOST: Final = 64_000_000
 """Bytes of all that is kept in a process, as estimated by the lengths of the texts."""
-READING: Final = 24
-"""Bytes of a reading for each character of its text, the text itself among them: words, values, sentences."""
-FIGURE: Final = 4
-"""The same of a number or a flag, which is little more than the text."""
+READING: Final = 8
+"""Bytes of a reading for each byte of its text in UTF-8, the text itself among them: words, values, sentences."""
+FIGURE: Final = 2
+"""The same of a number, a flag, or another form of the text."""
 _ENTRY: Final = 400
 """Bytes of any reading beside that."""
 _LARGEST: Final = MOST // 16
@@ -93,7 +93,7 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
     """Keep what a pure function answers; nobody changes what it answered.
 
     Args:
-        growth: Bytes of an answer for each character of the texts among the arguments, those texts included.
+        growth: Bytes of an answer for each byte of the texts among the arguments, those texts included.
         memo: Where it is kept.
     """
 
@@ -107,7 +107,7 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
                 found = readings.old.get(key, _NOTHING)
                 if found is _NOTHING:
                     found = make(key)
-                memo.keep(readings, key, found, _ENTRY + growth * (len(key) if type(key) is str else _characters(key)))
+                memo.keep(readings, key, found, _ENTRY + growth * _bytes(key))
             return found
 
         @wraps(function)
@@ -119,9 +119,11 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
     return keeping
 
 
-def _characters(argument: object) -> int:
+def _bytes(argument: object) -> int:
+    if isinstance(argument, str):
+        return len(argument) if argument.isascii() else len(argument.encode("utf-8", "surrogatepass"))
     if isinstance(argument, tuple):
-        return sum(map(_characters, argument))
+        return sum(map(_bytes, argument))
     return len(argument) if isinstance(argument, Sized) else 0
 
 

@@ -51,6 +51,11 @@ def sentences(text: str) -> tuple[str, ...]:
     return tuple(_in_one_line(text[start:end]) for start, end in sentence_spans(text))
 
 
+def sentences_read_once(text: str) -> Iterator[str]:
+    """The same, of a text that nobody asks for again: nothing is remembered, and pushes out what others ask for."""
+    return (_in_one_line(text[start:end]) for start, end in _spans(text))
+
+
 def asks(text: str) -> bool:
     """Whether a text ends with a question, in a quotation or brackets too."""
     return text.rstrip(_AFTER_MARK).endswith(_QUESTIONS)
@@ -69,6 +74,10 @@ def closed(text: str) -> str:
 @memoized()
 def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where each sentence begins and ends in the text itself."""
+    return _spans(text)
+
+
+def _spans(text: str) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
     if text.isprintable() and "```" not in text and "~~~" not in text:  # one line
         start, end = _stripped(text, 0, len(text))
