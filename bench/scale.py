@@ -203,6 +203,7 @@ class Bench:
             "GET context": lambda at: send(api.look_at_context(at)),
             "POST context with a query": lambda at: send(api.context(at, 4_000, query=_QUESTION)),
             "POST context, a query of its own": lambda at: send(api.context(at, 4_000, query=self._another())),
+            "POST context with a larger budget": lambda at: send(api.context(at, 16_000)),
             "chat turn": lambda at: send(api.chat(at, self._another())),
             "expand a marker": lambda at: send(api.segment(at, markers[at], "full")),
             "search": lambda at: send(api.search(at, "spare key lighthouse").first),
