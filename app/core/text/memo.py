@@ -107,7 +107,8 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
                 found = readings.old.get(key, _NOTHING)
                 if found is _NOTHING:
                     found = make(key)
-                memo.keep(readings, key, found, _ENTRY + growth * _bytes(key))
+                size = len(key) if type(key) is str and key.isascii() else _bytes(key)
+                memo.keep(readings, key, found, _ENTRY + growth * size)
             return found
 
         @wraps(function)
