@@ -40,8 +40,11 @@ _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
 _MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
-_SINGLY: Final = 300
+_SINGLY: Final = 64
 """Stems that are looked for one by one; for more it is faster to look once for all of them."""
+_A_MESSAGE: Final = 1_200
+_A_CHARACTER: Final = 11
+"""Bytes that a corpus takes for each message and for each of its characters: texts, counts, places."""
 
 
 class Source(NamedTuple):
@@ -213,6 +216,11 @@ class Corpus:
         self._parts = Counter(piece.owner for piece in self.pieces)
         self._there: dict[int, list[int]] = {}
 
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return sum(_A_MESSAGE + _A_CHARACTER * len(source.text) for source in self.sources)
+
     def source(self, index: int) -> Source:
         """The message that a piece is of."""
         return self.sources[self.pieces[index].owner]
@@ -263,6 +271,12 @@ class Corpus:
     def vocabulary(self) -> list[str]:
         """All stems, sorted."""
         return sorted(self.postings.holding)
+
+    @cached_property
+    def information(self) -> list[float]:
+        """For each piece the rarity of all its words."""
+        rarity = self.rarities.__getitem__
+        return [sum(map(rarity, words.counts)) for words in self.words]
 
     @cached_property
     def echoes(self) -> list[float]:

@@ -81,7 +81,7 @@ class _Features:
     def _speaking(self, near: Values) -> dict[str, Values]:
         corpus, named = self._corpus, self._named
         first_person = [item.first_person for item in corpus.words]
-        carried = self._information
+        carried = corpus.information
         information = [value / 30 for value in carried]
         return {
             "named": named,
@@ -128,12 +128,6 @@ class _Features:
     def _dates(self) -> Values:
         by_message = [self._question.nearness(source.at.date()) for source in self._corpus.sources]
         return [by_message[piece.owner] for piece in self._corpus.pieces]
-
-    @cached_property
-    def _information(self) -> Values:
-        """The rarity of all words of a piece."""
-        rarity = self._corpus.rarities.__getitem__
-        return [sum(map(rarity, words.counts)) for words in self._corpus.words]
 
     @cached_property
     def _lengths(self) -> list[int]:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Hashable, Sized
 from functools import lru_cache, wraps
 from inspect import signature
 from threading import Lock
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+K = TypeVar("K", bound=Hashable)
 
 MOST: Final = 64_000_000
 """Bytes of all that is kept in a process, as estimated by the lengths of the texts."""
@@ -29,7 +30,7 @@ FIGURE: Final = 4
 """The same of a number or a flag, which is little more than the text."""
 _ENTRY: Final = 400
 """Bytes of any reading beside that."""
-_LARGEST: Final = MOST // 16
+_LARGEST: Final = MOST // 8
 """Bytes of the largest reading that is kept: one document must not push out all else."""
 LONGEST_WORD: Final = 64
 """Characters of a word that is remembered."""
@@ -62,8 +63,9 @@ class Memo:
         self._of_functions.append(found)
         return found
 
-    def keep(self, readings: _Readings, key: Hashable, reading: object, size: int) -> None:
+    def keep(self, readings: _Readings, key: Hashable, reading: object, size: int, *, in_place_of: int = 0) -> None:
         """Keep a reading of so many bytes; the older half goes once the newer one is full."""
+        self._size -= in_place_of
         if size > _LARGEST:
             return
         readings.new[key] = reading
@@ -117,6 +119,34 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
         return wraps(function)(read) if is_of_one else read_several  # type: ignore[return-value]
 
     return keeping
+
+
+class Latest(Generic[K, R]):
+    """Of each of several things that change, the reading that was made last: the next one takes its place.
+
+    Args:
+        memo: Where they are kept, within its bound.
+    """
+
+    def __init__(self, memo: Memo = _MEMO) -> None:
+        self._memo = memo
+        self._readings = memo.readings()
+
+    def get(self, key: K) -> R | None:
+        """The last one, if it is still kept; whether it is that of what is there now, who asks has to look."""
+        found = self._readings.new.get(key)
+        if found is None:
+            found = self._readings.old.get(key)
+            if found is None:
+                return None
+            self._memo.keep(self._readings, key, found, found[1])
+        reading: R = found[0]
+        return reading
+
+    def keep(self, key: K, reading: R, size: int) -> None:
+        """Keep one of so many bytes."""
+        before: tuple[R, int] | None = self._readings.new.pop(key, None)
+        self._memo.keep(self._readings, key, (reading, size), size, in_place_of=before[1] if before else 0)
 
 
 def _characters(argument: object) -> int:
