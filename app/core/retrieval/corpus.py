@@ -203,6 +203,8 @@ class Corpus:
         labels = labels_of([(source.role, source.text) for source in self.sources])
         self.speakers = frozenset(label.name.lower() for label in labels if label)
         self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
+        self.owners = [piece.owner for piece in self.pieces]
+        """The index of each piece's message."""
         self.total = max(total or 0, len(self.pieces))
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
         self.language = stem_language([source.text for source in self.sources], language)
@@ -213,7 +215,7 @@ class Corpus:
         self._documents = documents or {}
         self.rarities = self._all_rarities()
         self.sittings, self._runs = self._places()
-        self._parts = Counter(piece.owner for piece in self.pieces)
+        self._parts = Counter(self.owners)
         self._there: dict[int, list[int]] = {}
 
     @property
@@ -273,10 +275,36 @@ class Corpus:
         return sorted(self.postings.holding)
 
     @cached_property
-    def information(self) -> list[float]:
-        """For each piece the rarity of all its words."""
-        rarity = self.rarities.__getitem__
-        return [sum(map(rarity, words.counts)) for words in self.words]
+    def lengths(self) -> list[int]:
+        """The words of each piece."""
+        return [words.length for words in self.words]
+
+    @cached_property
+    def sitting_lengths(self) -> list[int]:
+        """The words of each sitting."""
+        lengths = [0] * (self.sittings[-1] + 1 if self.sittings else 0)
+        for sitting, length in zip(self.sittings, self.lengths, strict=True):
+            lengths[sitting] += length
+        return lengths
+
+    @cached_property
+    def whatever_is_asked(self) -> dict[str, list[float]]:
+        """Those features that no question changes, by name."""
+        words, rarity = self.words, self.rarities.__getitem__
+        carried = [sum(map(rarity, item.counts)) for item in words]
+        return {
+            "asks": [item.asks for item in words],
+            "has_question": [float(item.has_question) for item in words],
+            "information": [value / 30 for value in carried],
+            "mean_information": [
+                value / max(len(item.counts), 1) / 6 for value, item in zip(carried, words, strict=True)
+            ],
+            "echo": [value / 30 for value in self.echoes],
+            "second_person": [item.second_person for item in words],
+            "first_person": [item.first_person for item in words],
+            "says_when": [float(item.says_when) for item in words],
+            "names": [min(item.names / 3, 1.0) for item in words],
+        }
 
     @cached_property
     def echoes(self) -> list[float]:
