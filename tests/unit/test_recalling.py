@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
+from app.core.retrieval import corpus as corpus_module
 from app.core.retrieval.choose import choose
 from app.core.retrieval.corpus import Source
 from app.core.retrieval.naming import asked_of
@@ -72,6 +74,33 @@ def test_a_conversation_that_did_not_change_is_taken_apart_once_and_answers_each
         again, new = known_corpus_of(read(*TEXTS), TALK), corpus_of(read(*TEXTS))
         assert again is known
         assert choose(again, asked_of(asked, again), room=60) == choose(new, asked_of(asked, new), room=60)
+
+
+@pytest.mark.parametrize("singly", [3, 10_000])
+def test_one_that_grows_is_taken_apart_as_if_it_were_new(singly: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "_SINGLY", singly)
+    forget()
+    texts = [*TEXTS, "First the boat. " * 60, *TEXTS[::-1], "And the red boat again?", *TEXTS]
+    changes: list[Callable[[Source], Source]] = [
+        lambda one: one._replace(at=one.at + (one.seq > 7) * timedelta(hours=4)),
+        lambda one: one._replace(seq=one.seq + (one.seq > 4)),
+    ]
+    for later in changes:
+        for count in (12, 13, 1, 2, 3, 5, 6, 7, len(texts), 9, 10):
+            sources = [one._replace(tokens=len(one.text) // 4) for one in read(*texts[:count]).sources]
+            assert_as_new([later(one) for one in sources])
+
+
+def assert_as_new(sources: Sequence[Source]) -> None:
+    """Whether what is known of the talk is what would be found without it."""
+    found = Narrowed(sources=list(sources), documents={}, total=len(sources))
+    known, new = known_corpus_of(found, TALK), corpus_of(found)
+    stems = sorted(new.postings.holding)[len(sources) % 3 :: 3]
+    assert known.postings.holding == new.postings.holding
+    assert [known.postings.get(stem) for stem in stems] == [new.postings.get(stem) for stem in stems]
+    assert (known.echoes, known.rarities, known.sittings) == (new.echoes, new.rarities, new.sittings)
+    for asked in ("Who repairs the lantern?", f"Which boat is number {len(sources)}?"):
+        assert choose(known, asked_of(asked, known), room=60) == choose(new, asked_of(asked, new), room=60)
 
 
 def test_one_that_changed_is_taken_apart_anew() -> None:

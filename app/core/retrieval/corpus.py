@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 from itertools import chain
+from operator import is_
 from typing import Final, NamedTuple
 
 from app.core.retrieval.terms import terms
@@ -148,13 +149,23 @@ class Postings:
 
     Args:
         counts: Of each piece, by stem how often it stands there.
+        before: Of the same pieces without the last ones.
     """
 
-    def __init__(self, counts: Sequence[Mapping[str, int]]) -> None:
+    def __init__(self, counts: Sequence[Mapping[str, int]], before: Postings | None = None) -> None:
         self._counts = counts
         self._found: dict[str, list[int]] = {}
-        self.holding: Mapping[str, int] = Counter(chain.from_iterable(counts))
+        self._has_all = False
+        """Whether every stem was looked for."""
+        self.holding: Counter[str] = Counter()
         """How many pieces hold each stem."""
+        kept = len(before._counts) if before else 0  # noqa: SLF001 - one of its own kind
+        if before:
+            self.holding.update(before.holding)
+            self._has_all = before._has_all  # noqa: SLF001
+            found = {stem: places.copy() for stem, places in before._found.copy().items()}  # noqa: SLF001
+            self._found = self._with(found, kept, of_all=self._has_all)
+        self.holding.update(chain.from_iterable(counts[kept:]))
 
     def __contains__(self, stem: object) -> bool:
         """Whether it stands anywhere."""
@@ -172,11 +183,29 @@ class Postings:
         if len(self._found) < _SINGLY:
             self._found[stem] = [index for index, counts in enumerate(self._counts) if stem in counts]
             return
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for index, counts in enumerate(self._counts):
-            for each in counts:
-                found[each].append(index)
-        self._found = found
+        self._found = self._with({}, 0, of_all=True)
+        self._has_all = True  # not before: others may look
+
+    def _with(self, found: dict[str, list[int]], first: int, *, of_all: bool) -> dict[str, list[int]]:
+        """With the pieces from that one on; ``of_all`` stems, or of those that are there."""
+        for index, counts in enumerate(self._counts[first:], first):
+            for stem in counts:
+                if stem in found:
+                    found[stem].append(index)
+                elif of_all:
+                    found[stem] = [index]
+        return found
+
+
+class _Echoed(NamedTuple):
+    """Words of pieces that stood in the few before them."""
+
+    rarities: list[float]
+    """Of each piece, of its words together."""
+    stems: list[str]
+    """Of one piece after the other."""
+    ends: list[int]
+    """Where those of each piece end."""
 
 
 class Corpus:
@@ -189,6 +218,7 @@ class Corpus:
         documents: In how many messages each stem stands, over the whole conversation; ``None``: counted here.
         total: Messages in the whole conversation; ``None``: those given.
         language: Of the conversation, for sources that do not tell theirs.
+        before: The same conversation when it was shorter, or another one: what is the same is not looked for again.
     """
 
     def __init__(
@@ -198,6 +228,7 @@ class Corpus:
         documents: Mapping[str, int] | None = None,
         total: int | None = None,
         language: str | None = None,
+        before: Corpus | None = None,
     ) -> None:
         self.sources = tuple(sources)
         labels = labels_of([(source.role, source.text) for source in self.sources])
@@ -211,12 +242,22 @@ class Corpus:
         """Whose stems texts and question are compared by; ``None``: those of English and Russian."""
         self.words = [words_in(text, self.language) for text in self.texts]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
-        self.postings = Postings([words.counts for words in self.words])
+        self.sittings, self._runs = self._places()
+        shorter = before if before and before.begins(self) else None
+        self.postings: Postings = Postings(
+            [words.counts for words in self.words], shorter.postings if shorter else None
+        )
         self._documents = documents or {}
         self.rarities = self._all_rarities()
-        self.sittings, self._runs = self._places()
         self._parts = Counter(self.owners)
         self._there: dict[int, list[int]] = {}
+        self._shorter = shorter.echoed if shorter else _Echoed([], [], [])
+
+    def begins(self, other: Corpus) -> bool:
+        """Whether the other one has the very same pieces, and perhaps more behind them."""
+        count = len(self.pieces)
+        is_known = count <= len(other.pieces) and all(map(is_, self.words, other.words))
+        return is_known and self.pieces == other.pieces[:count] and self._runs == other._runs[:count]
 
     @property
     def size(self) -> int:
@@ -312,19 +353,32 @@ class Corpus:
 
         None for the pieces of a long message: what an answer takes up it goes on about.
         """
-        found: list[float] = []
+        return self.echoed.rarities
+
+    @cached_property
+    def echoed(self) -> _Echoed:
+        """These words, and how rare they are."""
+        echoed, ends = self._shorter.stems.copy(), self._shorter.ends.copy()
+        rarities, runs, parts, words = self.rarities, self._runs, self._parts, self.words
+        rarity = rarities.__getitem__
+        found = [sum(map(rarity, echoed[start:end]), 0.0) for start, end in zip([0, *ends], ends, strict=False)]
+        begun = max(len(found) - _ECHO, 0)
         last: dict[str, int] = {}
-        rarities, runs, parts = self.rarities, self._runs, self._parts
-        begun = 0
-        for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
+        for index in range(begun, len(found)):
+            last.update(dict.fromkeys(words[index].counts, index))
             begun = begun if runs[index] == runs[begun] else index
-            first, echoed = max(index - _ECHO, begun), 0.0
-            for stem in words.counts:
-                if stem in last and last[stem] >= first:
-                    echoed += rarities[stem]
+        for index in range(len(found), len(words)):
+            begun = begun if runs[index] == runs[begun] else index
+            first, total = max(index - _ECHO, begun), 0.0
+            is_alone = parts[self.owners[index]] == 1
+            for stem in words[index].counts:
+                if stem in last and last[stem] >= first and is_alone:
+                    total += rarities[stem]
+                    echoed.append(stem)
                 last[stem] = index
-            found.append(echoed if parts[piece.owner] == 1 else 0.0)
-        return found
+            found.append(total)
+            ends.append(len(echoed))
+        return _Echoed(found, echoed, ends)
 
     def _text(self, piece: Piece, label: Label | None) -> str:
         start = label.end if label and piece.start == 0 else piece.start

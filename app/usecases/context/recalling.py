@@ -148,19 +148,19 @@ _CORPORA: Final = Latest[UUID, tuple[Narrowed, Corpus]]()
 """Of each conversation that is looked at whole."""
 
 
-def corpus_of(found: Narrowed) -> Corpus:
-    """What was read, taken apart."""
-    return Corpus(found.sources, documents=found.documents, total=found.total, language=found.language)
+def corpus_of(found: Narrowed, before: Corpus | None = None) -> Corpus:
+    """What was read, taken apart; ``before`` as for ``Corpus``."""
+    return Corpus(found.sources, documents=found.documents, total=found.total, language=found.language, before=before)
 
 
 def known_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
-    """The same, made once as long as what is read of a whole conversation stays the same."""
+    """The same, made once as long as what is read of a whole conversation stays the same, and sooner while it grows."""
     if found.documents:
         return corpus_of(found)  # others for each question
     known = _CORPORA.get(conversation_id)
     if known is not None and known[0] == found:
         return known[1]
-    corpus = corpus_of(found)
+    corpus = corpus_of(found, known[1] if known else None)
     _CORPORA.keep(conversation_id, (found, corpus), corpus.size)
     return corpus
 
