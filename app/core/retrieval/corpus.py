@@ -251,6 +251,8 @@ class Corpus:
         self.rarities = self._all_rarities()
         self._parts = Counter(self.owners)
         self._there: dict[int, list[int]] = {}
+        self.labelled: dict[str, frozenset[str]] = {}
+        """By locale what ``serving.labelled`` found: it is asked for each time that something is packed."""
         self._shorter = shorter.echoed if shorter else _Echoed([], [], [])
 
     def begins(self, other: Corpus) -> bool:

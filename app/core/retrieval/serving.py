@@ -95,6 +95,12 @@ class Recall:
 
 def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
     """Roles whose every message begins with its speaker's name: their lines need no other mark."""
+    if locale not in corpus.labelled:
+        corpus.labelled[locale] = _labelled(corpus, locale)
+    return corpus.labelled[locale]
+
+
+def _labelled(corpus: Corpus, locale: str) -> frozenset[str]:
     marks = tuple(_marks(catalogue_of(locale)).values())
     unnamed: set[str] = set()
     for source in corpus.sources:
