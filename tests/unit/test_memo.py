@@ -66,7 +66,7 @@ def test_what_is_asked_for_again_outlives_what_is_not() -> None:
 def test_a_document_is_not_kept() -> None:
     asked, length = counted(Memo(64_000_000), growth=24)
     for _ in range(2):
-        length("x" * 400_000)
+        length("x" * 200_000)
     assert len(asked) == 2
 
 

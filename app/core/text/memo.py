@@ -30,8 +30,10 @@ FIGURE: Final = 4
 """The same of a number or a flag, which is little more than the text."""
 _ENTRY: Final = 400
 """Bytes of any reading beside that."""
-_LARGEST: Final = MOST // 8
+_LARGEST: Final = MOST // 16
 """Bytes of the largest reading that is kept: one document must not push out all else."""
+_LARGEST_OF_MANY: Final = MOST // 8
+"""The same of what is made of many texts, such as a conversation."""
 LONGEST_WORD: Final = 64
 """Characters of a word that is remembered."""
 _WORDS: Final = 65_536
@@ -63,13 +65,26 @@ class Memo:
         self._of_functions.append(found)
         return found
 
-    def keep(self, readings: _Readings, key: Hashable, reading: object, size: int, *, in_place_of: int = 0) -> None:
-        """Keep a reading of so many bytes; the older half goes once the newer one is full."""
-        self._size -= in_place_of
-        if size > _LARGEST:
+    def keep(
+        self,
+        readings: _Readings,
+        key: Hashable,
+        reading: object,
+        size: int,
+        *,
+        before: int = 0,
+        largest: int = _LARGEST,
+    ) -> None:
+        """Keep a reading of so many bytes, in place of one of some ``before``.
+
+        The older half goes once the newer one is full; one larger than the ``largest`` is not kept.
+        """
+        if size > largest:
+            self._size -= before
             return
         readings.new[key] = reading
-        self._size += size  # without the lock, which would cost as much again: nothing is called, no thread gives way
+        # without the lock, which would cost as much again: nothing is called, no thread gives way
+        self._size += size - before
         if self._size > self._most // 2:
             with self._lock:
                 if self._size > self._most // 2:
@@ -139,14 +154,15 @@ class Latest(Generic[K, R]):
             found = self._readings.old.get(key)
             if found is None:
                 return None
-            self._memo.keep(self._readings, key, found, found[1])
+            self._memo.keep(self._readings, key, found, found[1], largest=_LARGEST_OF_MANY)
         reading: R = found[0]
         return reading
 
     def keep(self, key: K, reading: R, size: int) -> None:
         """Keep one of so many bytes."""
         before: tuple[R, int] | None = self._readings.new.pop(key, None)
-        self._memo.keep(self._readings, key, (reading, size), size, in_place_of=before[1] if before else 0)
+        gone = before[1] if before else 0
+        self._memo.keep(self._readings, key, (reading, size), size, before=gone, largest=_LARGEST_OF_MANY)
 
 
 def _characters(argument: object) -> int:
