@@ -70,6 +70,11 @@ class CompiledStatement:
         self._row: Any = namedtuple("_row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
 
     @property
+    def is_plain(self) -> bool:
+        """Whether every column is read as the driver gives it."""
+        return not self._processes
+
+    @property
     def count(self) -> int:
         """How many values it takes."""
         return len(self._arguments)

@@ -200,6 +200,16 @@ class TenantSession:
         compiled, records = await self._fetched(statement, given)
         return await _rows_in_slices(compiled.row, records)
 
+    async def records(self, statement: Executable, /, **given: Any) -> Sequence[Sequence[Any]]:
+        """Every row of a statement of ``tenancy.built_once``, its columns in order and without names: for many rows.
+
+        Raises ``ValueError`` where a column needs more than the driver does.
+        """
+        compiled, records = await self._fetched(statement, given)
+        if not compiled.is_plain:
+            raise ValueError(f"a column is not read as the driver gives it: {compiled.text}")
+        return records
+
     async def use_snapshot(self) -> None:
         """Begin the transaction so that every statement of it sees the same snapshot."""
         await self._take_share()

@@ -22,6 +22,7 @@ from app.storage import connections, database
 from app.storage.connections import TenantConnection
 from app.storage.database import make_engine, ping
 from app.storage.database_errors import translated
+from app.storage.repositories import messages, narrowing
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
@@ -356,6 +357,14 @@ async def test_one_moment_is_seen_by_statements_that_are_built_once(begin: UnitO
             await writing.conversations.update(made.id, title="later")
             await writing.commit()
         assert await looking.conversations.get(made.id) == before
+
+
+async def test_records_are_given_only_of_columns_that_the_driver_reads(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    made = await stored(begin, tenant)
+    async with begin(tenant) as unit:
+        assert list(await unit.session.records(narrowing._ALL, of=made.id)) == []
+        with pytest.raises(ValueError, match="a column"):
+            await unit.session.records(messages._AT_SEQ, conversation_id=made.id, seq=1)
 
 
 async def test_behind_a_pooler_no_statement_is_prepared_by_name(

@@ -11,6 +11,7 @@ import pytest
 from app.core.context.assembly import AssembledContext
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import Passage
+from app.core.text import memo
 from app.storage.repositories.messages import MessageRepository
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -147,6 +148,20 @@ async def test_an_erased_message_is_never_recalled(service: Service) -> None:
 
     assert "Ferreira" not in text_of(found.messages)
     assert 5 not in [one.source.seq for one in found.recalled]
+
+
+async def test_what_another_process_erased_is_recalled_by_none_that_knows_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memo, "forget", lambda: None)
+    conversation_id = await folded(service)
+    assert FACT in text_of((await context(service, conversation_id)).messages)
+    async with service.begin(service.tenant) as uow:
+        fact = await uow.messages.at_seq(conversation_id, 5)
+    await service.container.erasure.erase(service.tenant, conversation_id, fact.id)
+    again = await context(service, conversation_id)
+    assert "Ferreira" not in text_of(again.messages)
+    assert fact.seq not in {one.source.seq for one in again.recalled}
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text.memo import LONGEST_WORD, Memo, forget, memoized, word_memo
+from app.core.text.memo import LONGEST_WORD, Latest, Memo, forget, memoized, word_memo
 
 
 def counted(memo: Memo, growth: int = 1) -> tuple[list[str], Callable[[str], int]]:
@@ -110,6 +110,30 @@ def test_threads_may_read_at_the_same_time() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_of_what_changes_the_last_reading_takes_the_place_of_the_one_before() -> None:
+    memo = Memo(8_000)
+    latest = Latest[str, int](memo)
+    for number in range(50):
+        latest.keep("one that grows", number, 1_000)
+    assert (latest.get("one that grows"), latest.get("another"), len(memo)) == (49, None, 1)
+    for number in range(5):  # more than a half: what is asked for stays, what is not goes
+        latest.keep(f"{number}", number, 1_000)
+        assert latest.get("one that grows") == 49
+    for number in range(8):
+        latest.keep(f"later {number}", number, 1_000)
+    assert latest.get("one that grows") is None
+    latest.keep("one that grows", 50, 1_000)
+    memo.forget()
+    assert latest.get("one that grows") is None
+
+
+def test_a_reading_that_grew_too_large_is_not_kept_nor_the_one_before_it() -> None:
+    latest = Latest[str, int](Memo(64_000_000))
+    latest.keep("one that grows", 1, 1_000)
+    latest.keep("one that grows", 2, 9_000_000)
+    assert latest.get("one that grows") is None
 
 
 def test_words_are_remembered_but_giants_are_not_and_none_once_all_is_forgotten() -> None:

@@ -145,7 +145,7 @@ def test_a_line_and_a_block_are_weighed_once_and_a_book_is_not_kept(monkeypatch:
         return count(text)
 
     monkeypatch.setattr(tokens, "counts", counted)
-    line, block, book = ("A crate of №17 came. " * times for times in (3, 300, 60_000))
+    line, block, book = ("A crate of №17 came. " * times for times in (3, 300, 120_000))
     for text in (line, block, book):
         assert tokens.estimate_text(text) == tokens.estimate_text(text) > 0
     assert weighed == [len(line), len(block), len(book), len(book)]

@@ -2,10 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
 import pytest
 
+from app.core.retrieval import corpus as corpus_module
+from app.core.retrieval.choose import choose
+from app.core.retrieval.corpus import Source
+from app.core.retrieval.naming import asked_of
+from app.core.text.memo import forget
 from app.core.text.words import stem
-from app.usecases.context.recalling import CANDIDATES, MOST_CANDIDATES, RELATED, candidates_for, sought
+from app.storage.repositories.narrowing import Narrowed
+from app.usecases.context.recalling import (
+    CANDIDATES,
+    MOST_CANDIDATES,
+    RELATED,
+    candidates_for,
+    corpus_of,
+    known_corpus_of,
+    sought,
+)
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+TEXTS = (
+    "We painted the boat red.",
+    "How long did the boat take?",
+    "A week, and Ferreira helped.",
+    "The red lantern is broken again.",
+    "Ferreira repairs lanterns in the harbour.",
+)
+TALK, OTHER = UUID(int=1), UUID(int=2)
+
+
+def read(*texts: str) -> Narrowed:
+    """What is read of a conversation, each time anew."""
+    sources = [
+        Source(seq=seq, role="user", text=" ".join(text.split()), at=NOON + timedelta(minutes=seq), tokens=8)
+        for seq, text in enumerate(texts, start=1)
+    ]
+    return Narrowed(sources=sources, documents={}, total=len(sources))
 
 
 def test_the_questions_own_words_are_sought_first_then_those_that_mean_the_same() -> None:
@@ -27,3 +65,55 @@ def test_a_long_question_brings_no_more_of_them_than_that() -> None:
 @pytest.mark.parametrize(("places", "looked_at"), [(0, CANDIDATES), (100, 300), (200, 600), (1e9, MOST_CANDIDATES)])
 def test_the_more_there_is_room_for_the_more_are_looked_at(places: float, looked_at: int) -> None:
     assert candidates_for(places) == looked_at
+
+
+def test_a_conversation_that_did_not_change_is_taken_apart_once_and_answers_each_question_as_if_it_were_new() -> None:
+    forget()
+    known = known_corpus_of(read(*TEXTS), TALK)
+    for asked in ("Who repairs the lantern?", "What colour is the boat?", "How long did Ferreira help?"):
+        again, new = known_corpus_of(read(*TEXTS), TALK), corpus_of(read(*TEXTS))
+        assert again is known
+        assert choose(again, asked_of(asked, again), room=60) == choose(new, asked_of(asked, new), room=60)
+
+
+@pytest.mark.parametrize("singly", [3, 10_000])
+def test_one_that_grows_is_taken_apart_as_if_it_were_new(singly: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "_SINGLY", singly)
+    forget()
+    texts = [*TEXTS, "First the boat. " * 60, *TEXTS[::-1], "And the red boat again?", *TEXTS]
+    changes: list[Callable[[Source], Source]] = [
+        lambda one: one._replace(at=one.at + (one.seq > 7) * timedelta(hours=4)),
+        lambda one: one._replace(seq=one.seq + (one.seq > 4)),
+    ]
+    for later in changes:
+        for count in (12, 13, 1, 2, 3, 5, 6, 7, len(texts), 9, 10):
+            sources = [one._replace(tokens=len(one.text) // 4) for one in read(*texts[:count]).sources]
+            assert_as_new([later(one) for one in sources])
+
+
+def assert_as_new(sources: Sequence[Source]) -> None:
+    """Whether what is known of the talk is what would be found without it."""
+    found = Narrowed(sources=list(sources), documents={}, total=len(sources))
+    known, new = known_corpus_of(found, TALK), corpus_of(found)
+    stems = sorted(new.postings.holding)[len(sources) % 3 :: 3]
+    assert known.postings.holding == new.postings.holding
+    assert [known.postings.get(stem) for stem in stems] == [new.postings.get(stem) for stem in stems]
+    assert (known.echoes, known.rarities, known.sittings) == (new.echoes, new.rarities, new.sittings)
+    for asked in ("Who repairs the lantern?", f"Which boat is number {len(sources)}?"):
+        assert choose(known, asked_of(asked, known), room=60) == choose(new, asked_of(asked, new), room=60)
+
+
+def test_one_that_changed_is_taken_apart_anew() -> None:
+    known = known_corpus_of(read(*TEXTS), TALK)
+    changed = known_corpus_of(read(*TEXTS[:2], "A month, and nobody helped.", *TEXTS[3:]), TALK)
+    assert changed is not known
+    assert not any("A week" in text for text in changed.texts)
+    assert known_corpus_of(read(*TEXTS), TALK) is not known, "control: it is not kept beside the new one"
+    assert known_corpus_of(read(*TEXTS[:-1]), TALK).sources == tuple(read(*TEXTS[:-1]).sources)
+    assert known_corpus_of(read(*TEXTS[1:]), OTHER).sources == tuple(read(*TEXTS[1:]).sources)
+
+
+def test_what_is_chosen_from_a_longer_one_is_not_kept() -> None:
+    forget()
+    narrowed = replace(read(*TEXTS), documents={"boat": 400}, total=5_000)
+    assert known_corpus_of(narrowed, TALK) is not known_corpus_of(narrowed, TALK)

@@ -58,7 +58,12 @@ def message_text(message: Message) -> str:
 
     What stands in both is told once.
     """
-    return "\n".join(filter(None, [message.content, *map(_part_text, own_parts(message.content, message.parts))]))
+    return text_with_parts(message.content, message.parts)
+
+
+def text_with_parts(content: str, parts: Sequence[Part]) -> str:
+    """The same of a message that has this content and these parts."""
+    return "\n".join(filter(None, [content, *map(_part_text, own_parts(content, parts))]))
 
 
 def _part_text(part: Part) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import chain, compress
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -91,6 +92,7 @@ class Ranking:
         if alike is not None:
             self._found[FEATURE] = alike
         self._values = _scores(self._found, len(corpus.pieces))
+        self._told: dict[int, Mapping[str, float]] = {}
 
     def best(self, count: int) -> list[int]:
         """The ``seq`` of so many messages, those for which most speaks, best first."""
@@ -128,7 +130,7 @@ class Ranking:
         least = max(one.value for one in left) - margin
         near = [one for one in left if one.value >= least]
         shortest = max(min(one.cost for one in near), _TOO_SHORT)
-        packing = _Packing(self._corpus, self._values, self._found, room)
+        packing = _Packing(self._corpus, self._values, self._reasons, room)
         for rank, one in enumerate(near):
             if packing.room < shortest and rank >= _EXCERPTED:
                 break
@@ -139,23 +141,31 @@ class Ranking:
     def _led_to(self) -> frozenset[int]:
         """The ``seq`` of the messages that the question leads to."""
         columns = [self._found[name] for name in _LEADING if self._found]
-        pieces = {index for column in columns for index, value in enumerate(column) if value}
+        places = range(len(self._corpus.pieces))
+        pieces = set(chain.from_iterable(compress(places, column) for column in columns))
         pieces |= {index for index, value in enumerate(self._found.get(FEATURE, ())) if value >= _STANDS_OUT}
         return frozenset(self._corpus.source(index).seq for index in pieces)
 
     @cached_property
     def _in_order(self) -> list[_Candidate]:
         """Every message by its best piece, in the order in which they are packed: by score less the price of length."""
+        corpus, values = self._corpus, self._values
         best: dict[int, int] = {}
-        for index, (piece, value) in enumerate(zip(self._corpus.pieces, self._values, strict=True)):
-            if piece.owner not in best or value > self._values[best[piece.owner]]:
-                best[piece.owner] = index
-        costs = [_cost(source) for source in self._corpus.sources]
+        for index, message in enumerate(corpus.owners):
+            if message not in best or values[index] > values[best[message]]:
+                best[message] = index
         found = [
-            _Candidate(self._corpus.sources[message], index, self._values[index], costs[message])
-            for message, index in best.items()
+            _Candidate(source, best[message], values[best[message]], cost)
+            for message, (source, cost) in enumerate(zip(corpus.sources, map(_cost, corpus.sources), strict=True))
         ]
-        return sorted(found, key=lambda one: PRICE * math.log(one.cost) - one.value)
+        dearness = [PRICE * math.log(one.cost) - one.value for one in found]
+        return [found[place] for place in sorted(range(len(found)), key=dearness.__getitem__)]
+
+    def _reasons(self, index: int) -> Mapping[str, float]:
+        """What spoke most for a piece; told once, for what is packed again is mostly the same."""
+        if index not in self._told:
+            self._told[index] = _reasons(self._found, index)
+        return self._told[index]
 
 
 class _Candidate(NamedTuple):
@@ -169,10 +179,12 @@ class _Candidate(NamedTuple):
 
 
 class _Packing:
-    def __init__(self, corpus: Corpus, values: Sequence[float], found: Mapping[str, Values], room: int) -> None:
+    def __init__(
+        self, corpus: Corpus, values: Sequence[float], reasons: Callable[[int], Mapping[str, float]], room: int
+    ) -> None:
         self._corpus = corpus
         self._values = values
-        self._found = found
+        self._reasons = reasons
         self._days: set[date] = set()
         self.room = room
         self.chosen: list[Recalled] = []
@@ -193,7 +205,7 @@ class _Packing:
             Recalled(
                 source=source,
                 score=round(self._values[index], 3),
-                reasons=_reasons(self._found, index),
+                reasons=self._reasons(index),
                 excerpt=excerpt,
             )
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 from itertools import chain
+from operator import is_
 from typing import Final, NamedTuple
 
 from app.core.retrieval.terms import terms
@@ -40,8 +41,11 @@ _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
 _MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
-_SINGLY: Final = 300
+_SINGLY: Final = 64
 """Stems that are looked for one by one; for more it is faster to look once for all of them."""
+_A_MESSAGE: Final = 1_200
+_A_CHARACTER: Final = 11
+"""Bytes that a corpus takes for each message and for each of its characters: texts, counts, places."""
 
 
 class Source(NamedTuple):
@@ -145,13 +149,23 @@ class Postings:
 
     Args:
         counts: Of each piece, by stem how often it stands there.
+        before: Of the same pieces without the last ones.
     """
 
-    def __init__(self, counts: Sequence[Mapping[str, int]]) -> None:
+    def __init__(self, counts: Sequence[Mapping[str, int]], before: Postings | None = None) -> None:
         self._counts = counts
         self._found: dict[str, list[int]] = {}
-        self.holding: Mapping[str, int] = Counter(chain.from_iterable(counts))
+        self._has_all = False
+        """Whether every stem was looked for."""
+        self.holding: Counter[str] = Counter()
         """How many pieces hold each stem."""
+        kept = len(before._counts) if before else 0  # noqa: SLF001 - one of its own kind
+        if before:
+            self.holding.update(before.holding)
+            self._has_all = before._has_all  # noqa: SLF001
+            found = {stem: places.copy() for stem, places in before._found.copy().items()}  # noqa: SLF001
+            self._found = self._with(found, kept, of_all=self._has_all)
+        self.holding.update(chain.from_iterable(counts[kept:]))
 
     def __contains__(self, stem: object) -> bool:
         """Whether it stands anywhere."""
@@ -169,11 +183,29 @@ class Postings:
         if len(self._found) < _SINGLY:
             self._found[stem] = [index for index, counts in enumerate(self._counts) if stem in counts]
             return
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for index, counts in enumerate(self._counts):
-            for each in counts:
-                found[each].append(index)
-        self._found = found
+        self._found = self._with({}, 0, of_all=True)
+        self._has_all = True  # not before: others may look
+
+    def _with(self, found: dict[str, list[int]], first: int, *, of_all: bool) -> dict[str, list[int]]:
+        """With the pieces from that one on; ``of_all`` stems, or of those that are there."""
+        for index, counts in enumerate(self._counts[first:], first):
+            for stem in counts:
+                if stem in found:
+                    found[stem].append(index)
+                elif of_all:
+                    found[stem] = [index]
+        return found
+
+
+class _Echoed(NamedTuple):
+    """Words of pieces that stood in the few before them."""
+
+    rarities: list[float]
+    """Of each piece, of its words together."""
+    stems: list[str]
+    """Of one piece after the other."""
+    ends: list[int]
+    """Where those of each piece end."""
 
 
 class Corpus:
@@ -186,6 +218,7 @@ class Corpus:
         documents: In how many messages each stem stands, over the whole conversation; ``None``: counted here.
         total: Messages in the whole conversation; ``None``: those given.
         language: Of the conversation, for sources that do not tell theirs.
+        before: The same conversation when it was shorter, or another one: what is the same is not looked for again.
     """
 
     def __init__(
@@ -195,23 +228,43 @@ class Corpus:
         documents: Mapping[str, int] | None = None,
         total: int | None = None,
         language: str | None = None,
+        before: Corpus | None = None,
     ) -> None:
         self.sources = tuple(sources)
         labels = labels_of([(source.role, source.text) for source in self.sources])
         self.speakers = frozenset(label.name.lower() for label in labels if label)
         self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
+        self.owners = [piece.owner for piece in self.pieces]
+        """The index of each piece's message."""
         self.total = max(total or 0, len(self.pieces))
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
         self.language = stem_language([source.text for source in self.sources], language)
         """Whose stems texts and question are compared by; ``None``: those of English and Russian."""
         self.words = [words_in(text, self.language) for text in self.texts]
         self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
-        self.postings = Postings([words.counts for words in self.words])
+        self.sittings, self._runs = self._places()
+        shorter = before if before and before.begins(self) else None
+        self.postings: Postings = Postings(
+            [words.counts for words in self.words], shorter.postings if shorter else None
+        )
         self._documents = documents or {}
         self.rarities = self._all_rarities()
-        self.sittings, self._runs = self._places()
-        self._parts = Counter(piece.owner for piece in self.pieces)
+        self._parts = Counter(self.owners)
         self._there: dict[int, list[int]] = {}
+        self.labelled: dict[str, frozenset[str]] = {}
+        """By locale what ``serving.labelled`` found: it is asked for each time that something is packed."""
+        self._shorter = shorter.echoed if shorter else _Echoed([], [], [])
+
+    def begins(self, other: Corpus) -> bool:
+        """Whether the other one has the very same pieces, and perhaps more behind them."""
+        count = len(self.pieces)
+        is_known = count <= len(other.pieces) and all(map(is_, self.words, other.words))
+        return is_known and self.pieces == other.pieces[:count] and self._runs == other._runs[:count]
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return sum(_A_MESSAGE + _A_CHARACTER * len(source.text) for source in self.sources)
 
     def source(self, index: int) -> Source:
         """The message that a piece is of."""
@@ -265,24 +318,69 @@ class Corpus:
         return sorted(self.postings.holding)
 
     @cached_property
+    def lengths(self) -> list[int]:
+        """The words of each piece."""
+        return [words.length for words in self.words]
+
+    @cached_property
+    def sitting_lengths(self) -> list[int]:
+        """The words of each sitting."""
+        lengths = [0] * (self.sittings[-1] + 1 if self.sittings else 0)
+        for sitting, length in zip(self.sittings, self.lengths, strict=True):
+            lengths[sitting] += length
+        return lengths
+
+    @cached_property
+    def whatever_is_asked(self) -> dict[str, list[float]]:
+        """Those features that no question changes, by name."""
+        words, rarity = self.words, self.rarities.__getitem__
+        carried = [sum(map(rarity, item.counts)) for item in words]
+        return {
+            "asks": [item.asks for item in words],
+            "has_question": [float(item.has_question) for item in words],
+            "information": [value / 30 for value in carried],
+            "mean_information": [
+                value / max(len(item.counts), 1) / 6 for value, item in zip(carried, words, strict=True)
+            ],
+            "echo": [value / 30 for value in self.echoes],
+            "second_person": [item.second_person for item in words],
+            "first_person": [item.first_person for item in words],
+            "says_when": [float(item.says_when) for item in words],
+            "names": [min(item.names / 3, 1.0) for item in words],
+        }
+
+    @cached_property
     def echoes(self) -> list[float]:
         """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk.
 
         None for the pieces of a long message: what an answer takes up it goes on about.
         """
-        found: list[float] = []
+        return self.echoed.rarities
+
+    @cached_property
+    def echoed(self) -> _Echoed:
+        """These words, and how rare they are."""
+        echoed, ends = self._shorter.stems.copy(), self._shorter.ends.copy()
+        rarities, runs, parts, words = self.rarities, self._runs, self._parts, self.words
+        rarity = rarities.__getitem__
+        found = [sum(map(rarity, echoed[start:end]), 0.0) for start, end in zip([0, *ends], ends, strict=False)]
+        begun = max(len(found) - _ECHO, 0)
         last: dict[str, int] = {}
-        rarities, runs, parts = self.rarities, self._runs, self._parts
-        begun = 0
-        for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
+        for index in range(begun, len(found)):
+            last.update(dict.fromkeys(words[index].counts, index))
             begun = begun if runs[index] == runs[begun] else index
-            first, echoed = max(index - _ECHO, begun), 0.0
-            for stem in words.counts:
-                if stem in last and last[stem] >= first:
-                    echoed += rarities[stem]
+        for index in range(len(found), len(words)):
+            begun = begun if runs[index] == runs[begun] else index
+            first, total = max(index - _ECHO, begun), 0.0
+            is_alone = parts[self.owners[index]] == 1
+            for stem in words[index].counts:
+                if stem in last and last[stem] >= first and is_alone:
+                    total += rarities[stem]
+                    echoed.append(stem)
                 last[stem] = index
-            found.append(echoed if parts[piece.owner] == 1 else 0.0)
-        return found
+            found.append(total)
+            ends.append(len(echoed))
+        return _Echoed(found, echoed, ends)
 
     def _text(self, piece: Piece, label: Label | None) -> str:
         start = label.end if label and piece.start == 0 else piece.start

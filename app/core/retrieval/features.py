@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -38,7 +37,8 @@ class _Features:
         self._none = [0.0] * self._count
         self._own = _scaled(self._match(dict.fromkeys(question.stems, 1.0)))
         self._named = [float(speaker in question.named) for speaker in corpus.speaking]
-        self._asks = [words.asks for words in corpus.words]
+        self._names_somebody = any(self._named)
+        self._standing = corpus.whatever_is_asked
         self._first = self._spread()
 
     def all(self) -> dict[str, Values]:
@@ -64,7 +64,7 @@ class _Features:
         }
 
     def _surroundings(self, near: Values) -> dict[str, Values]:
-        has_question = [float(item.has_question) for item in self._corpus.words]
+        asks, has_question = self._standing["asks"], self._standing["has_question"]
         match, covered = self._sittings()
         return {
             "near": near,
@@ -73,30 +73,29 @@ class _Features:
             "sitting_covered": covered,
             "second_hop": self._second_hop(),
             "far": self._far(),
-            "asks": self._asks,
-            "asks_own": _times(self._asks, self._own),
+            "asks": asks,
+            "asks_own": _times(asks, self._own),
             "follows_match": self._from(-1, _times(has_question, self._own)),
         }
 
     def _speaking(self, near: Values) -> dict[str, Values]:
-        corpus, named = self._corpus, self._named
-        first_person = [item.first_person for item in corpus.words]
-        carried = self._information
-        information = [value / 30 for value in carried]
+        standing = self._standing
         return {
-            "named": named,
-            "named_near": _times(named, near),
-            "information": information,
-            "mean_information": [
-                value / max(len(item.counts), 1) / 6 for value, item in zip(carried, corpus.words, strict=True)
-            ],
-            "named_information": _times(named, information),
-            "echo": [value / 30 for value in corpus.echoes],
-            "second_person": [item.second_person for item in corpus.words],
-            "first_person": first_person,
-            "named_first_person": _times(named, first_person),
+            "named": self._named,
+            "named_near": self._of_named(near),
+            "information": standing["information"],
+            "mean_information": standing["mean_information"],
+            "named_information": self._of_named(standing["information"]),
+            "echo": standing["echo"],
+            "second_person": standing["second_person"],
+            "first_person": standing["first_person"],
+            "named_first_person": self._of_named(standing["first_person"]),
             "user_says": self._user_says(),
         }
+
+    def _of_named(self, values: Values) -> Values:
+        """The values of those whom the question names."""
+        return _times(self._named, values) if self._names_somebody else self._none
 
     def _user_says(self) -> Values:
         """Beside an assistant that answers at length, what is told of a life stands in the user's own messages.
@@ -109,36 +108,26 @@ class _Features:
             return self._none
         covered, _ = self._covered
         return [
-            value * (1.0 if corpus.source(index).role == "user" else held * held) for index, held in enumerate(covered)
+            value * (1.0 if speaker == "user" else held * held)  # no names: those who speak are the roles
+            for speaker, held in zip(corpus.speaking, covered, strict=True)
         ]
 
     def _kinds(self, near: Values) -> dict[str, Values]:
         question, corpus = self._question, self._corpus
         words, texts = corpus.words, corpus.texts
         return {
-            "says_when": [float(item.says_when) for item in words],
+            "says_when": self._standing["says_when"],
             "when_near": [item.says_when * value for item, value in zip(words, near, strict=True)]
             if question.asks_when
             else self._none,
             "date": self._dates() if question.months or question.years else self._none,
             "number": [float(has_number(text)) for text in texts] if question.asks_number else self._none,
-            "names": [min(item.names / 3, 1.0) for item in words],
+            "names": self._standing["names"],
         }
 
     def _dates(self) -> Values:
         by_message = [self._question.nearness(source.at.date()) for source in self._corpus.sources]
-        return [by_message[piece.owner] for piece in self._corpus.pieces]
-
-    @cached_property
-    def _information(self) -> Values:
-        """The rarity of all words of a piece."""
-        rarity = self._corpus.rarities.__getitem__
-        return [sum(map(rarity, words.counts)) for words in self._corpus.words]
-
-    @cached_property
-    def _lengths(self) -> list[int]:
-        """The words of each piece."""
-        return [item.length for item in self._corpus.words]
+        return list(map(by_message.__getitem__, self._corpus.owners))
 
     def _match(self, weights: Mapping[str, float]) -> Values:
         """BM25 over single pieces."""
@@ -151,7 +140,7 @@ class _Features:
                 )
                 for stem, weight in weights.items()
             ),
-            self._lengths,
+            corpus.lengths,
         )
 
     def _from(self, distance: int, values: Sequence[float]) -> Values:
@@ -167,7 +156,7 @@ class _Features:
                 ]
         return [
             score * (1 + 0.5 * named) * (1 - 0.4 * asks)
-            for score, named, asks in zip(scores, self._named, self._asks, strict=True)
+            for score, named, asks in zip(scores, self._named, self._standing["asks"], strict=True)
         ]
 
     @cached_property
@@ -181,10 +170,11 @@ class _Features:
     def _covered(self) -> tuple[Values, Values]:
         covered, hits = [0.0] * self._count, [0.0] * self._count
         weights = self._weights
+        hit = 1 / max(len(weights), 1)
         for stem, weight in weights.items():
             for index in self._corpus.postings.get(stem, ()):
                 covered[index] += weight
-                hits[index] += 1 / len(weights)
+                hits[index] += hit
         return covered, hits
 
     def _near(self) -> Values:
@@ -209,26 +199,24 @@ class _Features:
     def _sittings(self) -> tuple[Values, Values]:
         """BM25 over whole sittings, and how much of the question each holds."""
         corpus = self._corpus
-        count = corpus.sittings[-1] + 1 if corpus.sittings else 0
-        lengths = [0] * count
-        for sitting, words in zip(corpus.sittings, corpus.words, strict=True):
-            lengths[sitting] += words.length
-        covered = [0.0] * count
+        sittings, words, lengths = corpus.sittings, corpus.words, corpus.sitting_lengths
+        covered = [0.0] * len(lengths)
         asked: list[tuple[float, Iterable[tuple[int, int]]]] = []
         for stem, weight in self._weights.items():
-            holding: Counter[int] = Counter()
+            holding: dict[int, int] = {}
             for index in corpus.postings.get(stem, ()):
-                holding[corpus.sittings[index]] += corpus.words[index].counts[stem]
+                sitting = sittings[index]
+                holding[sitting] = holding.get(sitting, 0) + words[index].counts[stem]
             for sitting in holding:
                 covered[sitting] += weight
-            asked.append((bm25.rarity(count, len(holding)), holding.items()))
+            asked.append((bm25.rarity(len(lengths), len(holding)), holding.items()))
         scaled = _scaled(bm25.scores(asked, lengths, by_length=0.5))
-        return [scaled[sitting] for sitting in corpus.sittings], [covered[sitting] for sitting in corpus.sittings]
+        return list(map(scaled.__getitem__, sittings)), list(map(covered.__getitem__, sittings))
 
     def _second_hop(self) -> Values:
         """What the best messages talk of beside the question leads to others (pseudo relevance feedback)."""
         corpus = self._corpus
-        best = sorted(range(self._count), key=lambda index: -self._first[index])[:_HOP_FROM]
+        best = sorted(range(self._count), key=self._first.__getitem__, reverse=True)[:_HOP_FROM]
         weights: dict[str, float] = {}
         for rank, index in enumerate(best, start=1):
             for stem in corpus.words[index].counts:
@@ -245,7 +233,9 @@ class _Features:
         far = [0.0] * self._count
         for distance in _FAR:
             shared = [(1 - distance / 10) * value for value in self._first]
-            far = list(map(max, far, self._from(-distance, shared), self._from(distance, shared)))
+            sides = zip(far, self._from(-distance, shared), self._from(distance, shared), strict=True)
+            # three times as fast as max()
+            far = [most if most >= one and most >= other else max(one, other) for most, one, other in sides]
         return far
 
 

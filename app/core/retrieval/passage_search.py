@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import BOILERPLATE, cues_of
 from app.core.retrieval import bm25
 from app.core.retrieval.serving import passages_in, recalled_in
 from app.core.text.escaping import unescape
-from app.core.text.parts import own_parts
+from app.core.text.parts import as_text, own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences
 from app.core.text.shortening import clip
@@ -71,7 +71,7 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
             continue
         parts = own_parts(message.content, message.parts)
         texts = [message.content, *(str(part.get("text", "")) for part in parts if part.get("type") == "text")]
-        texts += [_plain(part.get("content")) for part in parts if part.get("type") == "tool_result"]
+        texts += [as_text(part.get("content")) for part in parts if part.get("type") == "tool_result"]
         text = "\n".join(text for text in texts if text.strip())
         if text and not (message.role == "assistant" and BOILERPLATE.search(text)):
             notes.append(_note(text, message.seq, message.role))
@@ -88,10 +88,6 @@ def _block(content: str) -> str | None:
 
 def _note(text: str, seq: int | None, role: str, *, is_narrative: bool = False, source: str = "") -> Note:
     return Note(text=text, seq=seq, role=role, is_narrative=is_narrative, source=source)
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _state_notes(inner: str) -> list[Note]:

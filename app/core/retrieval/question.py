@@ -35,7 +35,6 @@ class Question:
     """A question taken apart."""
 
     stems: Mapping[str, int]
-    in_order: tuple[str, ...]
     named: frozenset[str]
     """Speakers that it names, unless it names all of them; roles that it points to ("I", "you told me")."""
     months: frozenset[int]
@@ -82,7 +81,6 @@ def question_of(
     months, years, days = _dates(lowered)
     return Question(
         stems=Counter(content),
-        in_order=content,
         named=(frozenset() if named >= everybody else named) | roles,
         months=months,
         years=years,

@@ -17,6 +17,7 @@ from app.core.text.elements import elements_in, outside
 from app.core.text.escaping import plain_letters
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.localization.days import date_line
+from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 from app.core.text.speakers import label_of
 
@@ -94,6 +95,12 @@ class Recall:
 
 def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
     """Roles whose every message begins with its speaker's name: their lines need no other mark."""
+    if locale not in corpus.labelled:
+        corpus.labelled[locale] = _labelled(corpus, locale)
+    return corpus.labelled[locale]
+
+
+def _labelled(corpus: Corpus, locale: str) -> frozenset[str]:
     marks = tuple(_marks(catalogue_of(locale)).values())
     unnamed: set[str] = set()
     for source in corpus.sources:
@@ -191,10 +198,15 @@ def _part(one: Recalled) -> str:
 
 
 def _line(source: Source, mark: str) -> str:
-    text = escape_served(source.text)
-    if _BREAKS.search(text):
-        return f'<message role="{source.role}">\n{text}\n</message>'
-    return f"{mark}{text}"
+    text, has_breaks = _escaped(source.text)
+    return f'<message role="{source.role}">\n{text}\n</message>' if has_breaks else f"{mark}{text}"
+
+
+@memoized(FIGURE)
+def _escaped(text: str) -> tuple[str, bool]:
+    """A text as it is served, and whether it takes several lines: one is weighed in several elements."""
+    escaped = escape_served(text)
+    return escaped, _BREAKS.search(escaped) is not None
 
 
 def _is_named(text: str, marks: tuple[str, ...]) -> bool:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Hashable, Sized
 from functools import lru_cache, wraps
 from inspect import signature
 from threading import Lock
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+K = TypeVar("K", bound=Hashable)
 
 MOST: Final = 64_000_000
 """Bytes of all that is kept in a process, as estimated by the lengths of the texts."""
@@ -31,6 +32,8 @@ _ENTRY: Final = 400
 """Bytes of any reading beside that."""
 _LARGEST: Final = MOST // 16
 """Bytes of the largest reading that is kept: one document must not push out all else."""
+_LARGEST_OF_MANY: Final = MOST // 8
+"""The same of what is made of many texts, such as a conversation."""
 LONGEST_WORD: Final = 64
 """Characters of a word that is remembered."""
 _WORDS: Final = 65_536
@@ -62,12 +65,26 @@ class Memo:
         self._of_functions.append(found)
         return found
 
-    def keep(self, readings: _Readings, key: Hashable, reading: object, size: int) -> None:
-        """Keep a reading of so many bytes; the older half goes once the newer one is full."""
-        if size > _LARGEST:
+    def keep(
+        self,
+        readings: _Readings,
+        key: Hashable,
+        reading: object,
+        size: int,
+        *,
+        before: int = 0,
+        largest: int = _LARGEST,
+    ) -> None:
+        """Keep a reading of so many bytes, in place of one of some ``before``.
+
+        The older half goes once the newer one is full; one larger than the ``largest`` is not kept.
+        """
+        if size > largest:
+            self._size -= before
             return
         readings.new[key] = reading
-        self._size += size  # without the lock, which would cost as much again: nothing is called, no thread gives way
+        # without the lock, which would cost as much again: nothing is called, no thread gives way
+        self._size += size - before
         if self._size > self._most // 2:
             with self._lock:
                 if self._size > self._most // 2:
@@ -118,6 +135,35 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
         return wraps(function)(read) if is_of_one else read_several  # type: ignore[return-value]
 
     return keeping
+
+
+class Latest(Generic[K, R]):
+    """Of each of several things that change, the reading that was made last: the next one takes its place.
+
+    Args:
+        memo: Where they are kept, within its bound.
+    """
+
+    def __init__(self, memo: Memo = _MEMO) -> None:
+        self._memo = memo
+        self._readings = memo.readings()
+
+    def get(self, key: K) -> R | None:
+        """The last one, if it is still kept; whether it is that of what is there now, who asks has to look."""
+        found = self._readings.new.get(key)
+        if found is None:
+            found = self._readings.old.get(key)
+            if found is None:
+                return None
+            self._memo.keep(self._readings, key, found, found[1], largest=_LARGEST_OF_MANY)
+        reading: R = found[0]
+        return reading
+
+    def keep(self, key: K, reading: R, size: int) -> None:
+        """Keep one of so many bytes."""
+        before: tuple[R, int] | None = self._readings.new.pop(key, None)
+        gone = before[1] if before else 0
+        self._memo.keep(self._readings, key, (reading, size), size, before=gone, largest=_LARGEST_OF_MANY)
 
 
 def _bytes(argument: object) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,6 @@ from sqlalchemy import (
     cast,
     func,
     literal,
-    null,
     select,
     true,
 )
@@ -30,11 +30,11 @@ from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
 from sqlmodel import col
 
 from app.core.context.tools import OWN
-from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
+from app.core.model.overlap import text_with_parts
 from app.core.retrieval.corpus import Source
 from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
+from app.off_loop import in_slices
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
 from app.storage.repositories.term_keys import TermKeys
@@ -79,8 +79,8 @@ STEP: Final = 2_000  # of them in one statement, at most
 STEP_BYTES: Final = 8_000_000  # of text in one statement
 MOST_BYTES: Final = 64_000_000  # of text for one query
 
-_PARTS: Final = case((cast(col(MessageRow.parts), Text) == "[]", null()), else_=col(MessageRow.parts)).label("parts")
-"""NULL where there are none, as most messages have: nothing has to be read as JSON then."""
+_PARTS: Final = func.nullif(cast(col(MessageRow.parts), Text), "[]", type_=Text).label("parts")
+"""NULL where there are none, as most messages have; as it is written: only what there is has to be read as JSON."""
 _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
 _seq = col(MessageRow.seq)
@@ -90,15 +90,14 @@ _SHOWN = (
     col(MessageRow.status) != "superseded",
 )
 _COLUMNS = (
-    col(MessageRow.id),
-    col(MessageRow.conversation_id),
     _seq,
     col(MessageRow.role),
     col(MessageRow.content),
-    _PARTS,
-    col(MessageRow.token_count),
     col(MessageRow.created_at),
+    col(MessageRow.token_count),
+    _PARTS,
 )
+"""A source, as far as a message has no parts, and these."""
 _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"), *_SHOWN).order_by(_seq)
 _OF = col(MessageRow.conversation_id) == bindparam("of")
 _LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
@@ -195,7 +194,7 @@ class Narrowing:
             for seqs, weight in _batches(await self._session.rows(sizes)):
                 here = self._columns().where(_at(seqs), _say_all(texts)).order_by(_seq.desc()).limit(limit)
                 lines = await self._session.rows(here)
-                found += [_source(line) for line in lines if not _only_looks_up(line)]
+                found += await _sources(lines)
                 left -= weight
                 if len(found) >= limit or left <= 0:
                     return found[:limit]
@@ -245,10 +244,10 @@ class Narrowing:
     async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
         """Those of these positions, or all."""
         if seqs is None:
-            lines = await self._session.rows(_ALL, of=self._id)
+            lines = await self._session.records(_ALL, of=self._id)
         else:
-            lines = await self._session.rows(_THESE, of=self._id, seqs=sorted(seqs))
-        return [_source(line) for line in lines if not _only_looks_up(line)]
+            lines = await self._session.records(_THESE, of=self._id, seqs=sorted(seqs))
+        return await _sources(lines)
 
     def _columns(self) -> Any:
         return select(*_COLUMNS).where(self._of, *_SHOWN)
@@ -307,19 +306,24 @@ def _say_all(texts: Sequence[str]) -> ColumnElement[bool]:
     return select(says).select_from(line.join(each, true())).correlate(MessageRow).scalar_subquery()
 
 
-def _only_looks_up(line: Any) -> bool:
-    """A look-up says nothing of its own: neither its call nor what it brought back, which is found where it stands."""
-    return bool(line.parts) and not line.content and all(_looks_up(part) for part in line.parts)
+async def _sources(lines: Sequence[Sequence[Any]]) -> list[Source]:
+    """Those that say something of their own; between slices of those with parts the loop does what else there is."""
+    told = iter(await in_slices(_told, [line for line in lines if line[-1] is not None]))
+    found = (Source(*line[:-1]) if line[-1] is None else next(told) for line in lines)
+    return [source for source in found if source is not None]
+
+
+def _told(line: Sequence[Any]) -> Source | None:
+    """A message with parts as text, each thing once: not what the message itself weighs."""
+    source, parts = Source(*line[:-1]), json.loads(line[-1])
+    if not parts:
+        return source
+    if not source.text and all(map(_looks_up, parts)):
+        return None
+    text = text_with_parts(source.text, parts)
+    return source._replace(text=text, tokens=weigh(source.role, text).tokens)
 
 
 def _looks_up(part: Mapping[str, Any]) -> bool:
+    """A look-up says nothing of its own: neither its call nor what it brought back, which is found where it stands."""
     return "quotes" in part or (part.get("type") == "tool_call" and part.get("name") in OWN)
-
-
-def _source(line: Any) -> Source:
-    text, tokens = line.content, line.token_count
-    if line.parts:  # told as text, each thing once: not what the message itself weighs
-        names = ("id", "conversation_id", "seq", "role", "content", "created_at")
-        text = message_text(Message(parts=tuple(line.parts), **{name: getattr(line, name) for name in names}))
-        tokens = weigh(line.role, text).tokens
-    return Source(seq=line.seq, role=line.role, text=text, at=line.created_at, tokens=tokens)

@@ -23,6 +23,7 @@ from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
 from app.core.state.digesting import NO_DIGESTS, Digests
+from app.core.text.memo import Latest
 from app.core.text.parts import own_parts
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWork
@@ -143,15 +144,31 @@ def _places(material: Material, budget: int | None, *, is_explicit: bool) -> flo
     return share * (budget or material.budgets.budget) * total.messages / max(total.tokens, 1)
 
 
-def corpus_of(found: Narrowed) -> Corpus:
-    """What was read, taken apart."""
-    return Corpus(found.sources, documents=found.documents, total=found.total, language=found.language)
+_CORPORA: Final = Latest[UUID, tuple[Narrowed, Corpus]]()
+"""Of each conversation that is looked at whole."""
+
+
+def corpus_of(found: Narrowed, before: Corpus | None = None) -> Corpus:
+    """What was read, taken apart; ``before`` as for ``Corpus``."""
+    return Corpus(found.sources, documents=found.documents, total=found.total, language=found.language, before=before)
+
+
+def known_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
+    """The same, made once as long as what is read of a whole conversation stays the same, and sooner while it grows."""
+    if found.documents:
+        return corpus_of(found)  # others for each question
+    known = _CORPORA.get(conversation_id)
+    if known is not None and known[0] == found:
+        return known[1]
+    corpus = corpus_of(found, known[1] if known else None)
+    _CORPORA.keep(conversation_id, (found, corpus), corpus.size)
+    return corpus
 
 
 def with_gathered(material: Material, gathered: Gathered) -> Material:
     """The material with what was gathered; CPU work."""
     found = gathered.narrowed
-    corpus = corpus_of(found) if found else Corpus(())
+    corpus = known_corpus_of(found, material.conversation.id) if found else Corpus(())
     recall = Recall(
         question=gathered.question,
         corpus=corpus,

@@ -20,7 +20,7 @@ from app.core.retrieval.similarity import cosines, most_vectors
 from app.off_loop import off_loop
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.context.embedding import attempt_of, call_of, embedder_of
-from app.usecases.context.recalling import Gathered, corpus_of
+from app.usecases.context.recalling import Gathered, known_corpus_of
 from app.usecases.ports import Embedder
 from app.usecases.shared.shell import Shell
 
@@ -78,7 +78,7 @@ class SimilarityService:
             return {}
         seqs: Collection[int] = [source.seq for source in gathered.narrowed.sources] if gathered.narrowed else []
         if len(seqs) > (most := most_vectors(dimensions)):
-            seqs = await off_loop(_best, gathered, most)
+            seqs = await off_loop(_best, conversation_id, gathered, most)
         async with self._shell.uow(tenant_id) as uow:
             return await uow.embeddings.of(conversation_id, seqs, embedder.name)
 
@@ -118,10 +118,10 @@ class SimilarityService:
         return vector
 
 
-def _best(gathered: Gathered, count: int) -> Sequence[int]:
+def _best(conversation_id: UUID, gathered: Gathered, count: int) -> Sequence[int]:
     """CPU work."""
     found = gathered.narrowed
     if found is None:
         return ()
-    corpus = corpus_of(found)
+    corpus = known_corpus_of(found, conversation_id)
     return Ranking(corpus, asked_of(gathered.question, corpus)).best(count)
