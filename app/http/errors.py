@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
+from fastapi._compat import ModelField
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
@@ -20,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from app.core.model.errors import DomainError, FieldError, NotFoundError
+from app.core.model.json_schemas import names_at
 from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
@@ -199,15 +203,21 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
-    return error_response(request, validation_refusal(error))
+    route = request.scope.get("route")
+    return error_response(request, validation_refusal(error, route.body_field if isinstance(route, APIRoute) else None))
 
 
-def validation_refusal(error: Exception) -> DomainError:
-    """What is said of a body or parameters that are out of contract."""
+def validation_refusal(error: Exception, body: ModelField | None = None) -> DomainError:
+    """What is said of a body or parameters that are out of contract.
+
+    Args:
+        error: What was found.
+        body: What the route takes, to name its fields by.
+    """
     found = error.errors() if isinstance(error, RequestValidationError) else []
     if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
         return UnreadableError("A JSON object is expected as the body.")
-    return invalid_input([*map(_field_error, found[:MAX_ERRORS])], count=len(found))
+    return invalid_input([_field_error(item, body) for item in found[:MAX_ERRORS]], count=len(found))
 
 
 def _on_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
@@ -237,8 +247,21 @@ def _refusal(status: int) -> DomainError:
             return unexpected()
 
 
-def _field_error(item: Mapping[str, Any]) -> FieldError:
-    return FieldError(field=_path(item["loc"]), message=_message(item))
+def _field_error(item: Mapping[str, Any], body: ModelField | None) -> FieldError:
+    there_are = _fields_beside(item["loc"], body) if body is not None and item["type"] == "extra_forbidden" else ""
+    return FieldError(field=_path(item["loc"]), message=_message(item) + there_are)
+
+
+def _fields_beside(location: Sequence[str | int], body: ModelField) -> str:
+    """The fields that stand where an unknown one was given, where they are few enough to be read."""
+    names = ", ".join(names_at(_schema(body), location[1:-1]))
+    return f"; there are {names}" if names and len(names) <= MAX_TEXT else ""
+
+
+@cache
+def _schema(body: ModelField) -> dict[str, Any]:
+    of: Any = body.field_info.annotation
+    return TypeAdapter(of).json_schema()
 
 
 def _path(location: Sequence[str | int]) -> str:

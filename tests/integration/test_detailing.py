@@ -349,11 +349,11 @@ class TestAnL1:
         segment = await first(service, conversation_id)
         gemini.script("detail", "cut")
         assert await run(service, conversation_id) == "refused"
-        now = partial(service.container.detailing.run, service.tenant, conversation_id, segment.id, urgent=True)
+        now = partial(service.container.detailing.run_now, service.tenant, conversation_id, segment.id)
         gemini.script("detail", default={"name": "honest", "delay": 0.3})
-        assert sorted(await together(now, now)) == ["not_now", "written"]
+        assert sorted([one.outcome for one in await together(now, now)]) == ["not_now", "written"]
         assert len(gemini.requests("detail")) == 2
-        assert await now() == "kept", "it is there"
+        assert (await now()).outcome == "kept", "it is there"
         assert await calls(engine) == [("refused", "cut_off"), ("accepted", None)]
 
     async def test_strangers_and_unknown_ones_get_none(self, service: Service, gemini: Gemini) -> None:

@@ -660,10 +660,20 @@ class TestMaking:
 
     async def test_a_model_that_fails_leaves_what_there_was(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service, conversation_id, one = await self.by_model(begin, tenant, ModelUnavailableError("away"))
-        with pytest.raises(SummarizerFailedError):
+        with pytest.raises(SummarizerFailedError) as caught:
             await service.container.expansion.make(tenant, conversation_id, one.id, "detailed")
+        assert (caught.value.extra["reason"], caught.value.retryable) == ("away", True)
+        assert "(away)" in caught.value.detail
         (page,) = await expand(service, conversation_id, one.id, level="detailed", max_tokens=10_000)
         assert (page.content, page.made_by) == (one.levels["L1"].text, "extractive")
+
+    async def test_it_is_told_what_has_to_change(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service, conversation_id, one = await self.by_model(
+            begin, tenant, ModelUnavailableError("unauthorized", retryable=False)
+        )
+        with pytest.raises(SummarizerFailedError, match="does not accept the service's key") as caught:
+            await service.container.expansion.make(tenant, conversation_id, one.id, "detailed")
+        assert (caught.value.extra["reason"], caught.value.retryable) == ("unauthorized", False)
 
     async def test_two_at_once_make_one_call(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         told = "The copper kettle in the pantry whistles, and the plumber wants to see it."

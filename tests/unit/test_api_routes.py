@@ -258,8 +258,39 @@ async def test_unknown_fields_are_refused(api: World, path: str) -> None:
     async with api.client() as client:
         response = await client.post(path, json={**BODIES.get(path, {}), "colour": True})
     assert fields(response) == ["colour"]
-    assert response.json()["errors"][0]["message"] == "is not a field of this request"
+    told, _, known = response.json()["errors"][0]["message"].partition("; there are ")
+    assert told == "is not a field of this request"
+    assert {*BODIES.get(path, ())} <= {*known.split(", ")}
     assert api.calls.made == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "known"),
+    [
+        (f"{ONE}/compact", {"focuss": "x"}, "focuss", "focus, up_to_message_id, keep_tail_messages, dry_run, wait"),
+        (
+            f"{ONE}/context",
+            {"sections": {"tale": True}},
+            "sections.tale",
+            "state, anchors, digests, held, recalled, levels",
+        ),
+        (
+            f"{ONE}/chat",
+            {"content": "x", "passages": [{"text": "y", "source": "z", "origin": "z"}]},
+            "passages.0.origin",
+            "text, source",
+        ),
+        (f"{ONE}/chat/interrupt", {"reason": "x"}, "reason", ""),
+    ],
+)
+async def test_an_unknown_field_is_told_the_known_ones(
+    api: World, path: str, body: dict[str, Any], field: str, known: str
+) -> None:
+    async with api.client() as client:
+        response = await client.post(path, json=body)
+    (error,) = response.json()["errors"]
+    assert error["field"] == field
+    assert error["message"] == f"is not a field of this request{'; there are ' if known else ''}{known}"
 
 
 @pytest.mark.parametrize("path", sorted(BODIES))

@@ -387,6 +387,19 @@ def test_a_long_talk_holds_facts_also_in_plain_words() -> None:
     assert reason(answer("They chatted about hobbies."), span[:4]) is None
 
 
+def test_much_is_as_much_in_chinese() -> None:
+    said = (
+        "我们聊了花园的篱笆，邻居把他们的篱笆漆成了一种暗淡的绿色，街上没有人喜欢，后来又聊了一会儿天气和小说",
+        "我弟弟在旧谷仓后面养蜜蜂，隔壁的人总是抱怨被蜇，陶艺老师爬山摔断了手腕，秋天的展览只好取消",
+        "奶奶每个星期日早上烤核桃面包，拿去跟牧羊人换山羊奶酪，大雨淹了我们街上好几个地下室，消防员抽水到半夜",
+        "织毛衣让我平静，多半织围巾和手套，送给火车站后面的孤儿院，表妹打算学吹长笛，可是邻居嫌吵",
+    )
+    recorded = (entry("F1", "奶奶住在山里"),)
+    span = talk(*(text for line in said for text in (line, "好的，我明白。")))
+    assert reason(answer("他们聊了各种爱好。"), span, *recorded) == "skeleton"
+    assert reason(answer("他们聊了各种爱好。"), span[:4], *recorded) is None
+
+
 def test_what_the_state_holds_already_is_no_reason_to_repeat_it() -> None:
     recorded = (
         entry("F1", "Order A-7781 of 2026-11-12: parcel JD0146, 84.90 EUR"),

@@ -207,7 +207,9 @@ def test_it_is_served_last_and_marked() -> None:
     [
         ("The budget for the whole journey is 900 euros", "(in doubt)"),
         ("Бюджет на всю поездку составляет 900 евро", "(под сомнением)"),
+        ("Клара думает покрасить стены в синий цвет", "(под сомнением)"),
         ("整个旅行的预算是900欧元", "（存疑）"),
+        ("旅行预算900欧元", "（存疑）"),
         ("Das Budget für die ganze Reise beträgt 900 Euro, und mehr ist nicht da", "(fraglich)"),
         ("Le budget pour tout le voyage est de 900 euros et pas plus", "(in doubt)"),
         ("900", "(in doubt)"),

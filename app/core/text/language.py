@@ -38,6 +38,8 @@ _SIGNS_PER_WORD: Final[Mapping[str, float]] = {"han": 1.6, "kana": 2.5, "thai": 
 _LETTERS_PER_WORD: Final = 5.0
 """To compare scripts: how many signs carry as much as one word."""
 
+_LIKELIEST: Final[Mapping[str, str]] = {"cyrillic": "ru", "han": "zh"}
+"""Of scripts that several languages share, and English does not."""
 _UKRAINIAN_LETTERS: Final = frozenset("іїєґ")
 _RUSSIAN_LETTERS: Final = frozenset("ыэъё")
 _PERSIAN_LETTERS: Final = frozenset("پچژگ")
@@ -89,6 +91,11 @@ def detect(text: str) -> str | None:
         return _east_asian(weights, runs)
     script, weight = max(weights.items(), key=lambda item: item[1])
     return _by_script(script, runs) if weight >= _DOMINANT * total else None
+
+
+def by_letters(text: str) -> str | None:
+    """The likeliest language of a text whose few words tell no more than their script."""
+    return _LIKELIEST.get(_dominant_script(text)[0] or "")
 
 
 def language_of_locale(locale: str) -> str:

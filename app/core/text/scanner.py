@@ -26,6 +26,7 @@ _EXTENSIONS: Final = (
 )
 _DOMAINS: Final = "com|org|net|io|dev|de|ru|cn|edu|gov|info|app|example|eu|uk|ch|at"
 _NO_BLANK: Final = r"[^\s<>\"'»”`|。，、；！？）」』】\x00-\x1f]"
+_HAN_DECIMALS: Final = "(?:点[零一二三四五六七八九]{1,6})?"
 _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
 _SHAPES: Final = (
     rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word: read first for speed alone
@@ -49,7 +50,7 @@ _SHAPES: Final = (
         r"(?P<phone>(?<![\w+])"
         r"(?:\+\d|0\d{2,5}[ -]\d|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)(?:[ ()/-]{0,2}\d){5,13}(?!\w))"
     ),
-    rf"(?P<percent>百分之(?P<share>\d{{1,3}}(?:\.\d{{1,3}})?|[{HAN_SIGNS}]{{1,8}}))",
+    rf"(?P<percent>百分之(?P<share>\d{{1,3}}(?:\.\d{{1,3}})?|[{HAN_SIGNS}]{{1,8}}{_HAN_DECIMALS}))",
     rf"(?P<parts>(?P<under>[{HAN_SIGNS}]{{1,4}})分之(?P<over>[{HAN_SIGNS}]{{1,4}}))",
     (
         rf"(?P<han_date>(?:(?P<year>\d{{4}}|{_FEW_HAN}{{4}}) ?年 ?)?(?P<month>\d{{1,2}}|{_FEW_HAN}{{1,2}}) ?月(?!饼)"
@@ -70,7 +71,7 @@ _SHAPES: Final = (
     ),
     rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|[-']\d{_INNER}*+)*+|_{_INNER}*+)",
     rf"(?P<han_word>{'|'.join(HAN_WORDS)})",
-    rf"(?P<han_number>[{HAN_SIGNS}]{{1,20}}+(?:点[零一二三四五六七八九]{{1,6}})?)",
+    rf"(?P<han_number>[{HAN_SIGNS}]{{1,20}}+{_HAN_DECIMALS})",
     rf"(?P<fraction>[{_FRACTIONS}])",
     r"(?P<sign>[$€£¥₽₹₴₩₸₺¢%~≈]|°[cf]?\b|°)",
 )

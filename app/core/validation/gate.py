@@ -285,6 +285,8 @@ _FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
 """By kind of value, 2 for all others: shouting, abbreviations and quoted words say little."""
 _MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
+_PAIR: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{1,2}")
+_PAIRS_PER_WORD: Final = 3  # of a Chinese text, to a content word of the same text in English or Russian
 _TOLD: Final = 8  # different content words: an account of anything at all
 _SCANNED: Final = 100_000  # characters of the span that are looked at
 _STATEMENT: Final = compiled(alternatives("claims", "stated"), re.IGNORECASE)
@@ -298,7 +300,9 @@ def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) ->
     if sum(_weight(found) for text, found in values.items() if text not in recorded) >= _FACTS:
         return True
     news = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
-    return len(news) >= _MUCH or (not previous and _STATEMENT.search(said) is not None)
+    pairs = sum(_PAIR.fullmatch(word) is not None for word in news)
+    is_much = len(news) - pairs + pairs / _PAIRS_PER_WORD >= _MUCH
+    return is_much or (not previous and _STATEMENT.search(said) is not None)
 
 
 def _weight(found: Identifier) -> int:

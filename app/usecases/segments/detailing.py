@@ -53,6 +53,15 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Detailed:
+    """What became of one segment's L1."""
+
+    outcome: Outcome
+    reason: str | None = None
+    """The stable word for what was wrong with the model's answer, or why there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
     """The right to ask once about a segment, for ``Timings.detail_claim_seconds``."""
 
@@ -109,22 +118,23 @@ class DetailService:
             self._shell.outbox.send_later("detail", wanting[1][1])
         return outcome
 
-    async def run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool = False) -> Outcome:
-        """Have one segment's L1 written, unless somebody else is at it.
+    async def run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str) -> Outcome:
+        """Have one segment's L1 written where it is wanted, unless somebody else is at it, or compactions wait.
 
         Never raises for what a model does; two that run at once make one call.
-
-        Args:
-            tenant_id: Whose.
-            conversation_id: Where.
-            segment_id: Which.
-            urgent: Somebody waits: it is written also where it was not wanted, before its time, or given up.
         """
-        if not urgent and await self._is_busy():
+        if await self._is_busy():
             return "not_now"
+        return (await self._run(tenant_id, conversation_id, segment_id, urgent=False)).outcome
+
+    async def run_now(self, tenant_id: UUID, conversation_id: UUID, segment_id: str) -> Detailed:
+        """The same for somebody who waits: also where it was not wanted, before its time, or given up."""
+        return await self._run(tenant_id, conversation_id, segment_id, urgent=True)
+
+    async def _run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool) -> Detailed:
         claimed = await self._claimed(tenant_id, conversation_id, segment_id, urgent=urgent)
         if not isinstance(claimed, _Claim):
-            return claimed
+            return Detailed(outcome=claimed)
         answer = await self._ask(claimed)
         outcome = await self._stored(tenant_id, claimed, answer)
         log.info(
@@ -136,7 +146,7 @@ class DetailService:
             reason=answer.attempt.reason,
             tries=claimed.tries,
         )
-        return outcome
+        return Detailed(outcome=outcome, reason=answer.attempt.reason)
 
     async def _wanting(self, conversation_id: UUID | None) -> list[tuple[UUID, UUID, str]]:
         async with self._shell.uow(None) as uow:

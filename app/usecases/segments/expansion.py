@@ -19,6 +19,7 @@ from app.core.model.errors import (
     InvalidInputError,
     NotFoundError,
     SummarizerFailedError,
+    told_reason,
 )
 from app.core.model.records import Page
 from app.core.model.redaction import redact_messages
@@ -242,10 +243,11 @@ class ExpansionService:
             return
         async with shell.uow(tenant_id) as uow:
             await self._spending.check(uow, resolved, metered=metered)
-        outcome = await self._details.run(tenant_id, conversation_id, segment.id, urgent=True)
-        if outcome in {"refused", "failed"}:
-            raise SummarizerFailedError(f"the model wrote no usable text ({outcome}); what there was stays")
-        if outcome not in {"written", "kept"}:
+        made = await self._details.run_now(tenant_id, conversation_id, segment.id)
+        if made.outcome in {"refused", "failed"}:
+            told = f"the model wrote no usable text ({told_reason(made.reason)}); what there was stays"
+            raise SummarizerFailedError(told, extra={"reason": made.reason})
+        if made.outcome not in {"written", "kept"}:
             message = "the model is busy with this conversation: the text is written as soon as it is free"
             raise ConflictError(message, retry_after=RETRY_AFTER)
 

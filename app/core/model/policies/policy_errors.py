@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from app.core.model.errors import FieldError, PolicyInvalidError
+from app.core.model.json_schemas import Place, names_at, nodes_at
 from app.core.model.policies.policy import CompactionPolicy
 
 OUT_OF_RANGE = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
@@ -30,10 +31,6 @@ KINDS: Mapping[str, str] = {
     "float_type": "must be a number",
 }
 """By pydantic's word for a value of another kind."""
-
-Node = Mapping[str, Any]
-Place = Sequence[str | int]
-"""The steps to a field of the policy."""
 
 
 def policy_invalid(
@@ -67,44 +64,19 @@ def _message(item: ErrorDetails, short_forms: Sequence[str]) -> str:
     if item["type"] in OUT_OF_RANGE:
         return f"must be {_range(item['loc'])}, not {item['input']}"
     if item["type"] == "extra_forbidden":
-        there_are = [name for node in _nodes(item["loc"][:-1]) for name in node.get("properties", ())]
+        there_are = names_at(_schema(), item["loc"][:-1])
         forms = short_forms if len(item["loc"]) == 1 else ()
         return f"there is no such field; there are {', '.join([*there_are, *forms])}"
     if item["type"] == "model_type":
-        fields = [name for node in _nodes(item["loc"]) for name in node.get("properties", ())]
-        return f"must be an object of {', '.join(fields)}"
+        return f"must be an object of {', '.join(names_at(_schema(), item['loc']))}"
     told = KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
     return told.replace("Input should be", "must be")
 
 
 def _range(loc: Sequence[int | str]) -> str:
     """What a number may be: both its ends, whichever it was that it missed."""
-    bounds = {name: node[name] for node in _nodes(loc) for name in BOUNDS if name in node}
+    bounds = {name: node[name] for node in nodes_at(_schema(), loc) for name in BOUNDS if name in node}
     return " and ".join(words.format(bounds[name]) for name, words in BOUNDS.items() if name in bounds)
-
-
-def _nodes(loc: Sequence[int | str]) -> list[Node]:
-    """The parts of the policy's JSON schema that describe this place."""
-    nodes = list(_alternatives(_schema()))
-    for part in loc:
-        nodes = [deeper for node in nodes for child in _children(node, part) for deeper in _alternatives(child)]
-    return nodes
-
-
-def _children(node: Node, part: int | str) -> list[Node]:
-    child = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
-    return [child] if child is not None else []
-
-
-def _alternatives(node: Node) -> Iterator[Node]:
-    """A node itself, or what it refers to or chooses from."""
-    if "$ref" in node:
-        yield from _alternatives(_schema()["$defs"][node["$ref"].rpartition("/")[2]])
-    elif "anyOf" in node:
-        for choice in node["anyOf"]:
-            yield from _alternatives(choice)
-    else:
-        yield node
 
 
 @cache
