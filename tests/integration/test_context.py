@@ -11,6 +11,7 @@ import pytest
 from app.core.context.assembly import AssembledContext
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
+from app.core.segments.reading import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.messages import MessageRepository
@@ -144,7 +145,7 @@ async def test_control_a_digest_known_by_its_messages_alone_would_be_served_agai
     kept: dict[int, str] = {}
     digest_of = module._digest
 
-    def by_messages(span: module._Span, max_tokens: int, locale: str) -> str:
+    def by_messages(span: Messages, max_tokens: int, locale: str) -> str:
         return kept.setdefault(1, digest_of(span, max_tokens, locale))
 
     monkeypatch.setattr(module, "_digest", by_messages)
@@ -198,7 +199,7 @@ async def test_a_digest_tells_of_a_bounded_part_of_what_is_left_out(
 ) -> None:
     weights: list[int] = []
 
-    def noted(span: module._Span, max_tokens: int, locale: str) -> str:
+    def noted(span: Messages, max_tokens: int, locale: str) -> str:
         weights.append(sum(message.token_count for message in span.messages))
         return extractive_digest(span.messages, max_tokens, locale)
 

@@ -18,7 +18,7 @@ from app.core.model.policies.resolving import resolve
 from app.core.reading import cues
 from app.core.reading.passages import passages_of
 from app.core.segments import reading, topics
-from app.core.segments.reading import stretch_of
+from app.core.segments.reading import Messages, stretch_of
 from app.core.text import identifiers
 from app.core.text import token_counts as tokens
 from app.core.text.memo import forget
@@ -159,7 +159,7 @@ def test_a_digest_is_made_once_and_its_messages_are_let_go_of_with_all_texts(mon
         return f"{len(messages)} in {most} tokens, {locale}"
 
     monkeypatch.setattr(context, "extractive_digest", digest)
-    spans = [context._Span(tuple(talk(4, seed=5)), 0) for _ in range(3)]
+    spans = [Messages("a", talk(4, seed=5)) for _ in range(3)]
     assert {context._digest(span, 50, "en") for span in spans} == {"4 in 50 tokens, en"}
     assert made == [4]
     held = weakref.ref(spans[0])

@@ -51,7 +51,6 @@ _CALL: Final = compiled(r"([^\W\d][\w.-]{0,60})\((.*)\)")
 _LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")
 _DIGITS: Final = compiled(r"\d+")
 _LETTERS: Final = compiled(r"[^\W\d_]+")
-_KEY_WORDS: Final = compiled(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +263,7 @@ class _Ledger:
     def _record(self, name: str, data: Mapping[str, Any], depth: int) -> None:
         leaves, inside = _leaves(data)
         self._tell(name, [leaf for leaf in leaves if leaf.kind != "amounts"])
-        amounts = [leaf for leaf in leaves if leaf.kind == "amounts"]
-        self._tell(name, [leaf for leaf in amounts if not _STAMP.fullmatch(leaf.value)])
-        self._tell(name, [leaf for leaf in amounts if _STAMP.fullmatch(leaf.value)])
+        self._tell(name, [leaf for leaf in leaves if leaf.kind == "amounts"])
         for key, value in inside:
             records = _records(value)
             if records and len(records) > 1:
@@ -294,7 +291,7 @@ class _Ledger:
                         kept += part
                     else:
                         self.read(key, value, depth + 1)
-                records.append(tuple(_amounts_behind(_own_id_first(name, kept))))
+                records.append(tuple(_amounts_behind(kept)))
         for record in dict.fromkeys(records):
             if record:
                 self._add(_text(name, [record], named=False), record)
@@ -302,7 +299,7 @@ class _Ledger:
             self._joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
 
     def _tell(self, name: str, leaves: Sequence[_Leaf]) -> None:
-        """A record's own values, each behind its name unless it speaks for itself."""
+        """A record's own values, each behind its name."""
         line: list[_Leaf] = []
         for leaf in leaves:
             if line and len(_text(name, [[*line, leaf]], named=True)) > LINE:
@@ -335,7 +332,7 @@ def _record(record: Sequence[_Leaf], *, named: bool) -> str:
     told, before = "", None
     for leaf in _once(record):
         between = " " if before and not named and before.is_code and leaf.is_code else ", "
-        told += f"{between if told else ''}{leaf.told(named=named and not _speaks(leaf))}"
+        told += f"{between if told else ''}{leaf.told(named=named)}"
         before = leaf
     return told
 
@@ -350,14 +347,6 @@ def _once(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
             yield leaf
 
 
-def _speaks(leaf: _Leaf) -> bool:
-    """Whether a value says what it is: ``credit_card_44`` for an id, an address, a word of its own name."""
-    if leaf.kind != "values":
-        return False
-    parts = {part.lower() for part in _KEY_WORDS.findall(leaf.key)} - {"id", "number", "code"}
-    return "@" in leaf.value or "://" in leaf.value or any(part in leaf.value.lower() for part in parts)
-
-
 def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]]:
     """The scalars of a record, and what stands inside it; names and the like in one small record are part of it."""
     leaves: list[_Leaf] = []
@@ -370,26 +359,11 @@ def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]
     return leaves, inside
 
 
-def _own_id_first(name: str, leaves: Sequence[_Leaf]) -> list[_Leaf]:
-    """``item_id`` of ``items`` before the ids of what a record has to do with."""
-    own = next((leaf for leaf in leaves if leaf.key.casefold() in _own_keys(name)), None)
-    if own is None or own.kind != "values":
-        return list(leaves)
-    first = next(place for place, leaf in enumerate(leaves) if leaf.kind == "values")
-    rest = [leaf for leaf in leaves if leaf is not own]
-    return [*rest[:first], own, *rest[first:]]
-
-
 def _amounts_behind(leaves: Sequence[_Leaf]) -> list[_Leaf]:
     """No amount before a record's first id, or its first word: it would stand behind what is not its own."""
     heads = [place for kind in ("values", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
     front = leaves[: heads[0] + 1] if heads else ()
     return [*sorted(front, key=lambda leaf: leaf.kind == "amounts"), *leaves[len(front) :]]
-
-
-def _own_keys(name: str) -> frozenset[str]:
-    single = name.casefold().removesuffix("s")
-    return frozenset({"id", f"{single}_id", f"{single}id"})
 
 
 def _part(value: Any) -> list[_Leaf] | None:

@@ -32,7 +32,6 @@ _OF_A_TOOL: Final = 2.0  # whoever called it says what mattered
 _PASTED: Final = 0.5  # of what the user says themselves: a document can be asked for again
 _HELD: Final = 0.6  # it is served anyway
 _ROLE: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
-_NAMED_ROLE: Final = 0.95  # the other person of a talk between people
 _FURTHER_CUES: Final = 0.35  # a second cue adds a third of its weight
 OPENING: Final = 2
 """The highest ``seq`` of a message that opens a talk: a system message may stand before it."""
@@ -40,9 +39,7 @@ OPENING: Final = 2
 _FIRST_TURN: Final = 3.0  # the opening message says what it is all about
 _FOCUS: Final = 4.0
 _ASKED: Final = 0.35  # of what the same words would be worth as a statement
-_ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision,
-_ACCEPTED_VAGUE: Final = 1.6  # less of one when it names nothing
-_REJECTED: Final = -3.0  # one that was turned down is none
+_ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision
 _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
 _DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
 _DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
@@ -65,15 +62,13 @@ _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
 _AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
 _TWO: Final = 2
 _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
-_BARE: Final = 3.0  # a bare yes or no is told with what it answers, never alone
 FOLLOWED: Final = frozenset({"wish", "rule", "limit", "aim"})  # whether anybody would ask for it or not
 BINDING: Final = 1.25  # what the user wants followed, beside what is only worth remembering
 _OF_WORK: Final[frozenset[Cue]] = frozenset({"commitment", "result", "decision"})
 """Of what an assistant says, what it did or will do, with exact values."""
 KEPT: Final = 8.0  # of what is certainly worth remembering, beside its exact values
 _DOUBTFUL: Final = 0.3  # likelihood below which the exact values count less too
-_ACTION: Final = 4.0  # what was done with a tool has changed the world
-_CHANGED: Final = 2.0  # of it, beside what its values are worth
+_CHANGED: Final = 2.0  # what was done with a tool has changed the world
 _LOOK_BACK: Final = 12  # sentences
 
 
@@ -106,7 +101,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
     """The worth of each passage, rated already or not. Linear in the number of passages."""
     frequency = Counter(chain.from_iterable(passage.stems for passage in passages))
     wanted = frozenset(stems(focus)) if focus else frozenset()
-    answers = _answers(passages)
+    accepted = _accepted(passages)
     wholes = [whole for passage in passages if (whole := passage.whole)]
     mentioned = _talk(passages) | said_twice(wholes) if wholes else frozenset[str]()
     meant = meant_of(passages)
@@ -117,7 +112,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
         .plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
         else _score(passage, likely[passage.index], frequency, len(passages)).plus(
-            answers.get(passage.index, 0.0) + _focused(passage, wanted)
+            _ACCEPTED * (passage.index in accepted) + _focused(passage, wanted)
         )
         for passage in passages
     ]
@@ -254,7 +249,7 @@ def _worth_of_statement(passage: Passage, likelihood: float, about: str) -> Wort
     if passage.is_held and not opening:
         worth = worth.times(_HELD)
     opens = opening and not passage.is_question
-    return worth.plus(_FIRST_TURN * opens * min(1.0, likelihood / _DOUBTFUL) + _ACTION * passage.is_action)
+    return worth.plus(_FIRST_TURN * opens * min(1.0, likelihood / _DOUBTFUL))
 
 
 def _by_cues(passage: Passage, about: str, frequency: Counter[str], total: int) -> Worth:
@@ -274,12 +269,8 @@ def _by_cues(passage: Passage, about: str, frequency: Counter[str], total: int) 
         score -= 1.0 if passage.values or len(content) > 6 else 2.4  # noqa: PLR2004 - a long one says something too
     if len(content) < _TWO and not passage.values:
         score -= _TERSE
-    if passage.is_action:
-        score += _ACTION
-    factor = _role_worth(passage) * (
-        _PASTED if passage.is_pasted else (_HELD if passage.is_held and not opening else 1.0)
-    )
-    return Worth(rest=score, values=values, about=about).times(factor)
+    factor = _PASTED if passage.is_pasted else (_HELD if passage.is_held and not opening else 1.0)
+    return Worth(rest=score, values=values, about=about).times(factor * _ROLE.get(passage.role, 1.0))
 
 
 def _focused(passage: Passage, wanted: frozenset[str]) -> float:
@@ -313,28 +304,17 @@ def _centrality(content: Sequence[str], frequency: Counter[str], total: int) -> 
     return 0.8 * sum(math.log(frequency[stem]) for stem in content) / (len(content) * math.log(total))
 
 
-def _role_worth(passage: Passage) -> float:
-    if passage.role == "assistant" and passage.is_named:
-        return _NAMED_ROLE
-    worth = _ROLE.get(passage.role, 0.35)
-    if passage.role == "assistant" and passage.cues & {"commitment", "result", "decision"}:
-        worth += 0.3 if passage.values and "result" in passage.cues else 0.1
-    return worth
-
-
-def _answers(passages: Sequence[Passage]) -> dict[int, float]:
-    """What the user's next words do to an assistant's proposal."""
-    change: defaultdict[int, float] = defaultdict(float)
-    for here, after in pairwise(passages):
-        if after.seq == here.seq or after.role != "user" or here.role != "assistant" or here.is_named:
-            continue
-        if after.verdict and len(after.stems - GENERIC_STEMS) < _TWO:
-            change[after.index] -= _BARE
-        proposal = proposal_before(passages, after) if after.verdict else None
-        if proposal is not None:
-            accepted = _ACCEPTED if proposal.identifiers else _ACCEPTED_VAGUE
-            change[proposal.index] += accepted if after.verdict > 0 else _REJECTED
-    return change
+def _accepted(passages: Sequence[Passage]) -> frozenset[int]:
+    """The assistant's proposals that the user's next words agree to."""
+    agreed = (
+        proposal_before(passages, after)
+        for here, after in pairwise(passages)
+        if after.seq != here.seq
+        and (here.role, after.role) == ("assistant", "user")
+        and after.verdict > 0
+        and not here.is_named
+    )
+    return frozenset(proposal.index for proposal in agreed if proposal is not None)
 
 
 def proposal_before(passages: Sequence[Passage], reply: Passage) -> Passage | None:

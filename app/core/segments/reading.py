@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -40,14 +40,14 @@ class Stretch:
 def stretch_of(messages: Sequence[Message], language: str) -> Stretch:
     """The stretch that consists of these messages: the same for all who ask, while the messages read the same."""
     flags = "".join(f"{message.is_command:d}{message.is_protected:d}" for message in messages)
-    return _stretch(_Span(content_hash(messages, "L3", flags, ""), messages), language)
+    return _stretch(Messages(content_hash(messages, "L3", flags, ""), messages), language)
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Messages that can be told from others, by a hash of them."""
+@dataclass(frozen=True)
+class Messages:
+    """Messages that can be told from others by a key, so that what they come to can be kept."""
 
-    key: str
+    key: Hashable
     messages: Sequence[Message] = field(compare=False)
 
     def __len__(self) -> int:
@@ -55,5 +55,5 @@ class _Span:
 
 
 @memoized()
-def _stretch(span: _Span, language: str) -> Stretch:
+def _stretch(span: Messages, language: str) -> Stretch:
     return Stretch(span.messages, language)

@@ -22,6 +22,7 @@ from app.core.model.policies.policy import Budgets
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
+from app.core.segments.reading import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.budget import first_fitting
 from app.core.text.memo import FIGURE, memoized
@@ -348,7 +349,8 @@ def _assembled(material: Material, budget: int | None) -> AssembledContext:
     def digest(messages: Sequence[Message], max_tokens: int) -> str:
         told = _newest_within(messages, min(TOLD_TIMES * max_tokens, TOLD_TOKENS))
         most = min(max_tokens, TOLD_TOKENS // TOLD_PART)
-        return _digest(_Span(told, conversation.content_epoch), most, conversation.locale)
+        key = (told[0].id, told[-1].id, len(told), conversation.content_epoch)  # the same until some are erased
+        return _digest(Messages(key, told), most, conversation.locale)
 
     return assemble(material, digest=digest, budget=budget)
 
@@ -359,24 +361,7 @@ def _newest_within(messages: Sequence[Message], tokens: int) -> tuple[Message, .
     return tuple(newest[::-1] or messages[-1:])
 
 
-class _Span:
-    """Messages as a cache key: the same ids are the same messages, until some are erased."""
-
-    def __init__(self, messages: tuple[Message, ...], content_epoch: int) -> None:
-        self.messages = messages
-        self._key = (messages[0].id, messages[-1].id, len(messages), content_epoch)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Span) and self._key == other._key
-
-    def __len__(self) -> int:
-        return sum(message.byte_length for message in self.messages)
-
-
 @memoized(FIGURE)
-def _digest(span: _Span, max_tokens: int, locale: str) -> str:
+def _digest(span: Messages, max_tokens: int, locale: str) -> str:
     """The digest keeps no secret: its messages are redacted first."""
     return extractive_digest(redact_messages(span.messages), max_tokens, locale)

@@ -247,11 +247,11 @@ async def weighed(draft: MessageDraft) -> MessageDraft:
 
 
 async def prepared_anyhow(
-    shell: Shell, tenant_id: UUID, conversation_id: UUID, drafts: Sequence[MessageDraft], *, after: int = 0
+    shell: Shell, tenant_id: UUID, conversation_id: UUID, drafts: Sequence[MessageDraft]
 ) -> Prepared:
     """The same of what must not be refused any more: what cannot be reckoned now is reckoned when it is appended."""
     try:
-        return await prepared(shell, tenant_id, conversation_id, drafts, after=after)
+        return await prepared(shell, tenant_id, conversation_id, drafts)
     except (TooLargeError, DependencyUnavailableError):
         return Prepared(tuple(drafts))
 
