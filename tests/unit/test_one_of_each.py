@@ -274,7 +274,7 @@ SPENDING: Final = {
     "state/thinning.py": {"_in_turn": "two lists by turns, whatever the room"},
     "summarizer/offline/extractive.py": {"_within": "until it is ``first_fitting``"},
     "summarizer/offline/files.py": {"_fitting": "what is not told in full is named: it takes room all the same"},
-    "summarizer/offline/keeping.py": {"_in_place_of": "until it is ``each_fitting``"},
+    "summarizer/offline/keeping.py": {"_opening": "until it is ``each_fitting``", "_in_place_of": "the same"},
     "summarizer/system_context.py": {"system_context": "until it is ``each_fitting``"},
     "text/file_types.py": {"_object_streams": "bytes of a file that are unpacked"},
 }

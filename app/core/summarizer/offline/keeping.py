@@ -26,6 +26,8 @@ from app.core.summarizer.offline.items import ANSWERED, cost, parted
 from app.core.text.relative import undated
 from app.core.text.words import stems
 
+_OPENED: Final = 12  # messages with which a talk sets out
+_OF_OPENING: Final = 0.4  # of the room at most is reserved for their exact values
 _STEADY: Final = 1.2  # what is kept stays unless something new is plainly worth more: a state must not flicker
 _BINDS: Final = 2.5  # a rule binds until it is taken back, however much is talked of since
 _OPEN: Final = 2.0
@@ -40,6 +42,7 @@ class Keeping:
     def __init__(self, earlier: Sequence[StateEntry]) -> None:
         self._earlier = earlier
         self._options = [option_of(entry, -len(earlier) + number) for number, entry in enumerate(earlier)]
+        self._costs = [option.cost() for option in self._options]
 
     def beside(
         self, news: Sequence[Option], *, total: int, new: int, least: int, told: Told
@@ -53,7 +56,7 @@ class Keeping:
             least: Tokens for new ones at least.
             told: What stands elsewhere already.
         """
-        free = total - sum(option.cost() for option in self._options)
+        free = total - sum(self._costs)
         known = told.with_all(self._options)
         news = [option for option in news if not known.repeats(option.stems)]
         chosen = choose(news, room=min(new, max(free, least)), told=known, at_least_one=True)
@@ -64,17 +67,18 @@ class Keeping:
     def _in_place_of(
         self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, told: Told
     ) -> tuple[list[Option], tuple[str, ...]]:
-        """The best of both, the first chosen ones among them."""
+        """The best of both, the first chosen ones and the exact values of the first messages among them."""
         spent = sum(option.cost() for option in first)
-        left = total - spent
-        told = told.with_all(first)
-        taken = {option.key for option in first}
+        reserved = self._opening(total)
+        left = total - spent - sum(option.cost() for option in reserved)
+        told = told.with_all([*reserved, *first])
+        taken = {option.key for option in [*reserved, *first]}
         rest = [option for option in [*self._options, *news] if option.key not in taken]
         more = choose(rest, room=left, told=told)
         fresh = [option for option in more if option.key >= 0]
         while fresh and spent + sum(option.cost() for option in fresh) > new:
             fresh.pop()
-        kept = {option.key for option in more}
+        kept = {option.key for option in [*reserved, *more]}
         left -= sum(option.cost() for option in more)
         for option in sorted(self._options, key=lambda option: (-option.worth.total, option.key)):
             if option.key not in kept and option.cost() <= left:
@@ -84,6 +88,17 @@ class Keeping:
             entry.id for entry, option in zip(self._earlier, self._options, strict=True) if option.key not in kept
         )
         return sorted([*first, *fresh], key=lambda option: option.key), gone
+
+    def _opening(self, total: int) -> list[Option]:
+        """Entries with exact values from the messages with which the talk set out: what it is all about."""
+        left = int(_OF_OPENING * total)
+        reserved: list[Option] = []
+        for entry, option, tokens in zip(self._earlier, self._options, self._costs, strict=True):
+            opened = entry.from_seqs and min(entry.from_seqs) <= _OPENED and option.worth.values
+            if opened and tokens <= left and role_of(parted(entry.text)[0]) not in _ROLE:
+                left -= tokens
+                reserved.append(option)
+        return reserved
 
 
 def option_of(entry: StateEntry, key: int) -> Option:

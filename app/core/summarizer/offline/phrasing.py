@@ -12,7 +12,7 @@ from app.core.reading.passages import Passage
 from app.core.reading.scoring import FOLLOWED, kind_of, proposal_before
 from app.core.summarizer.offline.corrections import FEW, Corrections, content_of
 from app.core.summarizer.offline.items import ANSWERED
-from app.core.text.clauses import begins_unresolved
+from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed
@@ -60,7 +60,7 @@ class Phrasing:
         return self._written[passage.index]
 
     def _text(self, passage: Passage) -> str:
-        before = self.question_before(passage)
+        before = self.question_before(passage) or self._lead(passage)
         if before is not None:
             return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"
         reply = self.accepted_by(passage)
@@ -71,7 +71,8 @@ class Phrasing:
 
     def seqs(self, passage: Passage) -> set[int]:
         """Every message the text draws on."""
-        others = (self.question_before(passage), self.sentence_before(passage), self.accepted_by(passage))
+        leads = (self.question_before(passage), self._lead(passage), self.sentence_before(passage))
+        others = (*leads, self.accepted_by(passage))
         return {passage.seq, *(other.seq for other in others if other is not None)}
 
     def stands_alone(self, passage: Passage) -> bool:
@@ -80,7 +81,7 @@ class Phrasing:
             return True
         if passage.values and not begins_unresolved(passage.text):
             return True
-        return self.question_before(passage) is not None or self.sentence_before(passage) is not None
+        return any(lead(passage) for lead in (self.question_before, self._lead, self.sentence_before))
 
     def _needs_more(self, passage: Passage) -> bool:
         if self._standing[passage.index] < _STANDS:
@@ -142,6 +143,15 @@ class Phrasing:
         reply = self._passages[index]
         agreed = reply.role == "user" and reply.verdict > 0 and reply.turn - passage.turn == 1
         return reply if agreed and proposal_before(self._passages, reply) is passage else None
+
+    def _lead(self, passage: Passage) -> Passage | None:
+        """What the other side said last, where a message begins with a pronoun and a value is told of it."""
+        if passage.index == 0 or passage.line or not passage.values or not begins_unresolved(passage.text):
+            return None
+        before = self._passages[passage.index - 1]
+        usable = passage.turn - before.turn == 1 and before.role != passage.role and not before.is_pasted
+        usable = usable and len(before.core) <= SHORT and not begins_unresolved(before.core)
+        return before if usable and not is_fragment(before.core) else None
 
 
 def _ended(text: str) -> str:
