@@ -14,7 +14,7 @@ from app.core.reading.cues import cues_of
 from app.core.state.thinning import thinned
 from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.retold import is_told
-from app.core.text.language import by_letters, detect
+from app.core.text.language import likeliest
 from app.core.text.languages.loading import languages
 from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.sentences import sentences
@@ -61,15 +61,11 @@ def marked(entries: Sequence[StateEntry]) -> list[str]:
     texts = [entry.text for entry in entries]
     if not any(entry.in_doubt for entry in entries):
         return texts
-    home = _language("\n".join(texts)) or FALLBACK
+    home = likeliest("\n".join(texts)) or FALLBACK
     return [
-        f"{text} {_IN_DOUBT.get(_language(text) or home, _IN_DOUBT[FALLBACK])}" if entry.in_doubt else text
+        f"{text} {_IN_DOUBT.get(likeliest(text) or home, _IN_DOUBT[FALLBACK])}" if entry.in_doubt else text
         for entry, text in zip(entries, texts, strict=True)
     ]
-
-
-def _language(text: str) -> str | None:
-    return detect(text) or by_letters(text)
 
 
 def age(entry: StateEntry) -> int:

@@ -93,9 +93,9 @@ def detect(text: str) -> str | None:
     return _by_script(script, runs) if weight >= _DOMINANT * total else None
 
 
-def by_letters(text: str) -> str | None:
-    """The likeliest language of a text whose few words tell no more than their script."""
-    return _LIKELIEST.get(_dominant_script(text)[0] or "")
+def likeliest(text: str) -> str | None:
+    """The language of a text, or, where its few words tell no more than their script, the likeliest one of that."""
+    return detect(text) or _LIKELIEST.get(_dominant_script(text)[0] or "")
 
 
 def language_of_locale(locale: str) -> str:
