@@ -25,6 +25,7 @@ _ROUNDED: Final = 0.02
 _MOST_OPERANDS: Final = 24
 _MOST_TOGETHER: Final = 48
 _MOST_PAIRS: Final = 2_000
+_MOST_TERMS: Final = 12
 _PAIR: Final = 2
 _LONGEST_RUN: Final = 8
 _MONTHS: Final = (12.0,)
@@ -87,12 +88,16 @@ class _Amount(Sought):
         told = [(one, 1) for one in basis.statement.amounts[:_MOST_OPERANDS]]
         own, near = ([_placed(source) for source in sources] for sources in (basis.own, basis.near))
         instants = _Instants.of(basis.statement, basis.of_own)
+        relative = _Instants(basis.of_own.relative, ())
         yield ("span",), self._spans(instants, instants)
+        yield ("span relative",), self._spans(relative, instants)
         yield from self._pairs("told", combinations(told, 2))
+        yield ("triple",), self._triples([one for one, _ in told])
         yield from self._beside(told, own)
         yield from self._among(own)
         yield from self._pairs("near", product(told, list(chain.from_iterable(near))[:_MOST_TOGETHER]))
         every = list(chain.from_iterable(own))[:_MOST_TOGETHER]
+        yield from self._single("told", told)
         yield from self._single("own", every)
         for (one, close), factor in product(every, _UNSAID):
             if not one.unit and (self.unit or self.step >= factor):
@@ -167,6 +172,10 @@ class _Amount(Sought):
             alike = [self._own(one) for one in quantities if one.unit == self.unit]
             if len(alike) > _PAIR:
                 yield sum(alike)
+
+    def _triples(self, quantities: Sequence[Quantity]) -> Results:
+        alike = [self._own(one) for one in quantities if self._is_alike(one)][:_MOST_TERMS]
+        yield from (sum(terms) for terms in combinations(alike, 3))
 
     def _sums(self, one: Quantity, other: Quantity) -> Iterator[tuple[str, Results]]:
         if self._is_alike(one) and self._is_alike(other) and (one.unit == other.unit or not one.unit or not other.unit):

@@ -93,11 +93,14 @@ class _Date(Sought):
         yield ("date", "now + told"), self._moved(now, _lengths(told), ways=(1,))
         yield ("date", "own ± told"), self._moved(own.days, _lengths(told))
         yield ("date", "now + own"), self._moved(now, _lengths(own), ways=(1,))
+        yield ("date", "told ± own"), self._moved(told.days, _lengths(own))
         yield ("date", "own ± own"), self._moved(own.days, _lengths(own))
         yield ("date", "relative ± any"), self._moved(own.relative, _lengths(told + own))
         yield ("date", "weekday after own"), self._after(told.days + own.days, own.weekdays + told.weekdays)
         yield ("date", "weekday before own"), self._before(told.days + own.days, own.weekdays + told.weekdays)
         yield ("date", "weekday near relative"), self._after(near.relative, own.weekdays)
+        yield ("date", "own month"), self._in_month(own.days, own.numbers)
+        yield ("date", "own ± near"), self._moved(own.days, _lengths(near))
         yield ("date", "near ± any"), self._moved(near.days, _lengths(told + own))
         yield ("date", "weekday after near"), self._after(near.days, own.weekdays)
         yield ("date", "weekday before near"), self._before(near.days, own.weekdays)
@@ -146,9 +149,17 @@ class _Time(Sought):
         yield from self._moved(basis.statement.times, basis.statement)
 
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
-        own = basis.of_own
-        for name, times in (("own ± told", basis.statement.times), ("own ± own", own.times)):
-            for results in self._moved(times, own):
+        told, own, near = basis.statement, basis.of_own, basis.of_near
+        now = [at.hour * 60 + at.minute for at in own.moments]
+        for name, times, pool in (
+            ("own ± told", told.times, own),
+            ("told ± own", own.times, told),
+            ("own ± own", own.times, own),
+            ("now ± any", now, told + own),
+            ("own ± near", own.times, near),
+            ("near ± own", near.times, own),
+        ):
+            for results in self._moved(times, pool):
                 yield ("time", f"time {name}"), results
 
     @staticmethod
