@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
-from fastapi._compat import ModelField
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -203,16 +202,21 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
-    route = request.scope.get("route")
-    return error_response(request, validation_refusal(error, route.body_field if isinstance(route, APIRoute) else None))
+    return error_response(request, validation_refusal(error, _body_of(request.scope.get("route"))))
 
 
-def validation_refusal(error: Exception, body: ModelField | None = None) -> DomainError:
+def _body_of(route: object) -> Any:
+    """The type of the body that a route takes; ``None``: it takes none."""
+    field = route.body_field if isinstance(route, APIRoute) else None
+    return field.field_info.annotation if field is not None else None
+
+
+def validation_refusal(error: Exception, body: Any = None) -> DomainError:
     """What is said of a body or parameters that are out of contract.
 
     Args:
         error: What was found.
-        body: What the route takes, to name its fields by.
+        body: The type of the body that the route takes, whose fields are named.
     """
     found = error.errors() if isinstance(error, RequestValidationError) else []
     if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
@@ -247,21 +251,20 @@ def _refusal(status: int) -> DomainError:
             return unexpected()
 
 
-def _field_error(item: Mapping[str, Any], body: ModelField | None) -> FieldError:
+def _field_error(item: Mapping[str, Any], body: Any) -> FieldError:
     there_are = _fields_beside(item["loc"], body) if body is not None and item["type"] == "extra_forbidden" else ""
     return FieldError(field=_path(item["loc"]), message=_message(item) + there_are)
 
 
-def _fields_beside(location: Sequence[str | int], body: ModelField) -> str:
+def _fields_beside(location: Sequence[str | int], body: Any) -> str:
     """The fields that stand where an unknown one was given, where they are few enough to be read."""
     names = ", ".join(names_at(_schema(body), location[1:-1]))
     return f"; there are {names}" if names and len(names) <= MAX_TEXT else ""
 
 
 @cache
-def _schema(body: ModelField) -> dict[str, Any]:
-    of: Any = body.field_info.annotation
-    return TypeAdapter(of).json_schema()
+def _schema(body: Any) -> dict[str, Any]:
+    return TypeAdapter(body).json_schema()
 
 
 def _path(location: Sequence[str | int]) -> str:

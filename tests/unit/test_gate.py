@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 import pytest
@@ -13,7 +15,7 @@ from app.core.state.merge import merge
 from app.core.state.pruning import state_of
 from app.core.text.token_counts import estimate_text
 from app.core.validation import gate
-from app.core.validation.gate import judge, saves_too_little
+from app.core.validation.gate import judge, new_words, saves_too_little
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
 TRIP = talk(
@@ -552,3 +554,22 @@ def test_the_input_given_back_word_for_word_is_not_smaller_and_an_honest_record_
         ],
     )
     assert not saves_too_little(weight, 0, block_after(honest, span))
+
+
+TALKS: Final = Path(__file__).parents[2] / "bench" / "made_talks"
+FRIENDS: Final = ("friends_de.jsonl", "friends_fr.jsonl", "friends_ru.jsonl", "sisters_zh.jsonl")
+
+
+def _new_words_of_ten(name: str) -> float:
+    """The median over stretches of ten messages of a user."""
+    talks = [json.loads(line) for line in (TALKS / name).read_text(encoding="utf-8").splitlines()]
+    said = [
+        [one["content"] for one in talk["messages"] if one["role"] == "user" and one.get("content")] for talk in talks
+    ]
+    return median(new_words("\n".join(one[at : at + 10]), "") for one in said for at in range(0, len(one) - 9, 10))
+
+
+def test_ten_messages_between_friends_hold_about_as_many_new_words_in_every_language() -> None:
+    """Of Chinese, where each pair of signs would count as a word, there would be two and a half times as many."""
+    counts = [_new_words_of_ten(name) for name in FRIENDS]
+    assert max(counts) <= 2 * min(counts), counts

@@ -11,7 +11,7 @@ from app.core.reading.cues import PLEASANTRY, cues_of
 from app.core.reading.passages import own_words
 from app.core.retrieval.passage_search import Found, notes_of, rank, telling
 from app.core.retrieval.serving import split_off
-from app.core.text.language import detect
+from app.core.text.language import detect, likeliest
 from app.core.text.languages.joined import alternatives, pattern_of
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import own_parts
@@ -31,7 +31,6 @@ _ECHO_CHARACTERS: Final = 160
 _SHORT_REQUEST: Final = 12  # words; a longer text that speaks of a summary need not ask for one
 _SAMPLE: Final = 4_000
 _WORD: Final = compiled(r"[A-Za-z]{2}")
-_CYRILLIC: Final = compiled(r"[а-яё]{2}")
 
 _ASKS: Final = compiled(rf"[?？؟]|^\W*(?:{alternatives('replies', 'asks')})\b", re.IGNORECASE)
 _ASKS_FOR_ALL: Final = pattern_of("replies", "asks_for_all")
@@ -63,14 +62,9 @@ def _text(message: ContextMessage) -> str:
 
 def _language(asked: str, context: Sequence[ContextMessage]) -> str | None:
     """That of the message, by its script where it is short; of the context where it has no word at all."""
-    if found := detect(asked) or _by_letters(asked):
+    if found := likeliest(asked):
         return found
     return None if _WORD.search(asked) else detect("\n".join(message.content for message in context)[-_SAMPLE:])
-
-
-def _by_letters(asked: str) -> str | None:
-    """Russian, which is likelier than its neighbours where a few words tell no more than that they are Cyrillic."""
-    return "ru" if _CYRILLIC.search(asked.lower()) else None
 
 
 def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> str:

@@ -331,7 +331,7 @@ class Corpus:
         return lengths
 
     @cached_property
-    def whatever_is_asked(self) -> dict[str, list[float]]:
+    def fixed_features(self) -> dict[str, list[float]]:
         """Those features that no question changes, by name."""
         words, rarity = self.words, self.rarities.__getitem__
         carried = [sum(map(rarity, item.counts)) for item in words]

@@ -38,7 +38,7 @@ class _Features:
         self._own = _scaled(self._match(dict.fromkeys(question.stems, 1.0)))
         self._named = [float(speaker in question.named) for speaker in corpus.speaking]
         self._names_somebody = any(self._named)
-        self._standing = corpus.whatever_is_asked
+        self._fixed = corpus.fixed_features
         self._first = self._spread()
 
     def all(self) -> dict[str, Values]:
@@ -64,7 +64,7 @@ class _Features:
         }
 
     def _surroundings(self, near: Values) -> dict[str, Values]:
-        asks, has_question = self._standing["asks"], self._standing["has_question"]
+        asks, has_question = self._fixed["asks"], self._fixed["has_question"]
         match, covered = self._sittings()
         return {
             "near": near,
@@ -79,17 +79,17 @@ class _Features:
         }
 
     def _speaking(self, near: Values) -> dict[str, Values]:
-        standing = self._standing
+        fixed = self._fixed
         return {
             "named": self._named,
             "named_near": self._of_named(near),
-            "information": standing["information"],
-            "mean_information": standing["mean_information"],
-            "named_information": self._of_named(standing["information"]),
-            "echo": standing["echo"],
-            "second_person": standing["second_person"],
-            "first_person": standing["first_person"],
-            "named_first_person": self._of_named(standing["first_person"]),
+            "information": fixed["information"],
+            "mean_information": fixed["mean_information"],
+            "named_information": self._of_named(fixed["information"]),
+            "echo": fixed["echo"],
+            "second_person": fixed["second_person"],
+            "first_person": fixed["first_person"],
+            "named_first_person": self._of_named(fixed["first_person"]),
             "user_says": self._user_says(),
         }
 
@@ -116,13 +116,13 @@ class _Features:
         question, corpus = self._question, self._corpus
         words, texts = corpus.words, corpus.texts
         return {
-            "says_when": self._standing["says_when"],
+            "says_when": self._fixed["says_when"],
             "when_near": [item.says_when * value for item, value in zip(words, near, strict=True)]
             if question.asks_when
             else self._none,
             "date": self._dates() if question.months or question.years else self._none,
             "number": [float(has_number(text)) for text in texts] if question.asks_number else self._none,
-            "names": self._standing["names"],
+            "names": self._fixed["names"],
         }
 
     def _dates(self) -> Values:
@@ -156,7 +156,7 @@ class _Features:
                 ]
         return [
             score * (1 + 0.5 * named) * (1 - 0.4 * asks)
-            for score, named, asks in zip(scores, self._named, self._standing["asks"], strict=True)
+            for score, named, asks in zip(scores, self._named, self._fixed["asks"], strict=True)
         ]
 
     @cached_property

@@ -94,7 +94,7 @@ def detect(text: str) -> str | None:
 
 
 def likeliest(text: str) -> str | None:
-    """The language of a text, or, where its few words tell no more than their script, the likeliest one of that."""
+    """The language of a text; where its few words tell only their script, the likeliest language of that script."""
     return detect(text) or _LIKELIEST.get(_dominant_script(text)[0] or "")
 
 

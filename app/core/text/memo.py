@@ -33,7 +33,7 @@ _ENTRY: Final = 400
 _LARGEST: Final = MOST // 16
 """Bytes of the largest reading that is kept: one document must not push out all else."""
 _LARGEST_OF_MANY: Final = MOST // 8
-"""The same of what is made of many texts, such as a conversation."""
+"""Bytes of the largest reading that is made of many texts, such as a conversation."""
 LONGEST_WORD: Final = 64
 """Characters of a word that is remembered."""
 _WORDS: Final = 65_536
@@ -149,7 +149,7 @@ class Latest(Generic[K, R]):
         self._readings = memo.readings()
 
     def get(self, key: K) -> R | None:
-        """The last one, if it is still kept; whether it is that of what is there now, who asks has to look."""
+        """The last one, if it is still kept. It may be out of date: the caller compares it with what is there now."""
         found = self._readings.new.get(key)
         if found is None:
             found = self._readings.old.get(key)

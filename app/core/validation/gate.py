@@ -299,10 +299,14 @@ def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) ->
     values = {found.text.casefold(): found for found in find_identifiers(said)}
     if sum(_weight(found) for text, found in values.items() if text not in recorded) >= _FACTS:
         return True
-    news = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
-    pairs = sum(_PAIR.fullmatch(word) is not None for word in news)
-    is_much = len(news) - pairs + pairs / _PAIRS_PER_WORD >= _MUCH
-    return is_much or (not previous and _STATEMENT.search(said) is not None)
+    return new_words(said, recorded) >= _MUCH or (not previous and _STATEMENT.search(said) is not None)
+
+
+def new_words(said: str, recorded: str) -> float:
+    """How many different content words are said and not recorded; pairs of Chinese signs count as a third of one."""
+    found = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
+    pairs = sum(_PAIR.fullmatch(word) is not None for word in found)
+    return len(found) - pairs + pairs / _PAIRS_PER_WORD
 
 
 def _weight(found: Identifier) -> int:

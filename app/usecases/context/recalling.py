@@ -154,7 +154,7 @@ def corpus_of(found: Narrowed, before: Corpus | None = None) -> Corpus:
 
 
 def known_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
-    """The same, made once as long as what is read of a whole conversation stays the same, and sooner while it grows."""
+    """The same; that of a whole conversation is kept, used again while nothing changed, and extended as it grows."""
     if found.documents:
         return corpus_of(found)  # others for each question
     known = _CORPORA.get(conversation_id)
