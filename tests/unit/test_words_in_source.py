@@ -86,7 +86,6 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
         220,
         "what secrets are called: one pattern in which the words of all languages depend on each other",
     ),
-    "retrieval/answers.py": (1, "an alphabet"),
     "retrieval/corpus.py": (2, "an alphabet"),
     "retrieval/naming.py": (3, "an alphabet, and where Chinese begins"),
     "retrieval/question.py": (2, "how a day and a month are written in figures"),
