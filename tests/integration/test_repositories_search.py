@@ -249,6 +249,23 @@ async def test_at_seqs(begin: UnitOfWorkFactory, tenant: UUID) -> None:
         assert await unit.messages.at_seqs(conversation_id, []) == []
 
 
+async def test_demands_are_a_users_constraints_and_goals(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    conversation_id, _ = await conversation_of(
+        begin,
+        tenant,
+        ["one", "two", "three", "four", "five", "six", "seven"],
+        m1={"event_type": "constraint"},
+        m2={"event_type": "constraint", "role": "assistant"},
+        m3={"event_type": "goal", "status": "erased"},
+        m4={"protected_reason": "goal_statement"},
+        m5={"event_type": "initial_objective"},
+        m7={"event_type": "goal"},
+    )
+    async with begin(tenant) as unit:
+        assert await unit.messages.demands(conversation_id, [6, 5, 4, 3, 2, 1, 99]) == [1, 4, 5]
+        assert await unit.messages.demands(conversation_id, []) == []
+
+
 async def test_the_index_is_used_behind_row_level_security(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:

@@ -168,6 +168,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "messages.holding": (lambda unit: unit.messages.holding(CONVERSATION, ["a"], stems=[], limit=9), []),
     "messages.at_seqs": (lambda unit: unit.messages.at_seqs(CONVERSATION, [1, 2]), []),
+    "messages.demands": (lambda unit: unit.messages.demands(CONVERSATION, [1, 2]), []),
     "messages.protected_tokens": (lambda unit: unit.messages.protected_tokens(CONVERSATION, "script"), 0),
     "contents.read": (lambda unit: unit.contents.read([IMAGE]), {}),
     "contents.filled": (lambda unit: unit.contents.filled([SHOWN]), [replace(SHOWN, parts=({**MEDIA, "data": ""},))]),
@@ -512,7 +513,8 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
     call = {"type": "tool_call", "id": "call", "name": "f", "arguments": {}}
     async with begin(tenant_id) as unit:
         await unit.conversations.add(row)
-        first = message(CONVERSATION, 1, id=MESSAGE, content=name, parts=(call, MEDIA), protected_reason="system")
+        goal: dict[str, Any] = {"event_type": "goal", "protected_reason": "system"}
+        first = message(CONVERSATION, 1, id=MESSAGE, content=name, parts=(call, MEDIA), **goal)
         result = {"type": "tool_result", "tool_call_id": "call", "content": name, "quotes": [QUOTE]}
         protected = {"protected_reason": "initial_objective", "role": "tool", "parts": (result,)}
         held = message(CONVERSATION, 2, id=UUID(int=9), content=name, **protected)

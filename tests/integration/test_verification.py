@@ -55,10 +55,13 @@ NARRATIVE = "The garden and the apple tree were discussed."
 Judge = Callable[[Claim], Mapping[str, Any]]
 
 
-def candidate(items: Sequence[tuple[str, list[int], list[str]]], narrative: str = NARRATIVE) -> str:
+def candidate(
+    items: Sequence[tuple[str, list[int], list[str]]], narrative: str = NARRATIVE, dropped: Sequence[str] = ()
+) -> str:
     told = [{"text": words, "from": seqs, "replaces": replaces} for words, seqs, replaces in items]
-    empty: dict[str, list[str]] = {"pathos": [], "abstract": [], "dropped": []}
-    return json.dumps({"logos": told, "conversation_summary": narrative} | empty)
+    empty: dict[str, list[Any]] = {"pathos": [], "abstract": []}
+    gone = [{"entry": name, "reason": "resolved", "by_seq": 9} for name in dropped]
+    return json.dumps({"logos": told, "conversation_summary": narrative, "dropped": gone} | empty)
 
 
 def answered(told: str, finish: FinishReason = "stop") -> Proposal:
@@ -163,6 +166,50 @@ async def erase_at(service: Service, tenant: UUID, conversation_id: UUID, seq: i
 
 async def work(service: Service, conversation_id: UUID) -> str:
     return await service.container.verification.work(conversation_id)
+
+
+async def given_up(
+    begin: UnitOfWorkFactory, tenant: UUID, event_type: str, *script: VerificationEntry
+) -> tuple[Service, UUID]:
+    """A conversation whose second compaction dropped what the first one had told of a message of that event type."""
+
+    async def second(request: SummaryRequest) -> Proposal:
+        (old,) = (entry.id for entry in request.previous if entry.text == TRUE)
+        return answered(candidate([(CACHE, [9, 10], [])], dropped=[old]))
+
+    service = Service(begin, tenant)
+    made = ScriptedSummarizer(candidate([(TRUE, [3, 4], [])]), second, verifications=script)
+    service.summarizer = made
+    service.container.parts.models._summarizers[None] = made  # type: ignore[attr-defined]
+    conversation_id = await service.conversation(anchor_share=0.0, protect=[], recall="off")
+    said = TREE[2]
+    await append(service, conversation_id, TREE[:2])
+    await service.container.messages.append(
+        service.tenant, conversation_id, [MessageDraft(role="user", content=said, event_type=event_type)]
+    )
+    for contents in ((*TREE[3:], *TRIP), MORE):
+        await append(service, conversation_id, contents)
+        assert (await compact(service, conversation_id)).status == "applied"
+    return service, conversation_id
+
+
+class TestDemands:
+    @pytest.mark.parametrize(
+        ("event_type", "reason"), [("constraint", "kept"), ("goal", "kept"), ("casual", "set_aside")]
+    )
+    async def test_what_a_user_set_is_not_even_set_aside(
+        self, begin: UnitOfWorkFactory, tenant: UUID, event_type: str, reason: str
+    ) -> None:
+        service, conversation_id = await given_up(begin, tenant, event_type)
+        version = await newest(service, conversation_id)
+        assert [one.reason for one in version.repairs if one.before == TRUE] == [reason]
+        assert (TRUE in version.state["logos"]) == (reason == "kept")
+        assert any(told.startswith(TRUE) for told in version.state["logos"])
+
+    async def test_it_goes_when_the_verifier_agrees(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service, conversation_id = await given_up(begin, tenant, "constraint", verdicts(honest))
+        assert await work(service, conversation_id) == "changed"
+        assert TRUE not in str((await newest(service, conversation_id)).state)
 
 
 class TestVerdicts:

@@ -90,6 +90,18 @@ def test_an_entry_set_aside_is_claimed_as_dropped_or_as_replaced() -> None:
     assert claims[1].statement == "F1 (Waits for Bob) may go, as untrue, settled or useless now"
 
 
+def test_an_entry_that_was_kept_as_it_is_is_claimed_too() -> None:
+    before = [entry("F1", "Waits for Bob"), entry("F2", "Has a cat")]
+    after = [before[0], replace(before[1], replaced_by=("F9",)), entry("F9", "Wants a dog")]
+    kept = [replace(aside(name), reason="kept") for name in ("F1", "F2")]
+    claims = claims_of(before, after, repairs=kept)
+    assert [(claim.kind, claim.target, claim.by) for claim in claims if claim.gives_up] == [
+        ("dropped", "F1", None),
+        ("replaced", "F2", "F9"),
+    ]
+    assert not any(claim.gives_up for claim in claims_of(before, after)), "control: without that repair"
+
+
 def test_an_entry_that_an_earlier_verification_left_in_doubt_was_not_given_up() -> None:
     before = [entry("F1", "Waits for Bob")]
     assert claims_of(before, [replace(before[0], in_doubt=True)]) == ()

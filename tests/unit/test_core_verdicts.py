@@ -367,6 +367,27 @@ def test_a_verdict_on_what_was_set_aside(verdict: VerdictWord, change: dict[str,
     assert state.is_order_only == (verdict == "contradicted")
 
 
+@pytest.mark.parametrize(
+    ("verdict", "is_gone"), [("supported", True), ("not_stated", False), ("contradicted", False), (None, False)]
+)
+def test_what_a_user_set_goes_only_when_the_verifier_agrees(verdict: VerdictWord | None, *, is_gone: bool) -> None:
+    old = entry("F1", "The budget is 900")
+    kept = Repair(field="logos", reason="kept", before="", after="", entry_id="F1")
+    state = judged([old], [old], {"-F1": verdict} if verdict else {}, kept)
+    assert state.entries == (replace(old, pruned=is_gone),)
+    assert [one.reason for one in state.repairs] == (["dropped"] if is_gone else [])
+
+
+def test_what_a_user_set_stays_when_what_was_to_take_its_place_is_contradicted() -> None:
+    old, new = entry("F1", "The budget is 900"), entry("F9", "Money does not matter")
+    kept = Repair(field="logos", reason="kept", before="", after="", entry_id="F1")
+    after = [replace(old, replaced_by=("F9",)), new]
+    words: dict[str, VerdictWord] = {"F9": "contradicted", "F1>F9": "supported"}
+    assert [one.text for one in served(judged([old], after, words, kept))] == [old.text]
+    gone = judged([old], after, {"F9": "supported", "F1>F9": "supported"}, kept)
+    assert [one.text for one in served(gone)] == [new.text], "control"
+
+
 def test_a_contradicted_sentence_goes_and_the_rest_stays_to_the_letter() -> None:
     text = "They met in  Porto.  The budget was 500!\n\nAnna left.  Bob stayed."
     after = [entry("N1", text)]

@@ -30,9 +30,14 @@ OPEN: Final = entry("O3", "Ask the landlord about the balcony", field="logos", s
 
 
 def merged(
-    previous: Sequence[StateEntry], proposed: Candidate, *, by_model: bool = True, anchors: Sequence[FoundAnchor] = ()
+    previous: Sequence[StateEntry],
+    proposed: Candidate,
+    *,
+    by_model: bool = True,
+    anchors: Sequence[FoundAnchor] = (),
+    demands: Sequence[int] = (),
 ) -> MergeResult:
-    return merge(SESSION, previous, proposed, SPAN, 7, 50, anchors, by_model=by_model)
+    return merge(SESSION, previous, proposed, SPAN, 7, 50, anchors, by_model=by_model, demands=demands)
 
 
 def by_id(result: MergeResult) -> dict[str, StateEntry]:
@@ -170,8 +175,34 @@ def test_what_an_active_anchor_says_is_not_even_set_aside(given_up: str) -> None
     for anchor, aside in (("the travel budget of Clara is 900 EUROS", False), ("Rex is a dog", True)):
         result = merged([BUDGET], told, anchors=[anchored(anchor)])
         assert by_id(result)["F1"].in_doubt is aside
-        assert bool(result.repairs) is aside
+        assert [repair.reason for repair in result.repairs] == ["set_aside" if aside else "kept"]
         assert result.counts.restored_by_code == (0 if aside else 1)
+
+
+# --- constraints and goals
+
+
+@pytest.mark.parametrize(
+    "given_up", [candidate(dropped=[("F1", "resolved", 20)]), candidate(item(OTHER, 20, replaces=["F1"]))]
+)
+def test_what_a_user_set_as_a_constraint_or_a_goal_is_not_even_set_aside(given_up: Candidate) -> None:
+    for demands, reason in (([3], "kept"), ([4, 20], "set_aside")):
+        result = merged([BUDGET, DOG], given_up, demands=demands)
+        kept = by_id(result)["F1"]
+        assert (kept.text, kept.in_doubt) == (BUDGET.text, reason == "set_aside")
+        assert [(one.reason, one.entry_id, one.after) for one in result.repairs] == [(reason, "F1", BUDGET.text)]
+        assert kept.replaced_by == (("F50",) if given_up.items else ())
+
+
+def test_a_constraint_that_an_item_tells_again_is_replaced() -> None:
+    result = merged([BUDGET], candidate(item(CHANGED, 20, replaces=["F1"])), demands=[3])
+    assert list(by_id(result)) == ["F50"]
+
+
+def test_a_constraint_that_was_in_doubt_before_stays_so() -> None:
+    doubted = replace(BUDGET, in_doubt=True)
+    result = merged([doubted], candidate(dropped=[("F1", "resolved", 20)]), demands=[3])
+    assert list(result.entries) == [doubted]
 
 
 def test_a_replacement_that_tells_it_again_takes_effect_also_on_an_anchor() -> None:

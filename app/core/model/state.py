@@ -96,7 +96,7 @@ class StateEntry:
     """True only in the version that stopped serving it, for the record: the cap pushed it out, another entry took its
     place, or a verdict removed it."""
     replaced_by: tuple[str, ...] = ()
-    """Ids of the entries that a model wrote to take its place, while it is on record as pruned or in doubt for that."""
+    """Ids of the entries that a model wrote in its place: for that it is on record as pruned, in doubt, or kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

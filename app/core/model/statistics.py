@@ -20,7 +20,7 @@ from app.core.model.segments import Level, Way
 APPLIED: Final = "applied"
 ASKED_AGAIN: Final = "asked_again"
 """The reason on record of an accepted answer of which something was asked about once more."""
-DOUBTS: Final = frozenset({"set_aside", "not_stated", "contradicted"})
+DOUBTS: Final = frozenset({"set_aside", "kept", "not_stated", "contradicted"})
 """Reasons of repairs that say that a statement is in doubt, or denied."""
 
 

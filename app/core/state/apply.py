@@ -71,6 +71,8 @@ class ApplyContext:
     """Active anchors up to the end of the chunk whose messages are not held."""
     outdated: tuple[Anchor, ...] = ()
     """Superseded ones, the newest: what they say neither stays in the state nor comes back as a quote."""
+    demands: frozenset[int] = frozenset()
+    """The messages behind the state so far in which a user set a constraint or a goal."""
     carried: bool = False
     """The state so far was just carried over from another schema: all of it stays, above the cap if need be."""
     coming_tokens: int = 0
@@ -129,6 +131,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
         context.anchors,
         None if report.by_model else Outdated(context.outdated, context.anchors),
         by_model=report.by_model,
+        demands=context.demands,
     )
     if saves_too_little(
         _said_tokens(context),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -44,7 +44,7 @@ class MergeResult:
     """Entries that were dropped although nothing speaks against them, and those that a language model replaced: on
     record as ``pruned`` ones."""
     repairs: tuple[Repair, ...] = ()
-    """Entries that were set aside."""
+    """Entries that were set aside, or kept as they are, although the model gave them up."""
     by_model: bool = False
     """A language model wrote the candidate."""
 
@@ -59,6 +59,8 @@ class _Fate:
     """Named by an invalid drop or replacement: they stay, and are counted."""
     aside: frozenset[str] = frozenset()
     """Given up by the model without a proof: they stay, in doubt."""
+    kept: frozenset[str] = frozenset()
+    """Given up likewise, but a user set them or an anchor says them: they stay as they are."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,6 +98,7 @@ def merge(
     outdated: Outdated | None = None,
     *,
     by_model: bool = False,
+    demands: Collection[int] = (),
 ) -> MergeResult:
     """Merge an accepted candidate into the state.
 
@@ -110,6 +113,7 @@ def merge(
         outdated: What was superseded among the anchors does not stay either.
         by_model: A language model wrote the candidate: it names itself what its items replace, and what it replaces or
             drops without a proof is set aside. Without one, words decide what takes the place of what.
+        demands: Messages in which a user set a constraint or a goal: what was made of them is not even set aside.
     """
     served = {entry.id: entry for entry in previous if not entry.pruned}
     roles = {field.name: field.role for field in schema.fields}
@@ -124,7 +128,7 @@ def merge(
             candidate = _without_outdated_sentences(candidate, outdated)
     fate = _fate(served, candidate, roles, {message.seq for message in span})
     if by_model:
-        fate = _in_doubt(fate, served, candidate, anchors)
+        fate = _in_doubt(fate, served, candidate, anchors, demands)
     places = _place_items(_staying(served, fate), candidate.items, fate.replaced, older)
     origins = _Origins(span, served.values())
     retold, narratives = _narratives(served, candidate)
@@ -135,7 +139,7 @@ def merge(
     ]
     successors = _successors(places, made, fresh)
     staying = [
-        replace(one, in_doubt=True, replaced_by=successors.get(one.id, ())) if one.id in fate.aside else one
+        _given_up(one, fate, successors.get(one.id, ()))
         for place in places
         if place.earlier is not None
         for one in [_earlier_entry(place, place.earlier, version, origins)]
@@ -161,9 +165,15 @@ def merge(
         ),
         by_model=by_model,
         repairs=tuple(
-            Repair(field=one.field, reason="set_aside", before=one.text, after=one.text, entry_id=one.id)
+            Repair(
+                field=one.field,
+                reason="set_aside" if one.id in fate.aside else "kept",
+                before=one.text,
+                after=one.text,
+                entry_id=one.id,
+            )
             for one in staying
-            if one.id in fate.aside
+            if one.id in fate.aside | fate.kept
         ),
     )
 
@@ -203,12 +213,17 @@ def _fate(
 
 
 def _in_doubt(
-    fate: _Fate, served: Mapping[str, StateEntry], candidate: Candidate, anchors: Sequence[FoundAnchor]
+    fate: _Fate,
+    served: Mapping[str, StateEntry],
+    candidate: Candidate,
+    anchors: Sequence[FoundAnchor],
+    demands: Collection[int],
 ) -> _Fate:
     """What a model replaces and drops, as far as its word is enough while nobody has verified it.
 
     An item takes the place of an entry of which it says much again. Everything else that it gives up is set aside, but
-    for what an active anchor says: nothing doubts that.
+    for what a user set as a constraint or a goal, and what an active anchor says: that stays as it is until a verifier
+    agrees.
     """
     proven = {
         name
@@ -218,13 +233,26 @@ def _in_doubt(
     }
     anchored = [canonical(anchor.content) for anchor in anchors]
     given_up = (fate.replaced.keys() - proven) | fate.dropped
-    aside = {name for name in given_up if not any(said in canonical(served[name].text) for said in anchored)}
+
+    def stays(entry: StateEntry) -> bool:
+        text = canonical(entry.text)
+        return any(seq in demands for seq in entry.from_seqs) or any(said in text for said in anchored)
+
+    kept = {name for name in given_up if stays(served[name])}
     return _Fate(
         replaced={name: entry for name, entry in fate.replaced.items() if name in proven},
         dropped=frozenset(),
-        threatened=fate.threatened | (given_up - aside),
-        aside=frozenset(aside),
+        threatened=fate.threatened | kept,
+        aside=frozenset(given_up - kept),
+        kept=frozenset(kept),
     )
+
+
+def _given_up(entry: StateEntry, fate: _Fate, successors: tuple[str, ...]) -> StateEntry:
+    """An entry that stays although the model gave it up, with what was to take its place; any other as it is."""
+    if entry.id not in fate.aside | fate.kept:
+        return entry
+    return replace(entry, in_doubt=entry.in_doubt or entry.id in fate.aside, replaced_by=successors)
 
 
 def _staying(served: Mapping[str, StateEntry], fate: _Fate) -> list[_Place]:

@@ -48,16 +48,16 @@ def claims_of(
 ) -> tuple[Claim, ...]:
     """The claims of a new version, the most doubtful first.
 
-    In order: new, changed and repeated items with a borrowed value, the other items, entries that were replaced or set
-    aside, what is claimed of anchors, the sentences of narratives that changed, each once, digests. An item is repeated
-    where a summarizer told it again of later messages: these may say that it no longer holds.
+    In order: new, changed and repeated items with a borrowed value, the other items, entries that were replaced, set
+    aside or kept, what is claimed of anchors, the sentences of narratives that changed, each once, digests. An item is
+    repeated where a summarizer told it again of later messages: these may say that it no longer holds.
 
     Args:
         before: Entries of the version that was verified last, or of the parent.
         after: Entries of the version that is to be verified, those on record as pruned included.
         digests: What a model told of stretches that this version covers and ``before`` does not.
         repairs: Of all versions since ``before``. They tell which values were borrowed, and which entries were set
-            aside: an entry may also be in doubt because an earlier verification found nothing that states it.
+            aside or kept: an entry may also be in doubt because an earlier verification found nothing that states it.
         anchors: Of which the summarizer claims something.
     """
     repairs = tuple(repairs)
@@ -65,10 +65,10 @@ def claims_of(
     served = [entry for entry in after if not entry.pruned]
     fresh = [entry for entry in served if entry.id not in earlier or _is_told_anew(entry, earlier[entry.id])]
     items = [entry for entry in fresh if entry.role != "narrative"]
-    aside = {one.entry_id for one in repairs if one.reason == "set_aside"}
+    stayed = {reason: {one.entry_id for one in repairs if one.reason == reason} for reason in ("set_aside", "kept")}
     ordered = (
         *(_item(entry) for entry in sorted(items, key=lambda entry: not _has_borrowed(entry, repairs))),
-        *_given_up(earlier, after, aside),
+        *_given_up(earlier, after, aside=stayed["set_aside"], kept=stayed["kept"]),
         *(_of_anchor(anchor, anchor.claimed_status) for anchor in anchors if anchor.claimed_status),
         *(claim for entry in fresh if entry.role == "narrative" for claim in _sentences(entry)),
         *(_digest(digest) for digest in digests if digest.text),
@@ -135,18 +135,22 @@ def _of_anchor(anchor: Anchor, becomes: ClaimedStatus) -> Claim:
 
 
 def _given_up(
-    earlier: Mapping[str, StateEntry], after: Sequence[StateEntry], aside: Collection[str | None]
+    earlier: Mapping[str, StateEntry],
+    after: Sequence[StateEntry],
+    *,
+    aside: Collection[str | None],
+    kept: Collection[str | None],
 ) -> Iterator[Claim]:
-    """Entries that were replaced or set aside since; what only the cap pushed out is no claim."""
+    """Entries that were replaced, set aside or kept since; what only the cap pushed out is no claim."""
     served = {entry.id: entry for entry in after if not entry.pruned}
     known = {entry.id for entry in after}
     for entry in after:
-        is_aside = not entry.pruned and entry.in_doubt and entry.id in aside
-        if entry.role == "narrative" or not (is_aside or (entry.pruned and entry.id in earlier)):
+        stays = not entry.pruned and ((entry.in_doubt and entry.id in aside) or entry.id in kept)
+        if entry.role == "narrative" or not (stays or (entry.pruned and entry.id in earlier)):
             continue
         successors = [served[name] for name in entry.replaced_by if name in served and name != entry.id]
         yield from (_replaced(entry, one) for one in successors)
-        if is_aside and not successors:
+        if stays and not successors:
             yield Claim(n=0, kind="dropped", field=entry.field, text=entry.text, target=entry.id, seqs=entry.from_seqs)
     successor_of = _successors(earlier, served.values())
     for entry in earlier.values():

@@ -287,9 +287,13 @@ class _State:
     ) -> None:
         """What contradicts itself, here or in the verdict on a successor, leaves the entry served and in doubt.
 
-        What was contradicted itself stays gone, whatever is said of those that took its place.
+        What was contradicted itself stays gone, whatever is said of those that took its place. What is served without
+        doubt stays so, unless all agree that it may go.
         """
         if entry.pruned and entry.id in refuted:
+            return
+        is_trusted = not entry.pruned and not entry.in_doubt
+        if is_trusted and (words != {"supported"} or refuted.intersection(successors)):
             return
         doubted = replace(entry, pruned=False, in_doubt=True, replaced_by=successors)
         trusted = replace(entry, pruned=False, in_doubt=False, replaced_by=())

@@ -584,6 +584,20 @@ class MessageRepository(Repository):
         wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
         return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
 
+    async def demands(self, conversation_id: UUID, seqs: Sequence[int]) -> list[int]:
+        """Which of these messages set a constraint or a goal: a user's, by the word of its client or by rule."""
+        if not seqs:
+            return []
+        is_told = or_(
+            col(MessageRow.event_type).in_(("constraint", "goal", "initial_objective")),
+            col(MessageRow.protected_reason) == "goal_statement",
+        )
+        wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
+        rows = select(_seq).where(
+            col(MessageRow.conversation_id) == conversation_id, _WHOLE, col(MessageRow.role) == "user", is_told, wanted
+        )
+        return [seq for (seq,) in await self._session.rows(rows.order_by(_seq))]
+
     async def sources(
         self, conversation_id: UUID, *, stems: Sequence[str], limit: int, text: str = "", neighbours: bool = True
     ) -> Narrowed:

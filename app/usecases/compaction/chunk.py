@@ -80,6 +80,8 @@ class Chunk:
     """The most that this chunk was planned to weigh."""
     outdated: tuple[Anchor, ...] = ()
     """The newest superseded anchors."""
+    demands: frozenset[int] = frozenset()
+    """The messages behind the present state in which a user set a constraint or a goal."""
     later: tuple[Message, ...] = ()
     """The newest messages after it, which stay as they are, their secrets too: only the probes look at them."""
     segments: tuple[CutSegment, ...] = ()
@@ -147,6 +149,7 @@ class Chunk:
             coming_tokens=resolved.coming_with(self.plan.folded_tokens),
             anchors=self.anchors,
             outdated=self.outdated,
+            demands=self.demands,
         )
 
     def request(self, profile: ModelProfile, withheld: Collection[int] = ()) -> SummaryRequest:
@@ -214,6 +217,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         later = await _later(uow, conversation.id, tail.outline, planned.to_seq)
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
+        demands = await _demands(uow, conversation.id, version) if version else frozenset[int]()
     shown = await _redacted(span)
     return Chunk(
         row=row,
@@ -228,8 +232,15 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         version=version,
         anchors=anchors,
         outdated=tuple(outdated),
+        demands=demands,
         most_tokens=most,
     )
+
+
+async def _demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
+    """Of the messages that entries were made from, those in which a user set a constraint or a goal."""
+    sources = {seq for entry in served(version.entries) for seq in entry.from_seqs}
+    return frozenset(await uow.messages.demands(conversation_id, sorted(sources)))
 
 
 async def _later(
