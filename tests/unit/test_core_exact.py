@@ -248,7 +248,7 @@ def test_control_a_value_of_a_named_source_adds_none() -> None:
     [
         (f"{CABIN} (of which 77 euros for the keys)", CABIN),
         ("Clara pays 900 euros (and a deposit of 77 euros) for the cabin", CABIN),
-        ("克拉拉为小屋付了900欧元（含77欧元押金） 并且 带了狗", "克拉拉为小屋付了900欧元 并且 带了狗"),
+        ("克拉拉为小屋付了900欧元（含77欧元押金）并且带了狗", "克拉拉为小屋付了900欧元并且带了狗"),
     ],
 )
 def test_a_parenthesis_that_holds_the_value_goes(text: str, kept: str) -> None:
@@ -256,6 +256,34 @@ def test_a_parenthesis_that_holds_the_value_goes(text: str, kept: str) -> None:
     assert [(one.text, one.replaces) for one in made.candidate.items] == [(kept, ())], "and it replaces nothing"
     (repair,) = made.repairs
     assert (repair.reason, repair.before, repair.after) == ("novel_value", text, kept)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"{CABIN}. With the keys that is 977 euros.", f"{CABIN}."),
+        (f"The keys are 77 euros. {CABIN}. Together 977 euros.", f"{CABIN}."),
+        ("克拉拉为小屋付了900欧元。一共977欧元。", "克拉拉为小屋付了900欧元。"),
+    ],
+)
+def test_of_several_sentences_those_that_hold_the_value_go(text: str, kept: str) -> None:
+    made = left(item(text, 1, replaces=["F7"]))
+    assert [(one.text, one.replaces) for one in made.candidate.items] == [(kept, ())]
+    (repair,) = made.repairs
+    assert (repair.reason, repair.before, repair.after) == ("novel_value", text, kept)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{CABIN}. That is not true, it was 777 euros.",
+        f"{CABIN}. If it rains she pays 777 euros.",
+        "Yes. She pays 777 euros.",
+        f"{CABIN} and 777 euros for the keys. Both were 777 euros.",
+    ],
+)
+def test_a_sentence_that_turns_the_others_or_leaves_nothing_is_not_cut_out(text: str) -> None:
+    assert texts(left(item(text, 1))) == []
 
 
 @pytest.mark.parametrize(

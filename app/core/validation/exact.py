@@ -20,6 +20,7 @@ from app.core.text.languages.joined import pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
+from app.core.text.words import stems
 from app.core.validation.calculations import follows
 from app.core.validation.orders import orders_in
 from app.core.validation.shown import BACKGROUND, Shown
@@ -337,7 +338,19 @@ def _without(failure: Failure) -> str:
         return ""
     for value in failure.values:
         text = _without_value(text, value.text)
-    return text
+    return text or (_without_sentences(failure) if failure.is_item else "")
+
+
+def _without_sentences(failure: Failure) -> str:
+    """An item of several sentences without those that hold a failing value."""
+    told = [(failure.statement[start:end], start, end) for start, end in sentence_spans(failure.statement)]
+    failing = [text for text, start, end in told if any(start <= one.start < end for one in failure.values)]
+    text = " ".join(text for text, *_ in told if text not in failing)
+    return text if _says_something(text) and not any(map(_BOUND.search, failing)) else ""
+
+
+def _says_something(text: str) -> bool:
+    return len(list(stems(text))) >= _LEAST_WORDS
 
 
 def _without_value(text: str, value: str) -> str:
@@ -347,5 +360,5 @@ def _without_value(text: str, value: str) -> str:
     for inside in _PARENTHESIS.finditer(text):
         if value in inside[1] and (bound is None or bound.start() >= inside.end()):
             left = text[: inside.start()].rstrip() + text[inside.end() :]
-            return left if value not in left and len(left.split()) >= _LEAST_WORDS else ""
+            return left if value not in left and _says_something(left) else ""
     return ""
