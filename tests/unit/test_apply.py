@@ -39,20 +39,26 @@ SPAN = tuple(
 )
 
 
-def candidate(facts: Sequence[str]) -> Candidate:
+def candidate(facts: Sequence[str], narrative: str = "Crates.") -> Candidate:
     items = [{"text": text, "from": [seq], "replaces": []} for seq, text in enumerate(facts, start=1)]
     raw: dict[str, Any] = {
         "logos": items,
         "pathos": [],
         "abstract": [],
-        "conversation_summary": "Crates.",
+        "conversation_summary": narrative,
         "dropped": [],
     }
     return parse_candidate(json.dumps(raw), SESSION)
 
 
 def apply(
-    facts: Sequence[str], *, span: Sequence[Message] = SPAN, before: int = 3_000, last: bool = True
+    facts: Sequence[str],
+    *,
+    span: Sequence[Message] = SPAN,
+    before: int = 3_000,
+    last: bool = True,
+    narrative: str = "Crates.",
+    by_model: bool = False,
 ) -> Applied | str:
     folded = sum(one.token_count for one in span)
     plan = CompactionPlan(
@@ -65,7 +71,7 @@ def apply(
         irreducible=False,
     )
     return apply_candidate(
-        GateReport(candidate=candidate(facts)),
+        GateReport(candidate=candidate(facts, narrative), by_model=by_model),
         ApplyContext(
             schema=SESSION,
             policy=POLICY,
@@ -169,6 +175,21 @@ def test_a_state_over_its_cap_keeps_the_newest_facts_and_names_what_it_pushed_ou
     assert applied.state["logos"][-1] == facts[-1]
     assert next(entry.text for entry in applied.entries if entry.pruned) == facts[0]
     assert len(applied.entries) >= len(facts)
+
+
+def test_a_narrative_that_the_cap_shortened_is_on_record() -> None:
+    facts = [f"Crate {seq} holds {seq * 3} lamps for pier {seq}" for seq in range(1, 61)]
+    told = "Crates were packed. They were counted. Now they leave."
+    for by_model in (True, False):
+        applied = apply(facts, before=2_200, narrative=told, by_model=by_model)
+        assert isinstance(applied, Applied)
+        (repair,) = applied.repairs or (None,)
+        assert (repair is not None) is by_model
+        if repair is not None:
+            assert (repair.reason, repair.before, repair.after) == ("shortened", told, "Crates were packed.")
+    applied = apply(facts[:20], narrative=told, by_model=True)
+    assert isinstance(applied, Applied)
+    assert applied.repairs == (), "control: there is room for all of it"
 
 
 @pytest.mark.parametrize(("last", "most"), [(True, BUDGETS.state_tokens), (False, BUDGETS.state_cap)])

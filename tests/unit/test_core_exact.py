@@ -18,6 +18,7 @@ from app.core.model.schemas import HANDOFF, SCHEMAS, SESSION, SUMMARY
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateSchema
 from app.core.text.patterns import compiled
+from app.core.text.values import values
 from app.core.validation import exact, sought_amounts
 from app.core.validation.asking import MOST_DOUBTS, doubts_of, second_answer
 from app.core.validation.exact import STRETCHES, Examined, Settled, corrected, examine, settled
@@ -238,6 +239,35 @@ def test_sources_are_completed_with_the_message_that_alone_holds_a_value() -> No
 
 def test_control_a_value_of_a_named_source_adds_none() -> None:
     assert examined(item(CABIN, 1)).candidate.items[0].from_seqs == (1,)
+
+
+PRICES = talk(
+    "The roof was quoted at 70-80k euros?",
+    "No, 60 at most.",
+    "Fine.",
+    "Die Küche darf 24.000 kosten, die Garage 15.",
+    "Ok.",
+    "Ok.",
+    "Ok.",
+    "Seats 35 of them.",
+    "1,6 млн рублей, край 1,75",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The roof may cost 60,000 euros", "Garage: 15.000 Euro", "Предел 1,75 млн рублей", "No more than 60k"],
+)
+def test_a_number_without_its_scale_is_found_beside_amounts_of_its_size(text: str) -> None:
+    (value,) = values(text)
+    assert Shown(PRICES).sources(value)
+    assert examine(candidate(narrative=f"{text}."), Shown(PRICES)).failures == ()
+
+
+@pytest.mark.parametrize("text", ["The roof may cost 65,000 euros", "35k seats", "Предел 1,76 млн рублей"])
+def test_control_another_number_or_none_of_that_size_beside_it(text: str) -> None:
+    (value,) = values(text)
+    assert not Shown(PRICES).sources(value)
 
 
 # --- what goes

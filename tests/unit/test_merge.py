@@ -529,6 +529,10 @@ FULL = (
 )
 
 
+def summary_fits(most: int) -> Callable[[dict[str, Any]], bool]:
+    return lambda state: len(state["conversation_summary"]) <= most
+
+
 def kept_ids(limit: int) -> list[str]:
     return [each.id for each in prune(SESSION, FULL, fits=words_fit(limit))[0]]
 
@@ -538,10 +542,30 @@ def test_a_state_that_fits_is_left_alone() -> None:
 
 
 def test_the_narrative_is_shortened_first_and_the_whole_of_it_stays_on_record() -> None:
-    kept, gone = prune(SESSION, FULL, fits=words_fit(48))
-    assert gone == ()
-    assert kept[-1].text == "They planned a trip."
-    assert kept[-1].superseded == ("They planned a trip. Then they booked. Now they pack.",)
+    for room, told in ((48, "They planned a trip. Now they pack."), (45, "They planned a trip.")):
+        kept, gone = prune(SESSION, FULL, fits=words_fit(room))
+        assert gone == ()
+        assert kept[-1].text == told
+        assert kept[-1].superseded == ("They planned a trip. Then they booked. Now they pack.",)
+
+
+@pytest.mark.parametrize(
+    ("text", "shorter"),
+    [
+        ("One alone.", []),
+        ("他们计划旅行。订了房间。现在收拾行李。", ["他们计划旅行。现在收拾行李。", "他们计划旅行。"]),
+        (
+            "First one. Second one.\n\nThird one!  Fourth one",
+            ["First one. Third one!  Fourth one", "First one. Fourth one", "First one."],
+        ),
+    ],
+)
+def test_a_narrative_keeps_its_first_sentence_longest_and_then_its_last_ones(text: str, shorter: list[str]) -> None:
+    seen: dict[str, None] = {}
+    for most in range(len(text) + 1, -1, -1):
+        kept, _ = prune(SESSION, [entry("N1", text)], fits=summary_fits(most))
+        seen |= dict.fromkeys(one.text for one in kept)
+    assert list(seen) == [text, *shorter]
 
 
 def test_style_and_known_go_before_facts_the_oldest_first() -> None:

@@ -17,6 +17,7 @@ RepairReason = Literal[
     "date_added",
     "passage_named",
     "value_restored",
+    "shortened",
     "misplaced_quote",
     "contradicted",
     "not_stated",
@@ -30,7 +31,8 @@ sources; the text is left as it is. ``order``: it orders the reader about, and n
 entry that the model gave up without a proof is kept, in doubt. ``kept``: such an entry stays as it is, since a user set
 it as a constraint or a goal, or an active anchor says it. ``date_added``: a day was put behind a word such as
 "yesterday". ``passage_named``: the id of a kept passage, which no reader sees, became the number of its message.
-``value_restored``: a sentence whose value would not have been served any more was added.
+``value_restored``: a sentence whose value would not have been served any more was added. ``shortened``: a narrative
+lost sentences, since the state would have outweighed its cap.
 
 In a state that earlier checks made: ``misplaced_quote``: they had put a sentence of a message in the place of an item;
 it is set aside, or goes where it is no statement. There ``narrative_line`` says that the newest entries are told in

@@ -148,8 +148,18 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
         return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
     if _anchors_exceed(applied, context):
         return "anchors_over_budget"
-    repairs = (*report.repairs, *merged.repairs)
+    repairs = (*report.repairs, *merged.repairs, *_shortened(merged, applied, context.schema))
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
+
+
+def _shortened(merged: MergeResult, applied: Applied, schema: StateSchema) -> Iterator[Repair]:
+    """A model's narratives that lost sentences to the cap; of a state of one text these are on record as entries."""
+    told = {entry.id: entry.text for entry in served(applied.entries)}
+    for entry in merged.entries if merged.by_model and not is_told(schema) else ():
+        if entry.role == "narrative" and not entry.pruned and told.get(entry.id) != entry.text:
+            yield Repair(
+                field=entry.field, reason="shortened", before=entry.text, after=told.get(entry.id), entry_id=entry.id
+            )
 
 
 def _ranking(report: GateReport, context: ApplyContext) -> Ranking:

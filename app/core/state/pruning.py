@@ -17,7 +17,7 @@ from app.core.summarizer.offline.retold import is_told
 from app.core.text.language import likeliest
 from app.core.text.languages.loading import languages
 from app.core.text.localization.catalogue import FALLBACK
-from app.core.text.sentences import sentences
+from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
 
@@ -83,12 +83,12 @@ def prune(
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
-    In this order: what is in doubt; the narrative but its first sentence (where it is the whole state, statement by
-    statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones,
-    the oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of
-    each field, the first facts with exact values and what the conversation is for are spared until nothing else is
-    left; then they go by the same order, the narrative before the open ones, but of facts the later before the earlier,
-    the first one and the newest last of all.
+    In this order: what is in doubt; the narrative but its first sentence, the last ones after the others (where it is
+    the whole state, statement by statement, those that add least first, its ends last); style and known, doubles first,
+    then the oldest; open ones, the oldest first; facts, the oldest first, rules and those with exact values after all
+    others. The newest few of each field, the first facts with exact values and what the conversation is for are spared
+    until nothing else is left; then they go by the same order, the narrative before the open ones, but of facts the
+    later before the earlier, the first one and the newest last of all.
 
     Args:
         schema: Of the state.
@@ -161,10 +161,18 @@ def _of(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
 
 
 def _shortened(entry: StateEntry) -> Iterator[_Step]:
-    """A narrative cut down to its first sentence, the whole of it on record; nothing where there is nothing to cut."""
-    told = sentences(entry.text)
-    if len(told) > 1:
-        yield _Step(entry=entry, shorter=_with_text(entry, told[0]))
+    """A narrative without its second sentence, its third and so on, at last without all but the first one.
+
+    The whole of it is on record. Its last sentences stay longest, since they say where things stand.
+    """
+    spans = sentence_spans(entry.text)
+    if len(spans) < 2:  # noqa: PLR2004 - there is nothing to cut
+        return
+    (_, end), (start, _), *later = spans
+    beginning, joint = entry.text[:end], entry.text[end:start]
+    for place, _ in later:
+        yield _Step(entry=entry, shorter=_with_text(entry, beginning + joint + entry.text[place:]))
+    yield _Step(entry=entry, shorter=_with_text(entry, beginning.strip()))
 
 
 def _thinned(entry: StateEntry, *, older_first: bool) -> Iterator[_Step]:

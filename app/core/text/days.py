@@ -71,7 +71,8 @@ def date_at(c: Cursor, place: int) -> int:
         return _day_alone(c, place)
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
-    days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
+    is_apart = "," in c.gap(first) and first + 1 < len(c.tokens) and c.unit(first + 1)[0] is not None  # "in May, 10 km"
+    days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not is_apart and not _is_verb(c, place) else []
     if days:
         return _days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)

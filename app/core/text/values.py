@@ -31,6 +31,7 @@ _TIME_STEPS: Final = (60, 30, 15, 10, 5)
 """Minutes in which people tell times about."""
 _PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
+_FIRST_YEAR, _LAST_YEAR = 1900, 2100
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,17 @@ class Given:
             return True
         joined = (form.split("&") for form in value.forms if "&" in form and not form.startswith("d:"))
         return any(all(self._sources_of(part) for part in parts) for parts in joined)
+
+    def holding(self, number: float) -> frozenset[int]:
+        """The sources in which a number stands without a unit."""
+        return frozenset(self._forms.get(f"n:{plain(number)}", ()))
+
+    def holding_about(self, amount: float, most: float) -> frozenset[int]:
+        """The sources of amounts of that size, at most so many times larger or smaller, without a unit; no years."""
+        sizes = self._sizes.get("", [])
+        alike = sizes[bisect_left(sizes, max(amount / most, _EXACT)) : bisect_right(sizes, amount * most)]
+        found = (self._amounts[""][one] for one in alike if not _FIRST_YEAR <= one <= _LAST_YEAR)
+        return frozenset().union(*found)
 
     def _sources_of(self, form: str) -> frozenset[int]:
         if form not in self._known:

@@ -33,6 +33,10 @@ _FEW: Final = 4
 _MOST_SOURCES: Final = 3
 _MOST_ALIKE: Final = 2
 """Sources of a statement that neither names any nor tells a value that holds."""
+_SCALES: Final = (1_000.0, 10_000.0, 1_000_000.0)
+_LEAST_UNSCALED: Final = 10
+"""Smaller whole numbers stand everywhere."""
+_LIKE_SIZE: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _MOST_OWN: Final = 6
 _MOST_NEAR: Final = 6
@@ -78,8 +82,16 @@ class Shown:
         return cls(request.messages, request.previous, request.anchors, request.system_prompt)
 
     def sources(self, value: Value) -> frozenset[int]:
-        """Where a value stands."""
-        return self._given.sources(value)
+        """Where a value stands, or else its number without its scale, beside an amount of its size: "70k? No, 60"."""
+        return self._given.sources(value) or self._unscaled(value)
+
+    def _unscaled(self, value: Value) -> frozenset[int]:
+        if value.amount is None or value.base or abs(value.amount) < _SCALES[0]:
+            return frozenset()
+        numbers = (value.amount / scale for scale in _SCALES)
+        held = (self._given.holding(one) for one in numbers if one >= _LEAST_UNSCALED or one != int(one))
+        sized = self._given.holding_about(value.amount, _LIKE_SIZE)
+        return frozenset(seq for seqs in held for seq in seqs if not sized.isdisjoint(self.near([seq])))
 
     def numbers(self, entries: Iterable[str]) -> list[int]:
         """The sources that entries of the previous state are."""
