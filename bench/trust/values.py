@@ -45,7 +45,8 @@ HALVES: Final = {
     "numbers, sealed": _SEALED / "told_numbers_spanish_french.jsonl",
 }
 _KINDS: Final = ("told", "derived", "lie")
-_CHANGED: Final = frozenset({"number", "money", "date", "time"})
+CHANGED: Final = frozenset({"number", "money", "date", "time"})
+"""Kinds of values that a control changes."""
 _DIGITS: Final = re.compile(r"\d(?:[\d.,'  ]*\d)?")
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d\d)")
 _SHORT: Final = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
@@ -77,7 +78,7 @@ def blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
         )
 
 
-def message(seq: int, role: Any, at: str, content: str) -> Message:
+def message(seq: int, role: Any, at: str, content: str, parts: Sequence[Any] = ()) -> Message:
     """A message as the corpora hold it."""
     return Message(
         id=UUID(int=seq),
@@ -85,6 +86,7 @@ def message(seq: int, role: Any, at: str, content: str) -> Message:
         seq=seq,
         role=role,
         content=content,
+        parts=tuple(parts),
         created_at=datetime.fromisoformat(at),
     )
 
@@ -112,7 +114,7 @@ def by_chance(given: Iterable[Block], seed: int = 7) -> Count:
     for block in given:
         for text, seqs, kind in block.statements:
             for value in values(text) if kind != "lie" else ():
-                instead = _random(value, dice) if value.kind in _CHANGED else value.text
+                instead = random_value(value, dice) if value.kind in CHANGED else value.text
                 changed = text[: value.start] + instead + text[value.end :]
                 made = next((one for one in values(changed) if one.start == value.start), None)
                 if instead == value.text or made is None or block.shown.sources(made):
@@ -145,7 +147,7 @@ def _a_day_off(text: str, value: Value) -> Iterator[str]:
             yield f"{text[: value.start + day.start()]}{other}{text[value.start + day.end() :]}"
 
 
-def _random(value: Value, dice: random.Random) -> str:
+def random_value(value: Value, dice: random.Random) -> str:
     """Another value with as many digits, and as many zeros at its end."""
     text = value.text
     if clock := _CLOCK.search(text):
@@ -181,10 +183,10 @@ def main() -> int:
     print()
     off = {name: a_day_off(half) for name, half in halves.items()}
     rows = [
-        [name, *(_share(found, kind) for kind in sorted(_CHANGED)), _share(off[name], "date")]
+        [name, *(_share(found, kind) for kind in sorted(CHANGED)), _share(off[name], "date")]
         for name, found in chance.items()
     ]
-    print_table(["random instead, failing", *sorted(_CHANGED), "a date one day off"], rows)
+    print_table(["random instead, failing", *sorted(CHANGED), "a date one day off"], rows)
     figures = {name: {" ".join(key): number for key, number in found.items()} for name, found in count.items()}
     write_json("trust-values", figures)
     return 0

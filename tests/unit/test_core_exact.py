@@ -173,6 +173,13 @@ def test_control_a_number_that_is_no_sum_does_not(text: str, seqs: tuple[int, ..
     assert len(examine(candidate(item(text, *seqs)), Shown(SUMS)).failures) == 1
 
 
+@pytest.mark.parametrize(("told", "failing"), [("30 ms", 0), ("40 ms", 1), ("2 %", 1)])
+def test_a_small_difference_of_two_values_of_its_unit_beside_it_holds(told: str, failing: int) -> None:
+    times = talk("p95 was 430 ms, then 400 ms on 12 of 14 nodes, 3 of them new, with 5 % of 20 alarms.")
+    text = f"p95 went from 430 ms to 400 ms, {told} less"
+    assert len(examine(candidate(item(text, 1)), Shown(times)).failures) == failing
+
+
 @pytest.mark.parametrize(("told", "failing"), [("20.40", 0), ("20", 0), ("20.00", 1)])
 def test_a_sum_is_as_exact_as_it_is_written(told: str, failing: int) -> None:
     bill = talk("The soup was 12.30 euros, the coffee 8.10 euros.")

@@ -18,7 +18,9 @@ _LEAST_AROUND: Final = 38
 _AROUND_PRICE: Final = 125
 """The same of money: prices and what follows from them are rounder than other numbers."""
 _SMALL, _SMALL_BARE = 10, 100
-"""A smaller number, zeros at its end apart, follows from nearly any others; one without a unit does so sooner."""
+"""A smaller number, zeros at its end apart, follows from nearly any others; one without a unit does so sooner, below
+a thousand."""
+_LARGE: Final = 1_000
 _EXACT: Final = 1e-6
 _ROUGHLY: Final = 0.1
 _ROUNDED: Final = 0.02
@@ -75,9 +77,12 @@ class _Amount(Sought):
 
     def within(self, basis: Basis) -> Iterator[Results]:
         told = basis.statement.amounts[:_MOST_OPERANDS]
-        if self.at >= (_SMALL if self.unit else _SMALL_BARE):
-            for one, other in combinations(told, 2):
+        is_small = self.at < (_SMALL if self.unit or self.at * self.step >= _LARGE else _SMALL_BARE)
+        for one, other in combinations(told, 2):
+            if not is_small:
                 yield (result for _, results in self._of(one, other) for result in results)
+            elif self.unit and one.unit == other.unit == self.unit:  # "from 430 ms to 400 ms, by 30 ms"
+                yield (result for _, results in self._sums(one, other) for result in results)
         if self.unit and self.at >= _SMALL:
             yield self._converted(told, _MONTHS)
         yield self._totals([told])

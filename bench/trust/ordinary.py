@@ -1,0 +1,185 @@
+"""``python -m bench.trust.ordinary``: what the exact checks do to honest answers about ordinary talks.
+
+Twenty talks in English, Russian, Chinese and German, as people write them, and the answers of two writers who had not
+seen the checks, each to the very prompts that the service asked. Nothing in them is a lie: each statement that fails
+is an honest one that is asked about again, and cut or gone where the writer repeats it. Every second talk was worked
+on; the others (``held``) are only counted. ``--show`` prints what fails in the open half.
+
+The last columns are a control: one number, amount, date or time of each statement gives way to a random one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from app.core.model.anchors import FoundAnchor
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.conversation import Message
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateEntry
+from app.core.summarizer.candidate import attribute_sources, parse_candidate
+from app.core.text.sentences import sentences
+from app.core.text.values import values
+from app.core.validation.exact import Failure, examine
+from app.core.validation.shown import Shown
+from bench.report import print_table, write_json
+from bench.trust.values import CHANGED, message, random_value
+
+FOLDER: Final = Path(__file__).parent / "ordinary"
+HALVES: Final = ("open", "held")
+KINDS: Final = ("items", "narrative sentences", "digests")
+Counts = Counter[tuple[str, str]]
+"""By kind of statement, and ``all`` or ``failing``; of the control, ``changed`` and ``changed, failing``."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One honest answer, with all that its prompt showed."""
+
+    talk: str
+    language: str
+    candidate: Candidate
+    messages: tuple[Message, ...]
+    previous: tuple[StateEntry, ...]
+    anchors: tuple[FoundAnchor, ...]
+    system_prompt: str
+
+    @cached_property
+    def shown(self) -> Shown:
+        """What the checks look values up in."""
+        return Shown(self.messages, self.previous, self.anchors, self.system_prompt)
+
+    def statements(self) -> Iterator[tuple[str, CandidateItem]]:
+        """Each with its kind; a sentence names no sources."""
+        yield from (("items", item) for item in self.candidate.items)
+        told = (text for text in self.candidate.narrative.values())
+        yield from (("narrative sentences", _sentence(one)) for text in told for one in sentences(text))
+        yield from (("digests", _sentence(f"{one.topic}. {one.brief}")) for one in self.candidate.digests)
+
+
+def answers(half: str) -> Iterator[Answer]:
+    """Of the talks of one half."""
+    with (FOLDER / f"{half}.jsonl").open(encoding="utf-8") as lines:
+        yield from map(_answer, map(json.loads, lines))
+
+
+def failures(answer: Answer) -> Sequence[Failure]:
+    """What fails of an answer as a whole: its narrative may tell what its items calculate."""
+    return examine(answer.candidate, answer.shown).failures
+
+
+def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
+    """How many statements there are, and how many fail: as they are, and with one value changed."""
+    found, dice = Counts(), random.Random(seed)
+    for answer in given:
+        for kind, _ in answer.statements():
+            found[kind, "all"] += 1
+        for kind in map(_kind, _one_each(failures(answer))):
+            found[kind, "failing"] += 1
+        for kind, item in answer.statements():
+            changed = _changed(item.text, answer.shown, dice)
+            if changed:
+                found[kind, "changed"] += 1
+                one = CandidateItem(field=item.field, text=changed, from_seqs=item.from_seqs)
+                found[kind, "changed, failing"] += bool(
+                    examine(Candidate(items=(one,), narrative={}), answer.shown).failures
+                )
+    return found
+
+
+def _one_each(failing: Iterable[Failure]) -> Iterator[Failure]:
+    """A digest of several failing sentences counts once."""
+    seen = set()
+    for failure in failing:
+        key = failure.key if failure.is_item or failure.index is None else (failure.field, failure.index, "")
+        if key not in seen:
+            seen.add(key)
+            yield failure
+
+
+def _kind(failure: Failure) -> str:
+    if failure.is_item:
+        return "items"
+    return "narrative sentences" if failure.index is None else "digests"
+
+
+def _changed(text: str, shown: Shown, dice: random.Random) -> str:
+    """The statement with a random value in place of one of its own, or nothing where that stands somewhere too."""
+    found = [value for value in values(text) if value.kind in CHANGED]
+    if not found:
+        return ""
+    value = dice.choice(found)
+    other = random_value(value, dice)
+    changed = text[: value.start] + other + text[value.end :]
+    made = next((one for one in values(changed) if one.start == value.start), None)
+    return "" if other == value.text or made is None or shown.sources(made) else changed
+
+
+def _sentence(text: str) -> CandidateItem:
+    return CandidateItem(field="facts", text=text, from_seqs=())
+
+
+def _answer(row: Mapping[str, Any]) -> Answer:
+    messages = tuple(message(*one) for one in row["messages"])
+    schema = schema_named(row["schema"])
+    return Answer(
+        talk=row["talk"],
+        language=row["language"],
+        candidate=attribute_sources(parse_candidate(row["answer"], schema), messages),
+        messages=messages,
+        previous=tuple(_entry(**one) for one in row["previous"]),
+        anchors=tuple(_anchor(*one) for one in row["anchors"]),
+        system_prompt=row["system_prompt"],
+    )
+
+
+def _entry(**told: Any) -> StateEntry:
+    lists = {name: tuple(told.pop(name, ())) for name in ("from_seqs", "origins", "superseded")}
+    return StateEntry(**told, **lists, since_version=1)
+
+
+def _anchor(kind: Any, seq: int, speaker: Any, content: str, *, pasted: bool = False) -> FoundAnchor:
+    return FoundAnchor(
+        type=kind, content=content, seq=seq, offset=0, importance=0.5, token_count=1, speaker=speaker, pasted=pasted
+    )
+
+
+def main() -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m bench.trust.ordinary", description=__doc__)
+    parser.add_argument("--show", action="store_true", help="print what fails in the open half")
+    asked = parser.parse_args()
+    given = {half: list(answers(half)) for half in HALVES}
+    rows, figures = [], {}
+    for half, told in given.items():
+        for language in [*sorted({one.language for one in told}), ""]:
+            some = [one for one in told if language in {"", one.language}]
+            found = counted(some)
+            figures[f"{half} {language}".strip()] = {" ".join(key): number for key, number in found.items()}
+            control = [sum(found[kind, which] for kind in KINDS) for which in ("changed, failing", "changed")]
+            shares = [_share(found[kind, "failing"], found[kind, "all"]) for kind in KINDS]
+            rows.append([half, language, str(len(some)), *shares, _share(*control)])
+    print_table(["half", "language", "answers", *(f"{kind}, failing" for kind in KINDS), "one value changed"], rows)
+    if asked.show:
+        for answer in given["open"]:
+            for failure in failures(answer):
+                print(f"\n{answer.talk}: {', '.join(value.text for value in failure.values)}: {failure.statement}")
+    write_json("trust-ordinary", figures)
+    return 0
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole} = {part / max(whole, 1):.1%}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
