@@ -25,11 +25,11 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.schemas import schema_named
-from app.core.model.state import StateEntry
+from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import attribute_sources, parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import values
-from app.core.validation.exact import Failure, examine
+from app.core.validation.exact import Failure, examine, settled
 from app.core.validation.shown import Shown
 from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
@@ -38,7 +38,8 @@ FOLDER: Final = Path(__file__).parent / "ordinary"
 HALVES: Final = ("open", "held")
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
-"""By kind of statement, and ``all`` or ``failing``; of the control, ``changed`` and ``changed, failing``."""
+"""By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
+failing``."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Answer:
     previous: tuple[StateEntry, ...]
     anchors: tuple[FoundAnchor, ...]
     system_prompt: str
+    schema: StateSchema
 
     @cached_property
     def shown(self) -> Shown:
@@ -85,14 +87,15 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
             found[kind, "all"] += 1
         for kind in map(_kind, _one_each(failures(answer))):
             found[kind, "failing"] += 1
+        left = settled(examine(answer.candidate, answer.shown), answer.schema)
+        found["items", "gone"] += len(answer.candidate.items) - len(left.candidate.items)
         for kind, item in answer.statements():
             changed = _changed(item.text, answer.shown, dice)
             if changed:
                 found[kind, "changed"] += 1
                 one = CandidateItem(field=item.field, text=changed, from_seqs=item.from_seqs)
-                found[kind, "changed, failing"] += bool(
-                    examine(Candidate(items=(one,), narrative={}), answer.shown).failures
-                )
+                fails = bool(examine(Candidate(items=(one,), narrative={}), answer.shown).failures)
+                found[kind, "changed, failing"] += fails
     return found
 
 
@@ -139,11 +142,12 @@ def _answer(row: Mapping[str, Any]) -> Answer:
         previous=tuple(_entry(**one) for one in row["previous"]),
         anchors=tuple(_anchor(*one) for one in row["anchors"]),
         system_prompt=row["system_prompt"],
+        schema=schema,
     )
 
 
 def _entry(**told: Any) -> StateEntry:
-    lists = {name: tuple(told.pop(name, ())) for name in ("from_seqs", "origins", "superseded")}
+    lists: dict[str, Any] = {name: tuple(told.pop(name)) for name in ("from_seqs", "origins", "superseded")}
     return StateEntry(**told, **lists, since_version=1)
 
 
@@ -167,8 +171,10 @@ def main() -> int:
             figures[f"{half} {language}".strip()] = {" ".join(key): number for key, number in found.items()}
             control = [sum(found[kind, which] for kind in KINDS) for which in ("changed, failing", "changed")]
             shares = [_share(found[kind, "failing"], found[kind, "all"]) for kind in KINDS]
-            rows.append([half, language, str(len(some)), *shares, _share(*control)])
-    print_table(["half", "language", "answers", *(f"{kind}, failing" for kind in KINDS), "one value changed"], rows)
+            gone = str(found["items", "gone"])
+            rows.append([half, language, str(len(some)), gone, *shares, _share(*control)])
+    heads = [*(f"{kind}, failing" for kind in KINDS), "one value changed"]
+    print_table(["half", "language", "answers", "items gone", *heads], rows)
     if asked.show:
         for answer in given["open"]:
             for failure in failures(answer):

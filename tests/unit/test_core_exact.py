@@ -301,19 +301,30 @@ def test_a_parenthesis_that_holds_the_value_goes(text: str, kept: str) -> None:
         (f"{CABIN}. With the keys that is 977 euros.", f"{CABIN}."),
         (f"The keys are 77 euros. {CABIN}. Together 977 euros.", f"{CABIN}."),
         ("克拉拉为小屋付了900欧元。一共977欧元。", "克拉拉为小屋付了900欧元。"),
+        (f"{CABIN}; with the keys 977 euros.", f"{CABIN}."),
+        (f"{CABIN}; with the keys 977 euros", CABIN),
+        (f"The keys are 77 euros; {CABIN}.", f"{CABIN}."),
+        (f"{CABIN}; the keys are 77 euros; Clara pays.", f"{CABIN}; Clara pays."),
+        ("克拉拉为小屋付了900欧元；一共977欧元。", "克拉拉为小屋付了900欧元。"),
     ],
 )
-def test_of_several_sentences_those_that_hold_the_value_go(text: str, kept: str) -> None:
+def test_of_several_sentences_or_clauses_those_that_hold_the_value_go(text: str, kept: str) -> None:
     made = left(item(text, 1, replaces=["F7"]))
     assert [(one.text, one.replaces) for one in made.candidate.items] == [(kept, ())]
     (repair,) = made.repairs
     assert (repair.reason, repair.before, repair.after) == ("novel_value", text, kept)
 
 
+def test_a_sentence_of_a_narrative_loses_the_part_that_holds_the_value() -> None:
+    made = left(item(CABIN, 1), narrative=f"They pack. {CABIN}; with the keys 977 euros. They leave.")
+    assert made.candidate.narrative == {"conversation_summary": f"They pack. {CABIN}. They leave."}
+
+
 @pytest.mark.parametrize(
     "text",
     [
         f"{CABIN}. That is not true, it was 777 euros.",
+        f"{CABIN}; but not the 777 euros.",
         f"{CABIN}. If it rains she pays 777 euros.",
         "Yes. She pays 777 euros.",
         f"{CABIN} and 777 euros for the keys. Both were 777 euros.",

@@ -75,6 +75,7 @@ _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
 _MOST_SCALES, _NOT_FAR = 3, 6
 _LONG_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
+_LAST_DAY: Final = 31
 _LEAST_NAMING: Final = 3  # digits of a number that names something
 
 
@@ -326,10 +327,13 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
         return
     if c.kind(place - 1) == "version":
         c.give(place, [f"p:.{digits}"], "version")
-    if c.kind(place - 1) == "n" and 0 < number - c.tokens[place - 1].data[0] <= _SHORT_RANGE:
-        first = c.tokens[place - 1].data[0]
+    first = c.tokens[place - 1].data[0] if c.kind(place - 1) == "n" else number
+    if 0 < number - first <= _SHORT_RANGE:
         forms = (f"n:{plain(first + step)}" for step in range(1, int(number - first)))
         c.give(place, forms, "number")
+    days = (c.small(place - 1), c.small(place))  # from the one to the other of some month
+    if 1 <= days[0] < days[1] <= _LAST_DAY and not found.unit:
+        c.give(place, [f"o:{day}" for day in days])
 
 
 def _is_about(c: Cursor, first: int, after: int) -> bool:

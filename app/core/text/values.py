@@ -154,6 +154,15 @@ class Given:
         joined = (form.split("&") for form in value.forms if "&" in form and not form.startswith("d:"))
         return any(all(self._sources_of(part) for part in parts) for parts in joined)
 
+    def days_without_month(self, value: Value) -> frozenset[int]:
+        """The sources that name the day of a date ("the 18th", "16-18") without its month, which any source names."""
+        found: set[int] = set()
+        for form in value.forms:
+            month, _, day = form.partition("&")
+            if day.startswith("o:") and self._sources_of(month):
+                found |= self._sources_of(day)
+        return frozenset(found)
+
     def holding(self, number: float) -> frozenset[int]:
         """The sources in which a number stands without a unit."""
         return frozenset(self._forms.get(f"n:{plain(number)}", ()))

@@ -37,6 +37,8 @@ _MOST_RECKONED: Final = 8
 """Values of one statement that may follow from others."""
 _LEAST_WORDS: Final = 3
 _ENDS: Final = ".!?…。！？"
+_SEMICOLONS: Final = ";；"
+_PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
 _PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
 _BOUND: Final = pattern_of("clauses", "bounds")
 """A negation or a condition: what stands under one is not cut, since the rest would say the contrary."""
@@ -338,15 +340,23 @@ def _without(failure: Failure) -> str:
         return ""
     for value in failure.values:
         text = _without_value(text, value.text)
-    return text or (_without_sentences(failure) if failure.is_item else "")
+    return text or _without_parts(failure)
 
 
-def _without_sentences(failure: Failure) -> str:
-    """An item of several sentences without those that hold a failing value."""
-    told = [(failure.statement[start:end], start, end) for start, end in sentence_spans(failure.statement)]
-    failing = [text for text, start, end in told if any(start <= one.start < end for one in failure.values)]
-    text = " ".join(text for text, *_ in told if text not in failing)
-    return text if _says_something(text) and not any(map(_BOUND.search, failing)) else ""
+def _without_parts(failure: Failure) -> str:
+    """A statement without those of its sentences, or of their parts between semicolons, that hold a failing value."""
+    left: list[str] = []
+    for start, end in sentence_spans(failure.statement):
+        parts = [(one.group(), start + one.start()) for one in _PART.finditer(failure.statement[start:end])]
+        failing = [any(at <= one.start < at + len(part) for one in failure.values) for part, at in parts]
+        if any(fails and _BOUND.search(part) for (part, _), fails in zip(parts, failing, strict=True)):
+            return ""
+        kept = "".join(part for (part, _), fails in zip(parts, failing, strict=True) if not fails).strip()
+        if kept and failing[-1]:  # the end of the sentence went with its last part
+            kept = kept.rstrip(_SEMICOLONS).rstrip() + (parts[-1][0][-1:] if parts[-1][0][-1:] in _ENDS else "")
+        left.append(kept)
+    text = " ".join(filter(None, left))
+    return text if _says_something(text) else ""
 
 
 def _says_something(text: str) -> bool:

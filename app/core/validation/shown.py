@@ -82,8 +82,12 @@ class Shown:
         return cls(request.messages, request.previous, request.anchors, request.system_prompt)
 
     def sources(self, value: Value) -> frozenset[int]:
-        """Where a value stands, or else its number without its scale, beside an amount of its size: "70k? No, 60"."""
-        return self._given.sources(value) or self._unscaled(value)
+        """Where a value stands.
+
+        Or else its number without its scale, beside an amount of its size ("70k? No, 60"), or its day of the month
+        without the month, which stands elsewhere.
+        """
+        return self._given.sources(value) or self._unscaled(value) or self._given.days_without_month(value)
 
     def _unscaled(self, value: Value) -> frozenset[int]:
         if value.amount is None or value.base or abs(value.amount) < _SCALES[0]:
