@@ -277,6 +277,38 @@ def test_control_another_number_or_none_of_that_size_beside_it(text: str) -> Non
     assert not Shown(PRICES).sources(value)
 
 
+DAYS = talk(
+    "We go to Croatia in August.",
+    "Nice.",
+    "Nice.",
+    "Nice.",
+    "Zagreb hotel 16-18, it is 141 euros.",
+    "Noted.",
+    "Noted.",
+    "The train leaves on the 21st.",
+    "Fine.",
+    "Fine.",
+    "Fine.",
+    "We are back in September, on the 3rd.",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "seqs", "failing"),
+    [
+        ("Zagreb from 16 to 18 August: 141 euros", (5,), 0),
+        ("The train leaves on 21 August", (8,), 0),
+        ("Back on 3 September", (), 0),
+        ("The train leaves on 21 August", (1,), 1),
+        ("The train leaves on 22 August", (8,), 1),
+        ("The train leaves on 21 October", (8,), 1),
+    ],
+)
+def test_a_day_is_found_whose_month_stands_elsewhere(text: str, seqs: tuple[int, ...], failing: int) -> None:
+    months = [replace(one, created_at=one.created_at.replace(month=2)) for one in DAYS]
+    assert len(examine(candidate(item(text, *seqs)), Shown(months)).failures) == failing
+
+
 # --- what goes
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, Literal
@@ -154,14 +154,12 @@ class Given:
         joined = (form.split("&") for form in value.forms if "&" in form and not form.startswith("d:"))
         return any(all(self._sources_of(part) for part in parts) for parts in joined)
 
-    def days_without_month(self, value: Value) -> frozenset[int]:
-        """The sources that name the day of a date ("the 18th", "16-18") without its month, which any source names."""
-        found: set[int] = set()
+    def days_and_months(self, value: Value) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
+        """The sources that name the day of a date without its month, and those that name its month; each may be none."""
         for form in value.forms:
             month, _, day = form.partition("&")
-            if day.startswith("o:") and self._sources_of(month):
-                found |= self._sources_of(day)
-        return frozenset(found)
+            if day.startswith("o:"):
+                yield self._sources_of(day), self._sources_of(month)
 
     def holding(self, number: float) -> frozenset[int]:
         """The sources in which a number stands without a unit."""

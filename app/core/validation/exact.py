@@ -114,7 +114,11 @@ def unshown(
         beside: What it takes the place of.
         calculated: What was calculated already.
     """
-    novel = [one for one in found if not (shown.sources(one) or (calculated and calculated.sources(one)))]
+    novel = [
+        one
+        for one in found
+        if not (shown.sources(one) or (calculated and calculated.sources(one)) or shown.tells_day(one, seqs))
+    ]
     basis: Basis | None = None
     for value in novel[:_MOST_RECKONED]:
         if basis is None:

@@ -82,12 +82,20 @@ class Shown:
         return cls(request.messages, request.previous, request.anchors, request.system_prompt)
 
     def sources(self, value: Value) -> frozenset[int]:
-        """Where a value stands.
+        """Where a value stands, or else its number without its scale, beside an amount of its size: "70k? No, 60"."""
+        return self._given.sources(value) or self._unscaled(value)
 
-        Or else its number without its scale, beside an amount of its size ("70k? No, 60"), or its day of the month
-        without the month, which stands elsewhere.
+    def tells_day(self, value: Value, seqs: Iterable[int]) -> bool:
+        """Whether the day of a date ("the 18th", "16-18") stands in or beside these messages, its month anywhere.
+
+        Or the day anywhere, beside its month.
         """
-        return self._given.sources(value) or self._unscaled(value) or self._given.days_without_month(value)
+        near = self.near(seqs)
+        return any(
+            not months.isdisjoint(self.near([seq])) or (months and seq in near)
+            for days, months in self._given.days_and_months(value)
+            for seq in days
+        )
 
     def _unscaled(self, value: Value) -> frozenset[int]:
         if value.amount is None or value.base or abs(value.amount) < _SCALES[0]:
