@@ -159,6 +159,7 @@ class TestAnchors:
         )
         async with begin(tenant) as unit:
             every = await unit.anchors.servable(row.id, limit=limit)
+            assert sorted(await unit.anchors.active_seqs(row.id, limit=limit)) == [one.seq for one in every]
             ranked = [Servable(every, through_seq=last, held=kept, estimator="script") for last, kept in drafts]
             for most in (0, 60, 150, 400, 900, 10_000):
                 found, unread = await unit.anchors.showable(row.id, covered_seq=100, held=held, room=most, limit=limit)

@@ -192,6 +192,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.still_active": (lambda unit: unit.anchors.still_active(CONVERSATION, [ANCHOR]), []),
     "anchors.active_since": (lambda unit: unit.anchors.active_since(CONVERSATION, 0, limit=9), []),
     "anchors.active_texts": (lambda unit: unit.anchors.active_texts(CONVERSATION, limit=9), []),
+    "anchors.active_seqs": (lambda unit: unit.anchors.active_seqs(CONVERSATION, limit=9), []),
     "anchors.superseded_texts": (lambda unit: unit.anchors.superseded_texts(CONVERSATION, limit=9), []),
     "anchors.servable": (lambda unit: unit.anchors.servable(CONVERSATION), []),
     "anchors.showable": (

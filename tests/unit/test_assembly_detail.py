@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from app.core.context.assembly import AssembledContext, Material, assemble
 from app.core.context.drafts import Detail
-from app.core.context.larger_budget import places_to_read
+from app.core.context.larger_budget import places_to_read, with_choice
+from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.segments import Level, Segment, SegmentLevel
 from app.core.retrieval.serving import Recall
@@ -72,10 +73,15 @@ def conversation(sizes: Sequence[tuple[int, int]]) -> tuple[Material, list[Messa
     return replace(source, detail=Detail(segments=tuple(segments), total=len(segments))), messages
 
 
+def anchor_at(seq: int) -> FoundAnchor:
+    return FoundAnchor(type="decision", content=f"So {seq}.", seq=seq, offset=0, importance=0.5, token_count=9)
+
+
 def served(source: Material, messages: Sequence[Message], budget: int, question: str = "") -> AssembledContext:
     """As the service does it: what has room is read, then everything is put together."""
     if question:
         source = replace(source, recall=Recall(question=question, corpus=corpus(messages), is_explicit=True))
+    source = with_choice(source)
     places = places_to_read(source, budget)
     read = [one for first, last in places for one in messages[first - 1 : last]]
     return assemble(source.with_originals(read), digest=digest, budget=budget)
@@ -125,6 +131,26 @@ def test_twice_the_budget_serves_no_less_with_a_question(sizes: list[tuple[int, 
         assert not set(recalled) & {one.seq for one in context.messages if one.seq}, "no message beside its segment"
         assert len(set(recalled)) == len(recalled)
     assert len(verbatim(small)) <= len(verbatim(large))
+
+
+@given(sizes=SIZES, room=st.integers(0, 2_000), quoted=st.lists(st.integers(1, 30), max_size=9), asks=st.booleans())
+@examples(0.3)
+def test_what_was_reckoned_once_and_where_anchors_stand_serve_the_same(
+    sizes: list[tuple[int, int]], room: int, quoted: list[int], *, asks: bool
+) -> None:
+    source, messages = conversation(sizes)
+    budget, question = least(source) + room, "What about the bakery?" if asks else ""
+    source = replace(source, anchors=tuple(map(anchor_at, quoted)))
+    if asks:
+        source = replace(source, recall=Recall(question=question, corpus=corpus(messages), is_explicit=True))
+    unread = source if asks else replace(source, anchors=())
+    there = replace(unread, detail=replace(source.detail, quoted=tuple(quoted)))
+    found = []
+    for one in (source, with_choice(source), there, with_choice(there)):
+        places = places_to_read(one, budget)
+        read = one.with_originals([each for first, last in places for each in messages[first - 1 : last]])
+        found.append((places, assemble(read, digest=digest, budget=budget)))
+    assert all(one == found[0] for one in found)
 
 
 def test_the_newest_come_back_whole_and_older_ones_are_told() -> None:

@@ -21,6 +21,7 @@ from app.core.model.state import StateSchema
 from app.core.retrieval.choose import Ranking, Recalled
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.serving import Passage, Recall
+from app.core.segments.budgeting import Choice
 from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out
 from app.core.state.layout import LeftOut, block_messages, days_element, messages_tokens
 from app.core.text.token_counts import tokens_of
@@ -40,6 +41,10 @@ class Detail:
     """Whether originals may be served."""
     originals: tuple[Message, ...] = ()
     """Of the segments that are served verbatim, in order."""
+    quoted: tuple[int, ...] | None = None
+    """Where active anchors stand, if these were not read themselves."""
+    choice: Choice | None = field(default=None, repr=False, compare=False)
+    """What the segments could be served as, once that was reckoned (``larger_budget.with_choice``)."""
 
 
 NO_DETAIL: Final = Detail()

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from app.core.context.drafts import Draft, Material, first_draft, says_something, size_of, with_held
 from app.core.context.joining import asked_in, recall_tokens
 from app.core.model.conversation import Message
 from app.core.model.segments import LEVELS, Segment, ShownSegment
-from app.core.segments.budgeting import TOLD, Form, Step, steps_of, weight, within
+from app.core.segments.budgeting import TOLD, Choice, Form, Option, Step, steps_of, weight, within
 from app.core.segments.digests import WAY_BACK, element_of, lines_of
 from app.core.state.digesting import Digests
 from app.core.text.budget import without_last
@@ -29,6 +29,12 @@ _AROUND: Final = 16
 """Tokens of the line that dates a segment's originals, rounded up."""
 _ROUNDS: Final = 3
 """What is recalled gives way to a segment that holds it, and leaves room for another one."""
+
+
+def with_choice(material: Material) -> Material:
+    """With what its segments could be served as: reckoned once, for the places to read and for the context."""
+    choice = _choice(material, first_draft(material).digests)
+    return replace(material, detail=replace(material.detail, choice=choice))
 
 
 def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
@@ -85,43 +91,27 @@ def _size(material: Material, draft: Draft) -> int:
     return size_of(material, draft) + recall_tokens(material, draft)
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """A form with what stands for it in the block."""
-
-    form: Form
-    line: str = ""
-
-
 class _Plan:
-    """The segments of a draft, each in the forms that it could have."""
+    """The segments of a draft whose digests are those of the layout, each in the forms that it could have."""
 
     def __init__(self, material: Material, draft: Draft) -> None:
         self._material = material
         self._draft = draft
         self._segments = material.detail.segments
-        shown = {one.id: one.level or "marker" for one in draft.digests.segments}
-        known = {segment.id for segment in self._segments}
-        relations = _relations(material, self._segments)
-        self._options = [
-            list(self._options_of(segment, shown.get(segment.id, _NONE), worth))
-            for segment, worth in zip(self._segments, self._worths(relations), strict=True)
-        ]
-        forms = [[option.form for option in options] for options in self._options]
-        self.steps: list[Step] = steps_of(forms) if shown.keys() <= known else []
-        """In the order in which they are taken; none where the block shows a segment that was not read."""
+        self._choice = material.detail.choice or _choice(material, draft.digests)
+        self.steps = self._choice.steps
 
     def opened_by(self, taken: Sequence[Step]) -> list[Segment]:
         """Those that these steps serve as their originals."""
         return [
             segment
-            for segment, option in zip(self._segments, self._chosen(taken), strict=True)
+            for segment, option in zip(self._segments, self._choice.taken(taken), strict=True)
             if option.form.name == FULL
         ]
 
     def served(self, taken: Sequence[Step]) -> Draft:
         """The draft with these steps taken."""
-        chosen = list(zip(self._segments, self._chosen(taken), strict=True))
+        chosen = list(zip(self._segments, self._choice.taken(taken), strict=True))
         told = [(segment, option) for segment, option in chosen if option.line]
         opened = [segment for segment, option in chosen if option.form.name == FULL]
         behind = max(self._material.detail.total - len(told) - len(opened), 0)
@@ -143,55 +133,10 @@ class _Plan:
         )
         return with_held(self._material, draft, held) if added else draft
 
-    def _chosen(self, taken: Sequence[Step]) -> list[_Option]:
-        last = {step.segment: step.form for step in taken}
-        return [options[last.get(place, 0)] for place, options in enumerate(self._options)]
-
-    def _options_of(self, segment: Segment, present: str, worth: float) -> Iterator[_Option]:
-        """The present form first, then the better ones."""
-        material = self._material
-        lines = lines_of(
-            segment,
-            material.policy.levels,
-            estimator=material.policy.estimator,
-            locale=material.conversation.locale,
-        )
-        names = [*lines]
-        value = worth * segment.tokens
-        if present == _NONE:
-            yield _Option(Form(_NONE, 0, 0.0))
-        else:
-            line, tokens = lines[present] if present in lines else lines["marker"]
-            yield _Option(Form(present, tokens, value * TOLD[present]), line)
-            names = names[names.index(present) + 1 :] if present in names else []
-        for name in names:
-            line, tokens = lines[name]
-            yield _Option(Form(name, tokens, value * TOLD[name]), line)
-        if material.detail.opens:
-            yield _Option(Form(FULL, self._full_tokens(segment), value * TOLD[FULL]))
-
-    def _full_tokens(self, segment: Segment) -> int:
-        """What its originals weigh: as its row says, so that it is the same before and after they are read."""
-        covered, estimator = self._material.conversation.covered, self._material.policy.estimator
-        whole = tokens_of(covered.tokens, covered.bytes, estimator)
-        return -(-segment.tokens * whole // max(covered.tokens, 1)) + _AROUND
-
     def _originals_of(self, segment: Segment) -> Sequence[Message]:
         originals = self._material.detail.originals
         first = bisect_left(originals, segment.from_seq, key=lambda message: message.seq)
         return originals[first : bisect_right(originals, segment.to_seq, key=lambda message: message.seq)]
-
-    def _worths(self, relations: Mapping[str, float]) -> Iterator[float]:
-        count = len(self._segments)
-        anchors = sorted(anchor.seq for anchor in self._material.anchors)
-        for place, segment in enumerate(self._segments):
-            quoted = bisect_right(anchors, segment.to_seq) - bisect_left(anchors, segment.from_seq)
-            told = len(segment.identifiers) + 2 * quoted
-            yield weight(
-                rank=count - 1 - place,
-                importance=min(told / max(2 * segment.messages, 1), 1.0),
-                relation=relations.get(segment.id, 0.0),
-            )
 
 
 def _shown_segment(segment: Segment, name: str) -> ShownSegment:
@@ -208,3 +153,58 @@ def _relations(material: Material, segments: Sequence[Segment]) -> dict[str, flo
         inside = seqs[bisect_left(seqs, segment.from_seq) : bisect_right(seqs, segment.to_seq)]
         found[segment.id] = max((closeness[seq] for seq in inside), default=0.0)
     return found
+
+
+def _choice(material: Material, digests: Digests) -> Choice:
+    """No steps where the block shows a segment that was not read."""
+    segments = material.detail.segments
+    shown = {one.id: one.level or "marker" for one in digests.segments}
+    options = [
+        list(_options_of(material, segment, shown.get(segment.id, _NONE), worth))
+        for segment, worth in zip(segments, _worths(material, _relations(material, segments)), strict=True)
+    ]
+    forms = [[option.form for option in each] for each in options]
+    return Choice(options, steps_of(forms) if shown.keys() <= {segment.id for segment in segments} else [])
+
+
+def _options_of(material: Material, segment: Segment, present: str, worth: float) -> Iterator[Option]:
+    """The present form first, then the better ones."""
+    lines = lines_of(
+        segment,
+        material.policy.levels,
+        estimator=material.policy.estimator,
+        locale=material.conversation.locale,
+    )
+    names = [*lines]
+    value = worth * segment.tokens
+    if present == _NONE:
+        yield Option(Form(_NONE, 0, 0.0))
+    else:
+        line, tokens = lines[present] if present in lines else lines["marker"]
+        yield Option(Form(present, tokens, value * TOLD[present]), line)
+        names = names[names.index(present) + 1 :] if present in names else []
+    for name in names:
+        line, tokens = lines[name]
+        yield Option(Form(name, tokens, value * TOLD[name]), line)
+    if material.detail.opens:
+        yield Option(Form(FULL, _full_tokens(material, segment), value * TOLD[FULL]))
+
+
+def _full_tokens(material: Material, segment: Segment) -> int:
+    """What its originals weigh: as its row says, so that it is the same before and after they are read."""
+    covered, estimator = material.conversation.covered, material.policy.estimator
+    whole = tokens_of(covered.tokens, covered.bytes, estimator)
+    return -(-segment.tokens * whole // max(covered.tokens, 1)) + _AROUND
+
+
+def _worths(material: Material, relations: Mapping[str, float]) -> Iterator[float]:
+    segments, quoted_seqs = material.detail.segments, material.detail.quoted
+    anchors = sorted(anchor.seq for anchor in material.anchors) if quoted_seqs is None else sorted(quoted_seqs)
+    for place, segment in enumerate(segments):
+        quoted = bisect_right(anchors, segment.to_seq) - bisect_left(anchors, segment.from_seq)
+        told = len(segment.identifiers) + 2 * quoted
+        yield weight(
+            rank=len(segments) - 1 - place,
+            importance=min(told / max(2 * segment.messages, 1), 1.0),
+            relation=relations.get(segment.id, 0.0),
+        )

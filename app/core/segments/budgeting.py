@@ -61,6 +61,29 @@ class Step:
         return self.gain / self.tokens if self.tokens > 0 else math.inf
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A form with what stands for it in the block."""
+
+    form: Form
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What each of several segments could be served as."""
+
+    options: Sequence[Sequence[Option]]
+    """Of each segment, the present form first."""
+    steps: Sequence[Step]
+    """In the order in which they are taken."""
+
+    def taken(self, steps: Sequence[Step]) -> list[Option]:
+        """What each segment is served as once these steps are taken."""
+        last = {step.segment: step.form for step in steps}
+        return [options[last.get(place, 0)] for place, options in enumerate(self.options)]
+
+
 def weight(*, rank: int, importance: float, relation: float) -> float:
     """What a token of a segment is worth, beside one of long ago that nothing speaks for.
 

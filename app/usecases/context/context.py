@@ -15,7 +15,7 @@ from app.core.context.assembly import AssembledContext, Material, assemble, exce
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.eliding import LARGE
 from app.core.context.fitting import DIGEST_SHARE
-from app.core.context.larger_budget import places_to_read
+from app.core.context.larger_budget import places_to_read, with_choice
 from app.core.model.conversation import Layout, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.policies.policy import Budgets
@@ -132,7 +132,9 @@ class ContextService:
                 conversation = replace(conversation, anchors_due_from=None)
             resolved = self._shell.resolver(conversation, model=model).bringing(brought)
             room = self._room_for_detail(resolved, budget, asked)
-            loaded, fits = await load(uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room)
+            loaded, fits = await load(
+                uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room, may_recall=asked.in_turn
+            )
             material = chosen(loaded, asked.wanted)
         material = _with_question_held(material) if asked.in_turn else material
         begins = bool(material.tail) and material.tail[-1].role == "user"
@@ -203,6 +205,7 @@ class ContextService:
         """With the messages of the segments that there is room for."""
         if not material.detail.segments:
             return material
+        material = await off_loop(with_choice, material)
         places = await off_loop(places_to_read, material, room_of(material, budget))
         if not places:
             return material
@@ -252,11 +255,13 @@ async def load(
     *,
     all_anchors: bool = False,
     detail_room: int | None = None,
+    may_recall: bool = True,
 ) -> tuple[Material, bool]:
     """Read what a context can be made of: one query for the tail, bounded by the budget.
 
     Anchors and segments are read only where something has to be left out, or may have to (``all_anchors``), and the
-    segments' details where they have room (``detail_room``).
+    segments' details where they have room (``detail_room``). Of the anchors these need no more than where they stand,
+    unless something is recalled beside them (``may_recall``).
 
     Returns:
         It, and whether it is known that nothing has to be left out.
@@ -293,6 +298,9 @@ async def load(
         return material, fits
     if conversation.anchors_due_from is not None:
         raise AnchorsDueError
+    if not (all_anchors or is_cut or may_recall):
+        seqs = await uow.anchors.active_seqs(conversation.id, limit=MOST_ANCHORS)
+        return replace(material, detail=replace(material.detail, quoted=tuple(seqs))), fits
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)
