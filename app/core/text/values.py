@@ -155,7 +155,7 @@ class Given:
         return any(all(self._sources_of(part) for part in parts) for parts in joined)
 
     def days_and_months(self, value: Value) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
-        """The sources that name the day of a date without its month, and those that name its month; each may be none."""
+        """The sources that name the day of a date without its month, and those of its month; each may be none."""
         for form in value.forms:
             month, _, day = form.partition("&")
             if day.startswith("o:"):
