@@ -163,7 +163,7 @@ class TestAfterTheTurn:
 
         (asked,) = gemini.requests("compaction")
         told = asked["body"]["systemInstruction"]["parts"][0]["text"]
-        assert "at most about 300 words" in told, "three quarters of a word per token in English"
+        assert "at most about 240 words" in told, "three words in five tokens of a record in English"
         shown = asked["body"]["contents"][0]["parts"][0]["text"]
         assert "\n".join(["<system_context>", *TERMS, "</system_context>"]) in shown
         assert "fond of oak" not in shown
@@ -361,11 +361,11 @@ class TestTheSummary:
         assert served[0]["content"].startswith(PROMPT)
 
     @pytest.mark.daily(1)
-    @pytest.mark.parametrize(("preset", "words"), [("turn_end", "200 words"), ("handoff", "180 words")])
+    @pytest.mark.parametrize(("preset", "words"), [("turn_end", "160 words"), ("handoff", "140 words")])
     def test_is_asked_for_in_words_of_its_language_and_with_the_terms_of_the_system_prompt(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, preset: str, words: str
     ) -> None:
-        """Half a word per token in Russian. The other preset is the control: it sees nothing of the system prompt."""
+        """Two words in five tokens of a record in Russian. The other preset is the control: it sees nothing of the system prompt."""
         talk = start_talk(gemini_service, preset=preset, policy=SMALL, system_prompt=ROOMS)
         talk.batch(russian(40))
         talk.post("/compact")

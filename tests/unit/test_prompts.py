@@ -15,7 +15,7 @@ from app.core.model.schemas import SESSION, SUMMARY, schema_named
 from app.core.model.segments import CutSegment
 from app.core.summarizer.candidate import candidate_json_schema
 from app.core.summarizer.prompts import FEEDBACK, render_summary
-from app.core.summarizer.wording import _CHARACTERS_PER_TOKEN, _WORDS_PER_TOKEN, size_of
+from app.core.summarizer.wording import _CHARACTERS_PER_TOKEN, _WORDS_PER_TOKEN, size_of, size_of_record
 from app.core.text.token_counts import estimate_text
 from tests.unframing import unframe
 from tests.unit.talk import CONVERSATION, START, entry, message, request, talk
@@ -72,18 +72,24 @@ def test_size_and_language_are_those_of_the_conversation(
 
 
 @pytest.mark.parametrize("tokens", [100, 400, 2_000, 20_000])
-def test_a_size_in_russian_is_four_words_in_ten_tokens(tokens: int) -> None:
-    assert size_of(tokens, "ru") == f"{tokens * 4 // 10} words"
-    assert size_of(tokens, "en") == f"{tokens * 6 // 10} words", "control: another language has its own line"
+def test_a_size_in_russian_is_half_a_word_per_token(tokens: int) -> None:
+    assert size_of(tokens, "ru") == f"{tokens // 2} words"
+    assert size_of(tokens, "en") == f"{tokens * 3 // 4} words", "control: another language has its own line"
+
+
+@pytest.mark.parametrize("tokens", [100, 400, 2_000, 20_000])
+def test_a_record_has_four_words_where_plain_text_has_five(tokens: int) -> None:
+    assert size_of_record(tokens, "ru") == f"{tokens * 4 // 10} words"
+    assert size_of_record(tokens, "en") == f"{tokens * 6 // 10} words"
 
 
 def test_every_language_of_the_table_has_a_size_that_fits_its_tokens() -> None:
     """Words hold a token and more each; where no blanks part them, characters are named."""
     told = {language: size_of(1_000, language).split() for language in (*_WORDS_PER_TOKEN, *_CHARACTERS_PER_TOKEN)}
     assert {language for language, (_, unit) in told.items() if unit == "characters"} == {"zh", "ja", "th"}
-    assert all(320 <= int(number) < 1_000 for number, unit in told.values() if unit == "words")
-    assert all(int(number) > 900 for number, unit in told.values() if unit == "characters")
-    assert size_of(1_000, "sw") == "480 words", "one without a line"
+    assert all(400 <= int(number) < 1_000 for number, unit in told.values() if unit == "words")
+    assert all(int(number) > 1_000 for number, unit in told.values() if unit == "characters")
+    assert size_of(1_000, "sw") == "600 words", "one without a line"
     assert size_of(1_000, None) == size_of(1_000, "en")
 
 

@@ -12,7 +12,7 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import candidate_json_schema, second_json_schema
 from app.core.summarizer.framing import fence, frame, frame_entries, kept_passage
 from app.core.summarizer.stretches import asked_about, stretch_list, stretch_rules
-from app.core.summarizer.wording import SAVING_SHARE, language_rule, size_of
+from app.core.summarizer.wording import SAVING_SHARE, language_rule, size_of_record
 
 _LEAST_NEWS: Final = 40  # tokens: a few short messages may bring so many
 _MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
@@ -120,7 +120,7 @@ def _fields(schema: StateSchema) -> str:
 
 
 def _size_rule(tokens: int, language: str | None) -> str:
-    return f"The record: at most about {size_of(tokens, language)} with the entries that stay."
+    return f"The record: at most about {size_of_record(tokens, language)} with the entries that stay."
 
 
 def _news_rule(request: SummaryRequest) -> str:
@@ -131,7 +131,7 @@ def _news_rule(request: SummaryRequest) -> str:
     news = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _LEAST_NEWS)
     if news >= request.target_tokens:
         return ""
-    return f" They are short: tell them in at most about {size_of(news, request.language)}."
+    return f" They are short: tell them in at most about {size_of_record(news, request.language)}."
 
 
 def _data(request: SummaryRequest) -> Iterator[str]:

@@ -12,12 +12,12 @@ _CHARACTERS_PER_TOKEN: Final = {
 }
 """Where words are not set apart by blanks, the size is named in characters."""
 _DEFAULT_WORDS_PER_TOKEN: Final = 0.6
+_NAMES: Final = {one.code: one.name for one in languages()}
+
 _DENSITY: Final = 0.8
 """A record is made of numbers, names and dates: a token of it holds fewer words than one of plain text. Of the honest
 answers of ``bench.trust`` it holds 0.54 to 0.6 English words (0.75 of plain text), 0.48 to 0.51 German (0.6), 0.44
 Russian (0.5), 1.25 to 1.29 Chinese signs (1.5)."""
-_NAMES: Final = {one.code: one.name for one in languages()}
-
 SAVING_SHARE: Final = 0.6
 """Of the folded messages' tokens, at most, what is new in a record: more is refused, for it hardly saves."""
 
@@ -29,11 +29,15 @@ def language_rule(language: str | None) -> str:
 
 
 def size_of(tokens: float, language: str | None) -> str:
-    """So many tokens of a record in what a writer can count: ``480 words``."""
-    tokens = tokens * _DENSITY
+    """So many tokens in what a writer can count: ``600 words``."""
     if language and language in _CHARACTERS_PER_TOKEN:
         return f"{_rounded(tokens * _CHARACTERS_PER_TOKEN[language])} characters"
     return f"{_rounded(tokens * _WORDS_PER_TOKEN.get(language or 'en', _DEFAULT_WORDS_PER_TOKEN))} words"
+
+
+def size_of_record(tokens: int, language: str | None) -> str:
+    """The same for a record."""
+    return size_of(tokens * _DENSITY, language)
 
 
 def _rounded(number: float) -> int:
