@@ -1,6 +1,6 @@
 """``python -m bench.trust.ordinary``: what the exact checks do to honest answers about ordinary talks.
 
-Twenty talks in English, Russian, Chinese and German, as people write them, and the answers of two writers who had not
+Thirty talks in English, Russian, Chinese and German, as people write them, and the answers of two writers who had not
 seen the checks, each to the very prompts that the service asked. Nothing in them is a lie: each statement that fails
 is an honest one that is asked about again, and cut or gone where the writer repeats it. Every second talk was worked
 on; the others (``held``) are only counted. ``--show`` prints what fails in the open half.

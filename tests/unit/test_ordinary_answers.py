@@ -1,0 +1,28 @@
+"""Honest answers about ordinary talks: hardly a statement fails, and of what fails mostly only that part goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.trust.ordinary import KINDS, Counts, answers, counted
+
+
+@pytest.fixture(scope="module")
+def found() -> Counts:
+    return counted(answers("open"))
+
+
+def test_hardly_an_honest_item_goes_as_a_whole(found: Counts) -> None:
+    assert found["items", "all"] > 200
+    assert found["items", "gone"] <= 0.01 * found["items", "all"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_honest_statements_fail(found: Counts, kind: str) -> None:
+    assert found[kind, "failing"] <= 0.035 * found[kind, "all"]
+
+
+def test_control_with_one_value_changed_nearly_all_fail(found: Counts) -> None:
+    changed, failing = (sum(found[kind, which] for kind in KINDS) for which in ("changed", "changed, failing"))
+    assert changed > 200
+    assert failing >= 0.95 * changed
