@@ -32,6 +32,7 @@ _TIME_STEPS: Final = (60, 30, 15, 10, 5)
 _PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
+_MOST_ALIKE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Given:
         """The sources of amounts of that size, at most so many times larger or smaller, without a unit; no years."""
         sizes = self._sizes.get("", [])
         alike = sizes[bisect_left(sizes, max(amount / most, _EXACT)) : bisect_right(sizes, amount * most)]
-        found = (self._amounts[""][one] for one in alike if not _FIRST_YEAR <= one <= _LAST_YEAR)
+        found = (self._amounts[""][one] for one in alike[:_MOST_ALIKE] if not _FIRST_YEAR <= one <= _LAST_YEAR)
         return frozenset().union(*found)
 
     def _sources_of(self, form: str) -> frozenset[int]:

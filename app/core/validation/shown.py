@@ -101,9 +101,10 @@ class Shown:
         if value.amount is None or value.base or abs(value.amount) < _SCALES[0]:
             return frozenset()
         numbers = (value.amount / scale for scale in _SCALES)
-        held = (self._given.holding(one) for one in numbers if one >= _LEAST_UNSCALED or one != int(one))
-        sized = self._given.holding_about(value.amount, _LIKE_SIZE)
-        return frozenset(seq for seqs in held for seq in seqs if not sized.isdisjoint(self.near([seq])))
+        bare = [one for one in numbers if one >= _LEAST_UNSCALED or one != int(one)]
+        held = frozenset[int]().union(*map(self._given.holding, bare))
+        sized = self._given.holding_about(value.amount, _LIKE_SIZE) if held else frozenset()
+        return frozenset(seq for seq in held if not sized.isdisjoint(self.near([seq])))
 
     def numbers(self, entries: Iterable[str]) -> list[int]:
         """The sources that entries of the previous state are."""
