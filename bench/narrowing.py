@@ -35,7 +35,7 @@ from app.infrastructure.ids import new_id
 from app.storage.database import make_engine
 from app.storage.migrations import run_migrations
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
-from app.usecases.context.recalling import candidates_for, corpus_of, sought
+from app.usecases.context.recalling import candidates_for, corpus_of, search_stems
 from bench import measurements
 from bench.fidelity_measures import SHARES
 from bench.recall_talks import CATEGORIES, Asked, Talk, talks
@@ -127,7 +127,10 @@ async def measure(url: str, count: int) -> tuple[dict[str, list[tuple[bool, ...]
             limit = candidates_for(room / average)
             async with begin(tenant) as uow:
                 sources = await uow.messages.sources(
-                    messages[0].conversation_id, stems=sought(given.asked.text), text=given.asked.text, limit=limit
+                    messages[0].conversation_id,
+                    stems=search_stems(given.asked.text),
+                    text=given.asked.text,
+                    limit=limit,
                 )
             narrowed.append(sources)
         looked.append([len(each.sources) for each in narrowed])

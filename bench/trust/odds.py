@@ -18,9 +18,9 @@ from typing import Final
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import values
-from app.core.validation.calculations import sought_of
+from app.core.validation.calculations import expected_of
+from app.core.validation.expected import Marks
 from app.core.validation.shown import Shown
-from app.core.validation.sought import Marks
 from bench.trust.rounds import cases
 from bench.trust.values import HALVES, Block, blocks
 
@@ -42,19 +42,19 @@ def tried(given: Iterable[Block]) -> Iterator[tuple[Marks, bool]]:
             known = [value for value in found if block.shown.sources(value)]
             basis = block.shown.basis(text, novel, known, seqs)
             for value in novel:
-                sought = sought_of(value)
-                if sought is None or any(
-                    sought.place(one) == sought.at for some in sought.within(basis) for one in some
+                expected = expected_of(value)
+                if expected is None or any(
+                    expected.place(one) == expected.at for some in expected.within(basis) for one in some
                 ):
                     continue
-                shown = {sought.place(one) for one in sought.shown(basis)}
+                shown = {expected.place(one) for one in expected.shown(basis)}
                 results = {
                     (marks, place)
-                    for marks, some in sought.derivations(basis)
-                    for place in map(sought.place, some)
-                    if place is not None and sought.first <= place <= sought.last and place not in shown
+                    for marks, some in expected.derivations(basis)
+                    for place in map(expected.place, some)
+                    if place is not None and expected.first <= place <= expected.last and place not in shown
                 }
-                yield from ((marks, place == sought.at) for marks, place in results)
+                yield from ((marks, place == expected.at) for marks, place in results)
 
 
 def answers() -> Iterator[Block]:

@@ -12,7 +12,7 @@ from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import Applied
 from app.core.text.words import stems
 from app.core.validation.claims import DigestText, older_sources
-from app.core.validation.retelling import sought_words
+from app.core.validation.retelling import search_words
 from app.usecases.compaction.chunk import chunk_tokens
 from app.usecases.verification.judging import Reading, Subject, subject_of, with_older
 from bench.replay import BEGINNING
@@ -48,7 +48,7 @@ def subject_with(reading: Reading, earlier: Iterable[Message]) -> Subject:
     """
     found = subject_of(reading)
     named = older_sources(found.claims, [message.seq for message in found.messages])
-    words = set(sought_words(found.claims, found.messages))
+    words = set(search_words(found.claims, found.messages))
     read = [one for one in earlier if one.seq in named or words.intersection(stems(message_text(one)))]
     return with_older(found, read, chunk_tokens(PROFILE))
 

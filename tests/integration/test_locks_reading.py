@@ -21,7 +21,7 @@ from app.usecases.chat import opening
 from app.usecases.chat.starting import ChatInput, ToolResultInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.history import anchoring, appending, drafts, preparing
-from app.usecases.history.anchoring import Heard, heard
+from app.usecases.history.anchoring import MessageStatements, message_statements
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import MOST_READ, reckon
 from app.usecases.shared import retaking
@@ -79,12 +79,12 @@ def listened(monkeypatch: pytest.MonkeyPatch, probe: LockProbe, *contents: str) 
     """Of each time that a message with one of these contents is read, whether the conversation was held."""
     found = list[bool]()
 
-    def listening(messages: Sequence[Message], **given: Any) -> Heard:
+    def listening(messages: Sequence[Message], **given: Any) -> MessageStatements:
         found.extend(probe.is_held for message in messages if message.content in contents)
-        return heard(messages, **given)
+        return message_statements(messages, **given)
 
     for owner in (preparing, anchoring):
-        monkeypatch.setattr(owner, "heard", listening)
+        monkeypatch.setattr(owner, "message_statements", listening)
     return found
 
 
@@ -141,7 +141,7 @@ async def with_anchors(service: Service, count: int) -> UUID:
     return conversation_id
 
 
-async def everything(uow: UnitOfWork, conversation: Conversation, _: Heard) -> list[Anchor]:
+async def everything(uow: UnitOfWork, conversation: Conversation, _: MessageStatements) -> list[Anchor]:
     """As if all of them had to be read."""
     return await uow.anchors.active(conversation.id, limit=anchoring.MOST_ACTIVE)
 

@@ -19,7 +19,7 @@ from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateSchema
 from app.core.text.patterns import compiled
 from app.core.text.values import values
-from app.core.validation import exact, sought_amounts
+from app.core.validation import exact, expected_amounts
 from app.core.validation.asking import MOST_DOUBTS, doubts_of, second_answer
 from app.core.validation.exact import STRETCHES, Examined, Settled, corrected, examine, settled
 from app.core.validation.gate import GateReport, judge, judge_again
@@ -193,7 +193,7 @@ def test_thousands_are_left_unsaid_in_the_own_source_only() -> None:
     assert len(examine(candidate(item(text, 8)), Shown(far)).failures) == 1
 
 
-FACTORS = (*sought_amounts._USUAL, *sought_amounts._SELDOM)
+FACTORS = (*expected_amounts._USUAL, *expected_amounts._SELDOM)
 """So much for each of two, for each day of a week."""
 
 

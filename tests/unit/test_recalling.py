@@ -23,7 +23,7 @@ from app.usecases.context.recalling import (
     candidates_for,
     corpus_of,
     known_corpus_of,
-    sought,
+    search_stems,
 )
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ def read(*texts: str) -> Narrowed:
 
 
 def test_the_questions_own_words_are_sought_first_then_those_that_mean_the_same() -> None:
-    stems = sought("When did she repair the bicycle?")
+    stems = search_stems("When did she repair the bicycle?")
 
     assert stems[:2] == [stem("repair"), stem("bicycle")]
     assert {stem("fix"), stem("bike")} <= set(stems[2:])
@@ -57,9 +57,9 @@ def test_the_questions_own_words_are_sought_first_then_those_that_mean_the_same(
 def test_a_long_question_brings_no_more_of_them_than_that() -> None:
     question = "buy repair bicycle photo movie doctor decide mother father trip start finish shop happy sad tired"
 
-    assert len(sought(question)) == len(question.split()) + RELATED
-    assert sought("zyxwvu") == ["zyxwvu"], "control: a word that means the same as none"
-    assert sought("") == []
+    assert len(search_stems(question)) == len(question.split()) + RELATED
+    assert search_stems("zyxwvu") == ["zyxwvu"], "control: a word that means the same as none"
+    assert search_stems("") == []
 
 
 @pytest.mark.parametrize(("places", "looked_at"), [(0, CANDIDATES), (100, 300), (200, 600), (1e9, MOST_CANDIDATES)])

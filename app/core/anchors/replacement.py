@@ -17,7 +17,7 @@ from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
 from app.core.reading.cues import CODES
-from app.core.text.cued import Sought
+from app.core.text.cued import CuedPattern
 from app.core.text.identifiers import Kind, find_identifiers
 from app.core.text.languages.joined import alternatives, pattern_of, words_of
 from app.core.text.memo import memoized
@@ -53,9 +53,9 @@ _EQUATES: Final = compiled(
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
 _LONGEST: Final = 60  # characters of a subject
 _COURTESY: Final = words_of("terms", "courtesies")
-_UNDER_WAY: Final = Sought(pattern_of("claims", "under_way"))
-_DONE: Final = Sought(pattern_of("claims", "done"))
-_NOT_DONE: Final = Sought(pattern_of("claims", "not_done"))
+_UNDER_WAY: Final = CuedPattern(pattern_of("claims", "under_way"))
+_DONE: Final = CuedPattern(pattern_of("claims", "done"))
+_NOT_DONE: Final = CuedPattern(pattern_of("claims", "not_done"))
 _PROGRESS: Final = FRAME_STEMS | {stem(word) for word in words_of("claims", "progress")}
 
 Mark = tuple[str, int, int]

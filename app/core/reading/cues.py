@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
-from app.core.text.cued import SAID, Sought
+from app.core.text.cued import SAID, CuedPattern
 from app.core.text.cued import Cue as Said
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
@@ -57,7 +57,7 @@ ACCEPTANCE: Final = compiled(rf"^\W*(?:{alternatives('talk', 'acceptance')})\b",
 REJECTION: Final = compiled(rf"^\W*(?:{alternatives('talk', 'rejection')})", re.IGNORECASE)
 PROPOSAL: Final = compiled(rf"\b(?:{alternatives('talk', 'proposal')})\b", re.IGNORECASE)
 NON_ANSWER: Final = compiled(rf"\b(?:{alternatives('talk', 'non_answer')})(?!\w)", re.IGNORECASE)
-STYLE_WISH: Final = Sought(compiled(rf"\b(?:{alternatives('talk', 'style_wish')})\b", re.IGNORECASE))
+STYLE_WISH: Final = CuedPattern(compiled(rf"\b(?:{alternatives('talk', 'style_wish')})\b", re.IGNORECASE))
 FRUSTRATION: Final = compiled(rf"\b(?:{alternatives('talk', 'frustration')})\b|😠|😡|🤬|😤", re.IGNORECASE)
 DISTRESS: Final = compiled(rf"\b(?:{alternatives('talk', 'distress')})\b|😞|😢|😭", re.IGNORECASE)
 RELIEF: Final = compiled(rf"\b(?:{alternatives('talk', 'relief')})\b", re.IGNORECASE)

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
 from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, tight
-from app.core.text.cued import Sought
+from app.core.text.cued import CuedPattern
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import pattern_of
 from app.core.text.memo import memoized
@@ -21,7 +21,7 @@ TRAITS: Final = (
     "constant", "content", "name", "value", "relative time", "addressed", "unresolved", "fragment", "pleasantry",
 )  # fmt: skip
 """Names of the features of a sentence that its words alone have, in order."""
-_ADDRESSED: Final = Sought(pattern_of("clauses", "addressed"))
+_ADDRESSED: Final = CuedPattern(pattern_of("clauses", "addressed"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

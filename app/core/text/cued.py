@@ -92,7 +92,7 @@ SAID: Final = Cues()
 """What is looked for in every sentence, by whoever looks: one look tells what of it may stand there."""
 
 
-class Sought:
+class CuedPattern:
     """A pattern without regard to case, which most texts have nothing of: it is tried where a piece of it stands."""
 
     __slots__ = ("_bit", "_pattern")

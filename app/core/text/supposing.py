@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.cued import Sought
+from app.core.text.cued import CuedPattern
 from app.core.text.languages.joined import pattern_of
 
-_SUPPOSED: Final = Sought(pattern_of("claims", "supposed"))
+_SUPPOSED: Final = CuedPattern(pattern_of("claims", "supposed"))
 
 
 def is_supposed(text: str) -> bool:

@@ -22,9 +22,9 @@ from app.core.text.sentences import closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
 from app.core.text.words import stems
 from app.core.validation.calculations import follows
+from app.core.validation.expected import Basis
 from app.core.validation.orders import orders_in
 from app.core.validation.shown import BACKGROUND, Shown
-from app.core.validation.sought import Basis
 
 STRETCHES: Final = "segments"
 """The field of what is told of stretches."""

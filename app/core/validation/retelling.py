@@ -15,7 +15,7 @@ MOST_SOUGHT: Final = 48
 """Words by which earlier messages are sought."""
 
 
-def sought_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str, ...]:
+def search_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str, ...]:
     """The stems of narratives' sentences that no message of the chunk holds, each once, in order."""
     told = dict.fromkeys(stem for claim in claims if claim.kind == "sentence" for stem in stems(claim.text))
     if not told:

@@ -20,8 +20,8 @@ from app.core.text.operands import Operands, operands
 from app.core.text.patterns import compiled
 from app.core.text.values import Given, Value, values
 from app.core.text.words import stems
+from app.core.validation.expected import Basis, Source
 from app.core.validation.orders import Said, Wishes, orders_in
-from app.core.validation.sought import Basis, Source
 
 BACKGROUND: Final = 0
 """The source of what belongs to no message: the system prompt."""

@@ -114,7 +114,7 @@ async def gather(
     narrowed = None
     if question:
         limit = candidates_for(_places(material, budget, is_explicit=asked.query is not None))
-        stems = sought(question)
+        stems = search_stems(question)
         narrowed = await uow.messages.sources(material.conversation.id, stems=stems, text=question, limit=limit)
         narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
     return Gathered(
@@ -125,7 +125,7 @@ async def gather(
     )
 
 
-def sought(question: str) -> list[str]:
+def search_stems(question: str) -> list[str]:
     """The question's stems, and behind them those that mean the same."""
     own = list(question_of(question, ()).stems)
     alike = (other for stem in own for other in sorted(forms_of(stem)))

@@ -98,12 +98,12 @@ async def keep_anchors(uow: UnitOfWork, conversation: Conversation, said: Said) 
 async def _read_here(uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]) -> Said:
     """What messages say, and the anchors that were active before."""
     now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
-    what = await off_loop(lambda: heard(spoken, new_id=shell.new_id, now=now), size=size)
+    what = await off_loop(lambda: message_statements(spoken, new_id=shell.new_id, now=now), size=size)
     before = await _within_reach(uow, conversation, what) if what.may_change_others else []
     return Said(read=await off_loop(settled, what, before, size=size + _AN_ANCHOR * len(before)), before=before)
 
 
-async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: Heard) -> list[Anchor]:
+async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: MessageStatements) -> list[Anchor]:
     """The active anchors that messages could change: those just before them, and those that share a word with theirs.
 
     Reading a thousand that they could not change takes longer than all else that an append does.
@@ -166,7 +166,7 @@ def _replayed(proposed: Sequence[Anchor], known: Sequence[Anchor], messages: Seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class MessageStatements:
     """What messages say by themselves."""
 
     messages: Sequence[Message]
@@ -181,16 +181,16 @@ class Heard:
         return answers or any(anchor.type in CHANGING for anchor in self.found)
 
 
-def heard(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> Heard:
+def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> MessageStatements:
     """Take messages apart, and find their anchors."""
     said = {message.seq: statements(message) for message in messages}
     found = [
         _anchor(one, message, new_id(), now) for message in messages for one in detect(message, said=said[message.seq])
     ]
-    return Heard(messages=messages, said=said, found=found)
+    return MessageStatements(messages=messages, said=said, found=found)
 
 
-def settled(what: Heard, before: Sequence[Anchor]) -> Read:
+def settled(what: MessageStatements, before: Sequence[Anchor]) -> Read:
     """What messages and their anchors do to the active ones and to each other."""
     made, changed = _settled(what.found, transitions(before, what.found, what.messages, said=what.said))
     return Read(made=made, changed=changed)

@@ -25,8 +25,8 @@ from app.usecases.history.anchoring import (
     MOST_ACTIVE,
     NOTHING_READ,
     Read,
-    heard,
     keep_anchors,
+    message_statements,
     settled,
     still_said,
 )
@@ -138,7 +138,7 @@ def read_due(due: Due) -> Read:
     """What messages say; a reply that gave way to another has anchors that are withdrawn, and changes nothing."""
     present = {_place(anchor): anchor for anchor in due.present}
     spoken = [message for message in due.messages if _is_spoken(message) and message.status != "superseded"]
-    what = heard(spoken, new_id=due.new_id, now=due.now)
+    what = message_statements(spoken, new_id=due.new_id, now=due.now)
     found = [present.get(_place(anchor), anchor) for anchor in what.found]
     read = settled(replace(what, found=found), due.before)
     made = [anchor for anchor in read.made if _place(anchor) not in present]
@@ -147,7 +147,7 @@ def read_due(due: Due) -> Read:
 
 def _withdrawn(due: Due, present: Mapping[tuple[int, int, str], Anchor]) -> list[Anchor]:
     superseded = [message for message in due.messages if _is_spoken(message) and message.status == "superseded"]
-    found = heard(superseded, new_id=due.new_id, now=due.now).found
+    found = message_statements(superseded, new_id=due.new_id, now=due.now).found
     return [replace(anchor, status="withdrawn") for anchor in found if _place(anchor) not in present]
 
 

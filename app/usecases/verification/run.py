@@ -25,7 +25,7 @@ from app.core.model.timings import VERDICTS_WAIT_SECONDS
 from app.core.segments.describing import describe
 from app.core.validation.claims import older_sources
 from app.core.validation.gathering import without_gone
-from app.core.validation.retelling import sought_words
+from app.core.validation.retelling import search_words
 from app.core.validation.verdicts import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.off_loop import off_loop
@@ -283,7 +283,7 @@ class VerificationService:
         if not subject.messages:
             return subject
         first, id_ = subject.messages[0].seq, claimed.conversation.id
-        words = await off_loop(sought_words, subject.claims, subject.messages)
+        words = await off_loop(search_words, subject.claims, subject.messages)
         async with self._shell.uow(tenant_id) as uow:
             told = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
             seqs = {source.seq for source in told.sources if source.seq < first} if told else set[int]()

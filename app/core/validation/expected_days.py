@@ -10,7 +10,7 @@ from typing import Final
 
 from app.core.text.moments import LEAP_YEAR, date_or_none, day_in, day_of_year_in, minutes_in, moved
 from app.core.text.operands import Operands, Quantity
-from app.core.validation.sought import Basis, Derivation, Results, Sought, together
+from app.core.validation.expected import Basis, Derivation, Expected, Results, together
 
 _NEAR_YEARS: Final = 20
 _NEAR_DAYS: Final = 60
@@ -22,12 +22,12 @@ _LONGEST_LIFE: Final = 150
 _TIME_STEPS: Final = (30, 15, 10, 5, 1)
 
 
-def sought_year(year: int) -> Sought:
+def expected_year(year: int) -> Expected:
     """A year among those of some decades."""
     return _Year(year, year - _NEAR_YEARS, year + _NEAR_YEARS)
 
 
-def sought_date(forms: Iterable[str]) -> Sought | None:
+def expected_date(forms: Iterable[str]) -> Expected | None:
     """A day among those of some months; ``None`` where only a month is told."""
     in_order = sorted(forms)
     days = [day for form in in_order if (day := day_in(form))]
@@ -38,7 +38,7 @@ def sought_date(forms: Iterable[str]) -> Sought | None:
     return _Date(at, at - _NEAR_DAYS, at + _NEAR_DAYS, bool(days))
 
 
-def sought_time(forms: Iterable[str]) -> Sought | None:
+def expected_time(forms: Iterable[str]) -> Expected | None:
     """A time among all of a day that are told with the same precision."""
     times = [minutes for form in sorted(forms) if (minutes := minutes_in(form)) is not None]
     if not times:
@@ -48,7 +48,7 @@ def sought_time(forms: Iterable[str]) -> Sought | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Year(Sought):
+class _Year(Expected):
     def place(self, result: float) -> int | None:
         return round(result)
 
@@ -75,7 +75,7 @@ class _Year(Sought):
 
 
 @dataclass(frozen=True, slots=True)
-class _Date(Sought):
+class _Date(Expected):
     has_year: bool
 
     def place(self, result: float) -> int | None:
@@ -136,7 +136,7 @@ def _lengths(one: Operands) -> list[Quantity]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Time(Sought):
+class _Time(Expected):
     step: int
 
     def place(self, result: float) -> int | None:

@@ -11,7 +11,7 @@ from typing import Final
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.operands import MONEY, Operands, Quantity
 from app.core.text.values import Value
-from app.core.validation.sought import Basis, Derivation, Results, Sought, Source, together
+from app.core.validation.expected import Basis, Derivation, Expected, Results, Source, together
 
 _LEAST_AROUND: Final = 38
 """Values that are looked at around one, at least: of a number with one digit there are only few of its size."""
@@ -42,7 +42,7 @@ _Placed = tuple[Quantity, int]
 """With how close its clause is to the statement."""
 
 
-def sought_amount(value: Value) -> Sought | None:
+def expected_amount(value: Value) -> Expected | None:
     """A number among those of its size and precision."""
     amount, is_money = abs(value.amount or 0.0), value.kind == "money"
     step = resolution(plain(amount))
@@ -55,7 +55,7 @@ def sought_amount(value: Value) -> Sought | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Amount(Sought):
+class _Amount(Expected):
     unit: str
     factor: float
     step: float

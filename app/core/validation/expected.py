@@ -52,7 +52,7 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
-class Sought(ABC):
+class Expected(ABC):
     """A value as its place ``at`` in a row of values, with the first and the last of those that are like it."""
 
     at: int
