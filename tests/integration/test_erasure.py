@@ -95,6 +95,17 @@ async def forget_provenance(service: Service, conversation_id: UUID) -> None:
         await uow.commit()
 
 
+async def forge_newest(service: Service, conversation_id: UUID, said: str) -> None:
+    """What a bug could do: every entry of the newest version says so, and claims to come from the first message."""
+    async with service.begin(service.tenant) as uow:
+        found, _ = await uow.states.page(conversation_id, Page(limit=100))
+        version = max(found, key=lambda one: one.version)
+        told = (entry for entry in version.entries if entry.role != "narrative")
+        entries = tuple(replace(entry, text=said, from_seqs=(1,)) for entry in told)
+        await uow.states.rewrite(conversation_id, replace(version, entries=entries))
+        await uow.commit()
+
+
 async def dump(engine: AsyncEngine) -> str:
     """Every row of every table, as text."""
     async with engine.connect() as connection:
@@ -349,6 +360,38 @@ async def test_several_at_once_take_their_turns_and_each_writes_the_sums_once(
     assert [message.status for message in (await history(service, conversation_id))[3:7]] == ["erased"] * 4
     assert tries > len(some), "control: something was computed between two tries"
     assert (most, renewed) == (1, len(some))
+
+
+async def test_what_others_erase_between_two_tries_is_read_again(
+    service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, entry = "The gardener buried a silver kettle beneath that oak.", "Gardener buried silver kettle"
+    conversation_id, _ = await with_canary(service)
+    first, second = await add(service, conversation_id, *[MessageDraft(role="user", content=heard)] * 2)
+    await service.say(conversation_id, 13)
+    await compact(service, conversation_id)
+    await forge_newest(service, conversation_id, entry)
+    elsewhere, waiting, reads = erasure.ErasureService(service.container.erasure._shell), [second], 0
+
+    async def computed(self: retaking.Results, work: Any, given: Any) -> None:
+        if work.__name__ == "_said_by" and waiting:
+            await elsewhere.erase(service.tenant, conversation_id, waiting.pop().id)
+        await add_result(self, work, given)
+
+    async def counted(self: MessageRepository, *given: Any, **named: Any) -> list[Message]:
+        nonlocal reads
+        reads += "max_bytes" in named
+        return await between(self, *given, **named)
+
+    add_result, between = retaking.Results.add, MessageRepository.between
+    monkeypatch.setattr(retaking, "ON_LOOP", -1)  # everything is large
+    monkeypatch.setattr(retaking.Results, "add", computed)
+    monkeypatch.setattr(MessageRepository, "between", counted)
+    assert entry in await dump(engine)
+    await erase(service, conversation_id, first)
+    assert not waiting
+    assert "kettle" not in await dump(engine)
+    assert reads == 3, "by each of them once, and by the first again"
 
 
 async def test_a_message_in_the_tail_needs_no_new_narrative(service: Service, engine: AsyncEngine) -> None:

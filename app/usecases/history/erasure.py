@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial, reduce
 from typing import Any, Final
@@ -70,6 +70,15 @@ class _Gone:
     """Positions of messages that weigh less now, and by how much."""
 
 
+@dataclass(slots=True)
+class _Known:
+    """What was read at a try, for the next one."""
+
+    versions: KnownVersions = field(default_factory=KnownVersions)
+    messages: tuple[object, list[Message]] = (None, [])
+    """Those that an entry may have drawn on instead, with what shows whether they are the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Erasure:
     """One try."""
@@ -79,7 +88,7 @@ class _Erasure:
     message: Message
     now: datetime
     compute: Compute
-    known: KnownVersions
+    known: _Known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +117,7 @@ class ErasureService:
         # Each changes what the others have computed of its conversation: side by side they compute most in vain.
         turn = self._erasing.setdefault(conversation_id, asyncio.Lock())
         async with turn, shell.work.on_record(tenant_id, conversation_id, "erasure"):
-            once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now(), KnownVersions())
+            once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now(), _Known())
             done = await retaken(once)
         if done is not None:
             memo.forget()
@@ -121,7 +130,7 @@ class ErasureService:
         conversation_id: UUID,
         message_id: UUID,
         now: datetime,
-        known: KnownVersions,
+        known: _Known,
         results: Results,
     ) -> _Done | None:
         """The transaction; ``None`` where the message was erased before."""
@@ -146,7 +155,7 @@ class ErasureService:
         total = await _lighter(uow, gone, conversation, conversation.total, conversation.last_seq)
         covered = await _lighter(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
         await uow.conversations.update(conversation.id, total=total, covered=covered)
-        versions = await uow.states.since_boundary(conversation.id, first_seq, one.known)
+        versions = await uow.states.since_boundary(conversation.id, first_seq, one.known.versions)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)
         found = await concerned(uow, resolved, gone.changed, gone.erased, compute=compute)
@@ -174,11 +183,14 @@ class ErasureService:
     async def _from_states(
         self, one: _Erasure, versions: Sequence[StateVersion], gone: _Gone, remaining: Remaining
     ) -> StateVersion | None:
-        """Rewrite every version that covered the message; the current one, if it is among them."""
+        """Rewrite every version that covered the message; the current one, if it is among them.
+
+        The newest is the first: of it something is computed, and a try that ends there has written none in vain.
+        """
         uow, conversation, current = one.uow, one.conversation, None
         entries_of = [version.entries for version in versions]
         left = await one.compute(_entries_left, entries_of, gone.erased, remaining, size=math.inf if entries_of else 0)
-        for version, kept in zip(versions, left, strict=True):
+        for version, kept in reversed(list(zip(versions, left, strict=True))):
             is_current = version.version == conversation.state_version
             entries = await self._with_digest(one, version, kept) if is_current else kept
             repairs = tuple(repair.blanked() for repair in version.repairs)
@@ -294,19 +306,30 @@ async def _remaining(
     one: _Erasure, versions: Sequence[StateVersion], others: Sequence[object], erased: Erased
 ) -> Remaining:
     """What the conversation still says, as far as it matters to the entries of these versions and to these others."""
-    uow, conversation = one.uow, one.conversation
+    conversation = one.conversation
     entries = list(_each_once(version.entries for version in versions).values())
     doubtful = await one.compute(suspicious, entries, erased, size=_size(entries))
     if not doubtful and not others:
         return NOTHING_LEFT
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
-    near = await uow.messages.between(conversation.id, last - READ + 1, last, max_bytes=READ_BYTES)
-    first = near[0].seq if near else last + 1
-    sources = {seq for entry in doubtful for seq in entry.from_seqs}
-    far = [await uow.messages.at_seq(conversation.id, seq) for seq in sorted(sources) if 0 < seq < first]
-    messages = [*far, *near]
+    messages = await _sources(one, last, frozenset(seq for entry in doubtful for seq in entry.from_seqs))
     size = sum(AN_ITEM + message.byte_length for message in messages) // LOOKED_UP
     return await one.compute(_said_by, messages, size=size)
+
+
+async def _sources(one: _Erasure, last: int, seqs: frozenset[int]) -> list[Message]:
+    """The messages up to that ``seq``, and these: thousands, so that they are read once for all tries.
+
+    What they say changes only where the epoch does.
+    """
+    conversation, repository = one.conversation, one.uow.messages
+    same = (conversation.content_epoch, last, seqs)
+    if one.known.messages[0] != same:
+        near = await repository.between(conversation.id, last - READ + 1, last, max_bytes=READ_BYTES)
+        first = near[0].seq if near else last + 1
+        far = [await repository.at_seq(conversation.id, seq) for seq in sorted(seqs) if 0 < seq < first]
+        one.known.messages = (same, [*far, *near])
+    return one.known.messages[1]
 
 
 def _size(entries: Sequence[StateEntry]) -> int:
