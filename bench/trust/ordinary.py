@@ -87,7 +87,7 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
             found[kind, "all"] += 1
         for kind in map(_kind, _one_each(failures(answer))):
             found[kind, "failing"] += 1
-        left = settled(examine(answer.candidate, answer.shown), answer.schema)
+        left = settled(examine(answer.candidate, answer.shown), answer.schema, answer.previous)
         found["items", "gone"] += len(answer.candidate.items) - len(left.candidate.items)
         for kind, item in answer.statements():
             changed = _changed(item.text, answer.shown, dice)

@@ -347,6 +347,20 @@ def test_of_several_sentences_or_clauses_those_that_hold_the_value_go(text: str,
     assert (repair.reason, repair.before, repair.after) == ("novel_value", text, kept)
 
 
+@pytest.mark.parametrize(
+    ("text", "replaces"),
+    [
+        ("Clara pays 900 euros for the cabin in the mountains. Together 977 euros.", ("F7",)),
+        ("Clara pays 900 euros. Together 977 euros for the cabin in the mountains.", ()),
+    ],
+)
+def test_a_cut_item_replaces_only_what_it_still_tells(text: str, replaces: tuple[str, ...]) -> None:
+    before = entry("F7", "The cabin in the mountains costs Clara 800 euros")
+    told = candidate(item(text, 1, replaces=["F7", "F8"]))
+    (made,) = settled(examine(told, Shown(TRIP, [before])), SESSION, [before]).candidate.items
+    assert (made.text, made.replaces) == (text.split(". ", maxsplit=1)[0] + ".", replaces)
+
+
 def test_a_sentence_of_a_narrative_loses_the_part_that_holds_the_value() -> None:
     made = left(item(CABIN, 1), narrative=f"They pack. {CABIN}; with the keys 977 euros. They leave.")
     assert made.candidate.narrative == {"conversation_summary": f"They pack. {CABIN}. They leave."}

@@ -15,7 +15,7 @@ from typing import Final
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.repairs import Repair, RepairReason
 from app.core.model.segments import SegmentDigest
-from app.core.model.state import StateSchema
+from app.core.model.state import StateEntry, StateSchema
 from app.core.text.languages.joined import pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentence_spans, sentences
@@ -24,6 +24,7 @@ from app.core.text.words import stems
 from app.core.validation.calculations import follows
 from app.core.validation.expected import Basis
 from app.core.validation.orders import orders_in
+from app.core.validation.same_subject import is_about_same
 from app.core.validation.shown import BACKGROUND, Shown
 
 STRETCHES: Final = "segments"
@@ -243,13 +244,20 @@ def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
     )
 
 
-def settled(examined: Examined, schema: StateSchema) -> Settled:
-    """The candidate without what fails still."""
+def settled(examined: Examined, schema: StateSchema, previous: Iterable[StateEntry] = ()) -> Settled:
+    """The candidate without what fails still.
+
+    Args:
+        examined: The candidate, with what fails in it.
+        schema: Its own.
+        previous: The entries so far: of what an item was to replace only that goes of which its rest tells much again.
+    """
     candidate, failures = examined.candidate, examined.failures
     if _is_unfounded(candidate, failures, schema):
         return Settled(candidate=candidate, is_refused=True)
     cut = {failure.key: (failure, _without(failure)) for failure in failures}
-    made = _edited(candidate, lambda key: cut[key][1] if key in cut else None, voids=True)
+    told = {entry.id: entry.text for entry in previous}
+    made = _edited(candidate, lambda key: cut[key][1] if key in cut else None, previous=told)
     repairs = _repairs(cut.values())
     narrative, lines = _narratives_left(candidate, made, schema.home("fact").name)
     return Settled(candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines))
@@ -271,11 +279,12 @@ def _edited(
     candidate: Candidate,
     edit: Callable[[tuple[str, int | None, str]], str | None],
     *,
-    voids: bool = False,
+    previous: Mapping[str, str] | None = None,
 ) -> Candidate:
     """The candidate with other statements: ``edit`` gives the new one, empty for none, ``None`` for as it is.
 
-    ``voids``: an item that is changed takes no entry's place any more, and half of a digest is none.
+    ``previous``: what is changed lost a part of it. So an item takes the place only of such of these entries of which
+    it still tells much, and half of a digest is none.
     """
     items = []
     for index, item in enumerate(candidate.items):
@@ -283,13 +292,19 @@ def _edited(
         if text is None:
             items.append(item)
         elif text:
-            items.append(replace(item, text=text, replaces=() if voids else item.replaces))
+            items.append(replace(item, text=text, replaces=_still_replaced(item.replaces, text, previous)))
     narrative = {
         field: _retold(text, lambda sentence, field=field: edit((field, None, sentence)))  # type: ignore[misc]
         for field, text in candidate.narrative.items()
     }
-    digests = tuple(_redescribed(digest, edit, voids=voids) for digest in candidate.digests)
+    digests = tuple(_redescribed(digest, edit, voids=previous is not None) for digest in candidate.digests)
     return replace(candidate, items=tuple(items), narrative=narrative, digests=digests)
+
+
+def _still_replaced(names: tuple[str, ...], text: str, previous: Mapping[str, str] | None) -> tuple[str, ...]:
+    if previous is None:
+        return names
+    return tuple(name for name in names if name in previous and is_about_same(text, previous[name]))
 
 
 def _redescribed(
@@ -340,7 +355,7 @@ def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[d
 def _without(failure: Failure) -> str:
     """What is left of a statement without its failing values; empty when it has to go as a whole."""
     text = failure.statement
-    if failure.reason != "novel_value" or failure.field == STRETCHES:
+    if failure.reason != "novel_value" or failure.field == STRETCHES:  # what follows an order may go on with it
         return ""
     for value in failure.values:
         text = _without_value(text, value.text)

@@ -134,7 +134,7 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
     """What is left after the exact checks; refused when that is nothing, or no item of a span that holds facts."""
     shown = so_far.shown or Shown.of(request)
     examined = examine(candidate, shown)
-    left = settled(examined, request.schema)
+    left = settled(examined, request.schema, request.previous)
     report = replace(so_far, examined=examined, repairs=(*so_far.repairs, *left.repairs), shown=shown)
     if left.is_refused:
         return replace(report, reason="unfounded")
