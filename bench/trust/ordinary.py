@@ -1,9 +1,10 @@
 """``python -m bench.trust.ordinary``: what the exact checks do to honest answers about ordinary talks.
 
-Thirty talks in English, Russian, Chinese and German, as people write them, and the answers of two writers who had not
-seen the checks, each to the very prompts that the service asked. Nothing in them is a lie: each statement that fails
-is an honest one that is asked about again, and cut or gone where the writer repeats it. Every second talk was worked
-on; the others (``held``) are only counted. ``--show`` prints what fails in the open half.
+Talks in English, Russian, Chinese and German, as people write them, and the answers of three writers who had not seen
+the checks, each to the very prompts that the service asked. Nothing in them is a lie: each statement that fails is an
+honest one that is asked about again, and cut or gone where the writer repeats it. Of thirty talks every second one was
+worked on; the others (``held``) are only counted, as are eight that were written afterwards (``later``). ``--show``
+prints what fails in the open half.
 
 The last columns are a control: one number, amount, date or time of each statement gives way to a random one.
 """
@@ -35,7 +36,7 @@ from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
 
 FOLDER: Final = Path(__file__).parent / "ordinary"
-HALVES: Final = ("open", "held")
+HALVES: Final = ("open", "held", "later")
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
