@@ -7,6 +7,7 @@ narrative holds, the newest entries are told instead.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -250,7 +251,7 @@ def settled(examined: Examined, schema: StateSchema, previous: Iterable[StateEnt
     Args:
         examined: The candidate, with what fails in it.
         schema: Its own.
-        previous: The entries so far: of what an item was to replace only that goes of which its rest tells much again.
+        previous: The entries so far: of those that an item was to replace only such go as its rest tells again.
     """
     candidate, failures = examined.candidate, examined.failures
     if _is_unfounded(candidate, failures, schema):
@@ -283,8 +284,8 @@ def _edited(
 ) -> Candidate:
     """The candidate with other statements: ``edit`` gives the new one, empty for none, ``None`` for as it is.
 
-    ``previous``: what is changed lost a part of it. So an item takes the place only of such of these entries of which
-    it still tells much, and half of a digest is none.
+    ``previous``: what is changed lost a part of it. So an item takes the place only of such of these entries that it
+    still tells, and half of a digest is none.
     """
     items = []
     for index, item in enumerate(candidate.items):
@@ -304,7 +305,13 @@ def _edited(
 def _still_replaced(names: tuple[str, ...], text: str, previous: Mapping[str, str] | None) -> tuple[str, ...]:
     if previous is None:
         return names
-    return tuple(name for name in names if name in previous and is_about_same(text, previous[name]))
+    return tuple(name for name in names if name in previous and _tells_all_of(text, previous[name]))
+
+
+def _tells_all_of(text: str, earlier: str) -> bool:
+    """Whether it says much of an earlier text again, with as many values of each kind."""
+    lost = Counter(one.kind for one in values(earlier)) - Counter(one.kind for one in values(text))
+    return not lost and is_about_same(text, earlier)
 
 
 def _redescribed(
