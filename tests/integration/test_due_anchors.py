@@ -20,7 +20,7 @@ from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import appending, due_anchors, preparing
 from app.usecases.history.due_anchors import Due, read_due
 from app.usecases.openai.forking import ForkPoint
-from app.usecases.shared import retaking
+from app.usecases.shared import retries
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
 from tests.integration.services import Gate, Service, block
@@ -122,11 +122,11 @@ async def test_the_first_fold_serves_them_and_appends_find_them_from_then_on(ser
     assert await of_the_store(service, conversation_id) == ["superseded", "active"]
 
 
-@pytest.mark.parametrize("tries", [1, retaking.MOST_TRIES])
+@pytest.mark.parametrize("tries", [1, retries.MOST_TRIES])
 async def test_the_first_fold_heeds_what_is_said_while_the_model_writes(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, tries: int
 ) -> None:
-    monkeypatch.setattr(retaking, "MOST_TRIES", tries)
+    monkeypatch.setattr(retries, "MOST_TRIES", tries)
     gate = Gate()
     service = Service(begin, tenant, gate)
     conversation_id = await service.conversation()

@@ -30,9 +30,9 @@ from app.usecases.compaction.chunk import Chunk
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.shared import retaking
+from app.usecases.shared import retries
 from app.usecases.shared.idempotency import Idem
-from app.usecases.shared.retaking import retaken
+from app.usecases.shared.retries import run_with_retries
 from tests.fakes import Reply, ScriptedChatModel
 from tests.integration.services import Gate, Service, history, honest, versions
 
@@ -340,7 +340,7 @@ async def test_several_at_once_take_their_turns_and_each_writes_the_sums_once(
         nonlocal running, most
         running, most = running + 1, max(most, running + 1)
         try:
-            return await retaken(partial(tried, transaction))
+            return await run_with_retries(partial(tried, transaction))
         finally:
             running -= 1
 
@@ -355,8 +355,8 @@ async def test_several_at_once_take_their_turns_and_each_writes_the_sums_once(
         await renew_sums(self, conversation_id, from_seq=from_seq)
 
     renew_sums = MessageRepository.renew_sums
-    monkeypatch.setattr(retaking, "ON_LOOP", -1)  # everything is large
-    monkeypatch.setattr(erasure, "retaken", watched)
+    monkeypatch.setattr(retries, "ON_LOOP", -1)  # everything is large
+    monkeypatch.setattr(erasure, "run_with_retries", watched)
     monkeypatch.setattr(MessageRepository, "renew_sums", counted)
     some = (await history(service, conversation_id))[3:7]
     await asyncio.gather(*(erase(service, conversation_id, message) for message in some))
@@ -376,7 +376,7 @@ async def test_what_others_erase_between_two_tries_is_read_again(
     await forge_newest(service, conversation_id, entry)
     elsewhere, waiting, reads = erasure.ErasureService(service.container.erasure._shell), [second], 0
 
-    async def computed(self: retaking.Results, work: Any, given: Any) -> None:
+    async def computed(self: retries.Results, work: Any, given: Any) -> None:
         if work.__name__ == "_said_by" and waiting:
             await elsewhere.erase(service.tenant, conversation_id, waiting.pop().id)
         await add_result(self, work, given)
@@ -386,9 +386,9 @@ async def test_what_others_erase_between_two_tries_is_read_again(
         reads += "max_bytes" in named
         return await between(self, *given, **named)
 
-    add_result, between = retaking.Results.add, MessageRepository.between
-    monkeypatch.setattr(retaking, "ON_LOOP", -1)  # everything is large
-    monkeypatch.setattr(retaking.Results, "add", computed)
+    add_result, between = retries.Results.add, MessageRepository.between
+    monkeypatch.setattr(retries, "ON_LOOP", -1)  # everything is large
+    monkeypatch.setattr(retries.Results, "add", computed)
     monkeypatch.setattr(MessageRepository, "between", counted)
     assert entry in await dump(engine)
     await erase(service, conversation_id, first)

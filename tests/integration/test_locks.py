@@ -21,9 +21,9 @@ from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import appending, preparing
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.shared import layouts, retaking
+from app.usecases.shared import layouts, retries
 from app.usecases.shared.layouts import laid_out
-from app.usecases.shared.retaking import Results
+from app.usecases.shared.retries import Results
 from bench.loop_locks import LockProbe
 from bench.loop_requests import prose, talk
 from tests.fakes import Reply, ScriptedChatModel
@@ -88,7 +88,7 @@ async def test_what_compactions_and_erasures_compute_is_computed_without_the_loc
 
     await locked(8, 300)  # what is made once: statements, tables
     apart = await locked(20, 1_500)
-    monkeypatch.setattr(retaking, "MOST_TRIES", AT_ONCE)
+    monkeypatch.setattr(retries, "MOST_TRIES", AT_ONCE)
     together = await locked(20, 1_500)
     for one, control in zip(apart, together, strict=True):
         assert one < MOST * control, (apart, together)
@@ -215,7 +215,7 @@ async def test_what_is_served_is_laid_out_while_nobody_holds_the_row(
 
     monkeypatch.setattr(layouts, "laid_out", watched)
     if not apart:
-        monkeypatch.setattr(retaking, "MOST_TRIES", AT_ONCE)
+        monkeypatch.setattr(retries, "MOST_TRIES", AT_ONCE)
     await act(service, conversation_id, messages)
 
     assert free == [apart]

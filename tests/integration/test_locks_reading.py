@@ -24,7 +24,7 @@ from app.usecases.history import anchoring, appending, drafts, preparing
 from app.usecases.history.anchoring import MessageStatements, message_statements
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import MOST_READ, reckon
-from app.usecases.shared import retaking
+from app.usecases.shared import retries
 from app.usecases.verification import examining, rewriting
 from app.usecases.verification.examining import ExaminationService
 from bench.loop_locks import LockProbe
@@ -291,7 +291,7 @@ async def test_control_what_mends_is_cut_under_the_lock_where_no_further_try_is_
     service = Service(begin, tenant, honest, quoting)
     conversation_id = await damaged(service)
     cut = watched(monkeypatch, probe, rewriting._within_cap, rewriting)
-    monkeypatch.setattr(retaking, "MOST_TRIES", AT_ONCE)
+    monkeypatch.setattr(retries, "MOST_TRIES", AT_ONCE)
     await service.container.examination.examine(tenant, conversation_id, mend=True)
 
     assert cut == [True]

@@ -27,7 +27,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import NOTHING_PREPARED, Prepared, json_size, prepared_groups
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Compute
+from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.waiting import Exchange, exchange_of
 

@@ -26,10 +26,10 @@ from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, 
 from app.usecases.compaction.due import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
-from app.usecases.history.preparing import Prepared, prepared_and_retaken
+from app.usecases.history.preparing import Prepared, prepared_with_retries
 from app.usecases.ports import Place
 from app.usecases.shared.idempotency import Idem, done_before, record
-from app.usecases.shared.retaking import Compute, Results
+from app.usecases.shared.retries import Compute, Results
 from app.usecases.shared.shell import Shell
 
 __all__ = ["ChatInput", "ChatService", "ToolResultInput"]
@@ -81,7 +81,7 @@ class ChatService:
         await refuse_unfit_input(shell, given)
         try:
             async with shell.work.on_record(tenant_id, conversation_id, "append"):
-                begun = await prepared_and_retaken(
+                begun = await prepared_with_retries(
                     partial(prepared_opening, shell, tenant_id, conversation_id, given, idem),
                     partial(self._open, tenant_id, conversation_id, given, idem, seat),
                 )

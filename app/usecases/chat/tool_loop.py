@@ -38,9 +38,9 @@ from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared_and_retaken, prepared_anyhow, weighed
+from app.usecases.history.preparing import Prepared, prepared_anyhow, prepared_with_retries, weighed
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Results, retaken
+from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 
 USED_UP = "tool_calls_used_up"
@@ -184,7 +184,7 @@ class ToolLoop:
             role="assistant", content=step.text, parts=parts_of(calls), model=step.model, reasoning=step.reasoning
         )
         turn = scope.turn
-        stored, events = await prepared_and_retaken(
+        stored, events = await prepared_with_retries(
             partial(prepared_anyhow, self._shell, turn.tenant_id, turn.conversation_id, [draft]),
             partial(self._append_calls, scope, step if len(calls) == len(step.calls) else None),
         )
@@ -210,7 +210,7 @@ class ToolLoop:
     ) -> _Stored:
         draft = await weighed(_result_draft(call, result))
         once = partial(self._append_result, scope, call, result, draft, claims)
-        stored, events, jobs = await retaken(once)
+        stored, events, jobs = await run_with_retries(once)
         await self._deliver(events, jobs, tell)
         return replace(stored, created_number=max(one.number for one in events if one.type == "message.created"))
 

@@ -36,10 +36,10 @@ from app.usecases.compaction.inline import InlineClaim, InlineCompaction, Inline
 from app.usecases.context.recalling import NOTHING, Asked
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared_and_retaken, prepared_anyhow
+from app.usecases.history.preparing import Prepared, prepared_anyhow, prepared_with_retries
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Compute, Results
+from app.usecases.shared.retries import Compute, Results
 from app.usecases.shared.shell import Shell
 
 SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
@@ -183,7 +183,7 @@ class TurnRunner:
         shell, turn = self._shell, started.turn
         drafts = () if said.stored else (_reply(started, said),)
         drawn = await self._drawn(started, said)
-        stored = await prepared_and_retaken(
+        stored = await prepared_with_retries(
             partial(prepared_anyhow, shell, turn.tenant_id, turn.conversation_id, drafts),
             partial(self._end, started, outcome, said, drawn),
         )

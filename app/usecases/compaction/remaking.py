@@ -28,7 +28,7 @@ from app.usecases.compaction.ending import count, end_row, finish
 from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Results, retaken
+from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import first_mark, note_version
 
@@ -167,7 +167,7 @@ def _narrative_entries(candidate: Candidate, before: StateVersion, version: int)
 
 async def _save(shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult) -> Compaction:
     """Install the new version, unless a restore, a compaction or another erasure came first."""
-    ended, events = await retaken(partial(_installed, shell, lease, chunk, attempted))
+    ended, events = await run_with_retries(partial(_installed, shell, lease, chunk, attempted))
     await shell.outbox.deliver(events)
     return ended
 

@@ -30,7 +30,7 @@ from app.usecases.history.due_anchors import find_due_anchors_within
 from app.usecases.shared.layouts import LayoutSources, laid_out, layout_sources
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Results, retaken
+from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import first_mark, is_pressing, note_version
 
@@ -58,7 +58,7 @@ async def save_chunk(
         proposed=proposed_anchors(shell, applied.found, chunk.span),
         now=now,
     )
-    saved, events = await retaken(partial(_save, shell, lease, ready))
+    saved, events = await run_with_retries(partial(_save, shell, lease, ready))
     await shell.outbox.deliver(events)
     return saved
 

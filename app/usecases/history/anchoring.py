@@ -19,7 +19,7 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Compute
+from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 MOST_ACTIVE: Final = 1_000

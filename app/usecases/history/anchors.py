@@ -16,7 +16,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.history.holding import laid_out_again
-from app.usecases.shared.retaking import Results, retaken
+from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 
 log = structlog.get_logger(__name__)
@@ -60,7 +60,7 @@ class AnchorService:
         No model changes an anchor that was set to ``active``.
         """
         await find_due_anchors(self._shell, tenant_id, conversation_id)
-        return await retaken(partial(self._set, tenant_id, conversation_id, anchor_id, status))
+        return await run_with_retries(partial(self._set, tenant_id, conversation_id, anchor_id, status))
 
     async def _set(
         self, tenant_id: UUID, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus, results: Results

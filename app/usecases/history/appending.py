@@ -32,7 +32,7 @@ from app.usecases.history.preparing import NOTHING_PREPARED, Prepared
 from app.usecases.history.preparing import size_of as size_of_drafts
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Compute
+from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 SAID: frozenset[str] = frozenset({"complete", "interrupted"})

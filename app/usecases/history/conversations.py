@@ -42,7 +42,7 @@ from app.usecases.history.removing import ROWS, delete_conversation
 from app.usecases.shared.caller import audit, own_user
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Compute, Results, retaken
+from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import Shell
 
 POLICY = frozenset({"preset", "policy"})
@@ -186,7 +186,7 @@ class ConversationService:
         await check_models(self._shell.models, changes.get("policy", {}))
         goals = await self._goals(tenant_id, conversation_id, changes, if_match)
         once = partial(self._patched, tenant_id, conversation_id, changes, if_match, goals)
-        view, events, jobs = await retaken(once)
+        view, events, jobs = await run_with_retries(once)
         await self._shell.outbox.deliver(events, jobs)
         return view
 

@@ -32,7 +32,7 @@ from app.usecases.history.anchoring import (
 )
 from app.usecases.history.holding import laid_out_again
 from app.usecases.ports import NewId
-from app.usecases.shared.retaking import Compute
+from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 STEP: Final = 100

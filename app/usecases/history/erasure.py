@@ -45,7 +45,7 @@ from app.usecases.compaction.ending import end_row
 from app.usecases.history.erasing_segments import concerned, forget
 from app.usecases.shared.caller import audit
 from app.usecases.shared.layouts import lay_out
-from app.usecases.shared.retaking import Compute, Results, retaken
+from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import STREAMS, Shell
 
 READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
@@ -118,7 +118,7 @@ class ErasureService:
         turn = self._erasing.setdefault(conversation_id, asyncio.Lock())
         async with turn, shell.work.on_record(tenant_id, conversation_id, "erasure"):
             once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now(), _Known())
-            done = await retaken(once)
+            done = await run_with_retries(once)
         if done is not None:
             memo.forget()
             await shell.streams.forget(done.turns)

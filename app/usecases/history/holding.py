@@ -20,7 +20,7 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Compute
+from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 OVER_ALLOTMENT: Final = "over_allotment"

@@ -11,9 +11,9 @@ from app.core.model.records import Event, Page
 from app.usecases.compaction.due import claim_after_append
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared, prepared_and_retaken
+from app.usecases.history.preparing import Prepared, prepared, prepared_with_retries
 from app.usecases.shared.idempotency import Idem, done_before, record
-from app.usecases.shared.retaking import Results
+from app.usecases.shared.retries import Results
 from app.usecases.shared.shell import Shell
 
 
@@ -37,7 +37,7 @@ class MessageService:
         async with shell.work.on_record(tenant_id, conversation_id, "append"):
             prepare = partial(prepared, shell, tenant_id, conversation_id, drafts, idem=idem)
             once = partial(self._append, tenant_id, conversation_id, expected_last_message_id, idem)
-            messages, events, jobs = await prepared_and_retaken(prepare, once)
+            messages, events, jobs = await prepared_with_retries(prepare, once)
             await shell.outbox.deliver(events, jobs)
             return messages
 

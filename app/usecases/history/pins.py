@@ -16,7 +16,7 @@ from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
 from app.usecases.history.holding import laid_out_again, protection_reasons, summed_again, unit_of, used_beside
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Results, retaken
+from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 
 
@@ -42,7 +42,7 @@ class PinService:
 
     async def _set(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, *, is_pinned: bool) -> Message:
         once = partial(self._once, tenant_id, conversation_id, message_id, is_pinned=is_pinned)
-        shown, events, jobs = await retaken(once)
+        shown, events, jobs = await run_with_retries(once)
         await self._shell.outbox.deliver(events, jobs)
         return shown
 

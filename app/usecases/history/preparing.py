@@ -20,7 +20,7 @@ from app.usecases.history.drafts import MessageDraft, refuse_long
 from app.usecases.history.due_anchors import waits_for_anchors
 from app.usecases.ports import NewId
 from app.usecases.shared.idempotency import Idem, done_before
-from app.usecases.shared.retaking import Results, retaken
+from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 
 Result = TypeVar("Result")
@@ -223,10 +223,10 @@ def _prepared(
     return Prepared(weighed, Reckoned(read, first, tuple(one.id for one in drafts), base))
 
 
-async def prepared_and_retaken(
+async def prepared_with_retries(
     prepare: Callable[[], Awaitable[Ready]], transaction: Callable[[Ready, Results], Awaitable[Result]]
 ) -> Result:
-    """Prepare, then run a transaction as ``retaken`` does; once more where others wrote meanwhile.
+    """Prepare, then run a transaction as ``run_with_retries`` does; once more where others wrote meanwhile.
 
     Args:
         prepare: Reads messages, in a short transaction of its own.
@@ -235,10 +235,10 @@ async def prepared_and_retaken(
     for _ in range(MOST_READ):
         ready = await prepare()
         try:
-            return await retaken(partial(transaction, ready))
+            return await run_with_retries(partial(transaction, ready))
         except OutdatedError:
             continue
-    return await retaken(partial(transaction, ready.unread()))
+    return await run_with_retries(partial(transaction, ready.unread()))
 
 
 async def weighed(draft: MessageDraft) -> MessageDraft:

@@ -21,7 +21,7 @@ from app.usecases.history.conversations import ConversationService, Conversation
 from app.usecases.shared.caller import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.layouts import lay_out
-from app.usecases.shared.retaking import Compute, Results, retaken
+from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version
 
@@ -64,7 +64,7 @@ class StateService:
         """
         now = self._shell.clock.now()
         once = partial(self._restored, tenant_id, conversation_id, state_version, if_match, idem, now)
-        view, events = await retaken(once)
+        view, events = await run_with_retries(once)
         await self._shell.outbox.deliver(events)
         return view
 

@@ -25,7 +25,7 @@ from app.core.text.token_counts import tokens_of
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Compute
+from app.usecases.shared.retries import Compute
 
 MOST_ANCHORS: Final = 4_000
 """Active anchors, the newest, that one layout looks at: bounds the work whatever the history."""

@@ -26,9 +26,9 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.history.conversations import check_version
-from app.usecases.history.preparing import OutdatedError, prepared_and_retaken
+from app.usecases.history.preparing import OutdatedError, prepared_with_retries
 from app.usecases.shared.caller import audit
-from app.usecases.shared.retaking import Compute, Results
+from app.usecases.shared.retries import Compute, Results
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version
 from app.usecases.verification.rewriting import write_entries
@@ -101,7 +101,7 @@ class ExaminationService:
             if not mend:
                 return (await look()).examination
             mending = partial(self._mended, tenant_id, conversation_id, if_match)
-            examination, events = await prepared_and_retaken(look, mending)
+            examination, events = await prepared_with_retries(look, mending)
         await shell.outbox.deliver(events)
         return examination
 

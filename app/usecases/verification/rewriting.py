@@ -17,7 +17,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.shared.layouts import lay_out
-from app.usecases.shared.retaking import Compute
+from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 

@@ -40,7 +40,7 @@ from app.usecases.history.holding import laid_out_again
 from app.usecases.ports import Summarizer
 from app.usecases.shared.background_calls import AGAIN, BACK_OFF, MOST_TRIES, a_compaction_waits, back_off
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retaking import Compute, Results, retaken
+from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.judging import (
     NO_VERDICTS,
@@ -302,7 +302,7 @@ class VerificationService:
         judged = _Judged(subject=subject, judgement=judgement, now=self._shell.clock.now())
         once = partial(self._stored_once, tenant_id, claimed, judged, deadline)
         while True:
-            outcome, events = await retaken(once)
+            outcome, events = await run_with_retries(once)
             if outcome is not None:
                 break
             await self._shell.clock.sleep(self._shell.timings.poll_seconds)

@@ -71,7 +71,7 @@ class Results:
         self._tries += 1
 
 
-async def retaken(transaction: Callable[[Results], Awaitable[Result]]) -> Result:
+async def run_with_retries(transaction: Callable[[Results], Awaitable[Result]]) -> Result:
     """Run a transaction, again and again, until all that it needs is computed.
 
     Args:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from app.off_loop import ON_LOOP
-from app.usecases.history.preparing import MOST_READ, OutdatedError, json_size, prepared_and_retaken
-from app.usecases.shared import retaking
-from app.usecases.shared.retaking import MOST_TRIES, Results, retaken
+from app.usecases.history.preparing import MOST_READ, OutdatedError, json_size, prepared_with_retries
+from app.usecases.shared import retries
+from app.usecases.shared.retries import MOST_TRIES, Results, run_with_retries
 
 
 class Transaction:
@@ -41,7 +41,7 @@ class Transaction:
 
 async def test_it_is_computed_between_two_tries_and_is_the_same_object() -> None:
     transaction = Transaction([1, 2], [1, 2])
-    one, other = await retaken(transaction)
+    one, other = await run_with_retries(transaction)
 
     assert one == [3]
     assert one is other
@@ -51,33 +51,33 @@ async def test_it_is_computed_between_two_tries_and_is_the_same_object() -> None
 async def test_what_changed_meanwhile_is_computed_again() -> None:
     transaction = Transaction([1, 2], [1, 5], [1, 5])
 
-    assert (await retaken(transaction))[0] == [6]
+    assert (await run_with_retries(transaction))[0] == [6]
     assert transaction.summed == [False, False]
 
 
 async def test_what_is_small_is_computed_within_once() -> None:
     transaction = Transaction([1, 2], size=ON_LOOP)
 
-    assert (await retaken(transaction))[0] == [3]
+    assert (await run_with_retries(transaction))[0] == [3]
     assert (transaction.tries, transaction.summed) == (1, [True])
 
 
 async def test_what_changes_at_every_try_is_computed_within_in_the_end() -> None:
     transaction = Transaction(*([number] for number in range(MOST_TRIES)))
 
-    assert (await retaken(transaction))[0] == [MOST_TRIES - 1]
+    assert (await run_with_retries(transaction))[0] == [MOST_TRIES - 1]
     assert transaction.summed == [False] * (MOST_TRIES - 1) + [True]
 
 
 @pytest.mark.parametrize("tries", [1, MOST_TRIES])
 async def test_an_error_of_the_work_is_the_transaction_s(monkeypatch: pytest.MonkeyPatch, tries: int) -> None:
-    monkeypatch.setattr(retaking, "MOST_TRIES", tries)
+    monkeypatch.setattr(retries, "MOST_TRIES", tries)
 
     async def failing(results: Results) -> int:
         return await results(int, "no number")
 
     with pytest.raises(ValueError, match="no number"):
-        await retaken(failing)
+        await run_with_retries(failing)
 
 
 class Read:
@@ -105,7 +105,7 @@ async def test_what_others_made_outdated_is_prepared_again_and_read_within_in_th
         return ready.number
 
     within = changes == MOST_READ
-    assert await prepared_and_retaken(prepare, transaction) == (None if within else changes)
+    assert await prepared_with_retries(prepare, transaction) == (None if within else changes)
     assert prepared == list(range(min(changes + 1, MOST_READ)))
     assert used == [*prepared, *([None] if within else [])]
 
@@ -138,7 +138,7 @@ async def test_what_a_try_had_read_is_let_go_without_a_look_for_garbage() -> Non
     gc.collect()
     gc.disable()
     try:
-        assert await retaken(transaction) == 1
+        assert await run_with_retries(transaction) == 1
     finally:
         gc.enable()
     assert left == [0, 0]
