@@ -651,7 +651,7 @@ def test_an_honest_summary_is_applied_at_the_first_attempt(
     assert row["tokens_after"] < row["tokens_before"]
     state = talk.get()["compressed_state"]
     assert set(state) == {"logos", "pathos", "abstract", "conversation_summary"}
-    assert len(state["logos"]) >= 3
+    assert len(state["logos"]) >= 2
     if written:
         assert state["conversation_summary"] == written["conversation_summary"]
         assert state["logos"] == [item["text"] for item in written["logos"]]
