@@ -4,7 +4,7 @@ Talks in English, Russian, Chinese and German, as people write them, and the ans
 the checks, each to the very prompts that the service asked. Nothing in them is a lie: each statement that fails is an
 honest one that is asked about again, and cut or gone where the writer repeats it. Of thirty talks every second one was
 worked on; the others (``held``) are only counted, as are eight that were written afterwards (``later``). ``--show``
-prints what fails in the open half.
+prints what fails of the open talks.
 
 The last columns are a control: one number, amount, date or time of each statement gives way to a random one.
 """
@@ -16,7 +16,7 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +36,7 @@ from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
 
 FOLDER: Final = Path(__file__).parent / "ordinary"
-HALVES: Final = ("open", "held", "later")
+SETS: Final = ("open", "held", "later")
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
@@ -69,15 +69,10 @@ class Answer:
         yield from (("digests", _sentence(f"{one.topic}. {one.brief}")) for one in self.candidate.digests)
 
 
-def answers(half: str) -> Iterator[Answer]:
-    """Of the talks of one half."""
-    with (FOLDER / f"{half}.jsonl").open(encoding="utf-8") as lines:
+def answers(name: str) -> Iterator[Answer]:
+    """Of the talks of one set."""
+    with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
         yield from map(_answer, map(json.loads, lines))
-
-
-def failures(answer: Answer) -> Sequence[Failure]:
-    """What fails of an answer as a whole: its narrative may tell what its items calculate."""
-    return examine(answer.candidate, answer.shown).failures
 
 
 def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
@@ -86,9 +81,10 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
     for answer in given:
         for kind, _ in answer.statements():
             found[kind, "all"] += 1
-        for kind in map(_kind, _one_each(failures(answer))):
+        examined = examine(answer.candidate, answer.shown)  # as a whole: a narrative may tell what items calculate
+        for kind in map(_kind, _one_each(examined.failures)):
             found[kind, "failing"] += 1
-        left = settled(examine(answer.candidate, answer.shown), answer.schema, answer.previous)
+        left = settled(examined, answer.schema, answer.previous)
         found["items", "gone"] += len(answer.candidate.items) - len(left.candidate.items)
         for kind, item in answer.statements():
             changed = _changed(item.text, answer.shown, dice)
@@ -161,24 +157,24 @@ def _anchor(kind: Any, seq: int, speaker: Any, content: str, *, pasted: bool = F
 def main() -> int:
     """The command; its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.trust.ordinary", description=__doc__)
-    parser.add_argument("--show", action="store_true", help="print what fails in the open half")
+    parser.add_argument("--show", action="store_true", help="print what fails of the open talks")
     asked = parser.parse_args()
-    given = {half: list(answers(half)) for half in HALVES}
+    given = {name: list(answers(name)) for name in SETS}
     rows, figures = [], {}
-    for half, told in given.items():
+    for name, told in given.items():
         for language in [*sorted({one.language for one in told}), ""]:
             some = [one for one in told if language in {"", one.language}]
             found = counted(some)
-            figures[f"{half} {language}".strip()] = {" ".join(key): number for key, number in found.items()}
+            figures[f"{name} {language}".strip()] = {" ".join(key): number for key, number in found.items()}
             control = [sum(found[kind, which] for kind in KINDS) for which in ("changed, failing", "changed")]
             shares = [_share(found[kind, "failing"], found[kind, "all"]) for kind in KINDS]
             gone = str(found["items", "gone"])
-            rows.append([half, language, str(len(some)), gone, *shares, _share(*control)])
+            rows.append([name, language, str(len(some)), gone, *shares, _share(*control)])
     heads = [*(f"{kind}, failing" for kind in KINDS), "one value changed"]
-    print_table(["half", "language", "answers", "items gone", *heads], rows)
+    print_table(["set", "language", "answers", "items gone", *heads], rows)
     if asked.show:
         for answer in given["open"]:
-            for failure in failures(answer):
+            for failure in examine(answer.candidate, answer.shown).failures:
                 print(f"\n{answer.talk}: {', '.join(value.text for value in failure.values)}: {failure.statement}")
     write_json("trust-ordinary", figures)
     return 0

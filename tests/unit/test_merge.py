@@ -12,6 +12,7 @@ from app.core.model.candidate import Candidate, CandidateDrop, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.model.state import ID_LETTERS, StateEntry
+from app.core.state import pruning
 from app.core.state.merge import MergeResult, merge
 from app.core.state.pruning import prune, state_of
 from app.core.text.sameness import canonical, covers
@@ -566,6 +567,14 @@ def test_a_narrative_keeps_its_first_sentence_longest_and_then_its_last_ones(tex
         kept, _ = prune(SESSION, [entry("N1", text)], fits=summary_fits(most))
         seen |= dict.fromkeys(one.text for one in kept)
     assert list(seen) == [text, *shorter]
+
+
+def test_a_narrative_of_thousands_of_sentences_is_shortened_in_few_steps() -> None:
+    told = entry("N1", " ".join(f"They came to harbour {number}." for number in range(3_000)))
+    steps = list(pruning._shortened(told))
+    assert len(steps) <= pruning._STEPS + 1
+    assert steps[-2].shorter is not None
+    assert steps[-2].shorter.text == "They came to harbour 0. They came to harbour 2999."
 
 
 def test_style_and_known_go_before_facts_the_oldest_first() -> None:

@@ -19,7 +19,7 @@ def test_hardly_an_honest_item_goes_as_a_whole(found: Counts) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_honest_statements_fail(found: Counts, kind: str) -> None:
-    assert found[kind, "failing"] <= 0.035 * found[kind, "all"]
+    assert found[kind, "failing"] <= 0.05 * found[kind, "all"]
 
 
 def test_control_with_one_value_changed_nearly_all_fail(found: Counts) -> None:

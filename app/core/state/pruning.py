@@ -26,6 +26,8 @@ _SPARED: Final = 2
 shared knowledge would otherwise never be served at all."""
 _FIRST: Final = 6
 """The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
+_STEPS: Final = 64
+"""In which a narrative is shortened: it may have thousands of sentences."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
 _IN_DOUBT: Final = {language.code: language.in_doubt for language in languages() if language.in_doubt}
@@ -170,7 +172,8 @@ def _shortened(entry: StateEntry) -> Iterator[_Step]:
         return
     (_, end), (start, _), *later = spans
     beginning, joint = entry.text[:end], entry.text[end:start]
-    for place, _ in later:
+    stride = -(-len(later) // _STEPS) or 1
+    for place, _ in later[(len(later) - 1) % stride :: stride]:
         yield _Step(entry=entry, shorter=_with_text(entry, beginning + joint + entry.text[place:]))
     yield _Step(entry=entry, shorter=_with_text(entry, beginning.strip()))
 

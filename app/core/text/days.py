@@ -51,8 +51,6 @@ _DAY: Final = 86_400
 _WEEK: Final = 7
 _STOPS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
-_SHORT_WORD: Final = 2
-"""In "March 3 in Rome" and "May 5 a.m." stands no unit."""
 _NOT_FAR: Final = 10
 """Characters between the end and its month: "Ende des Monats"."""
 
@@ -73,8 +71,7 @@ def date_at(c: Cursor, place: int) -> int:
         return _day_alone(c, place)
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
-    is_date = c.near(first, _IN_DATE) and not _is_measured(c, first) and not _is_verb(c, place)
-    days = _day_numbers(c, first) if is_date else []
+    days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
     if days:
         return _days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)
@@ -180,13 +177,6 @@ def first_day(number: float, last: str) -> frozenset[str]:
         return frozenset()
     day = (None, int(month), int(number))
     return moments.claimed(day) if 1 <= number <= _LAST_DAY and moments.is_day(day) else frozenset()
-
-
-def _is_measured(c: Cursor, place: int) -> bool:
-    """Whether a number behind a month has a unit of its own: "in October, 10 km", "since September 30 minutes cost"."""
-    unit_at = place + 1
-    has_unit = c.kind(unit_at) == "w" and c.near(unit_at) and c.unit(unit_at)[0] is not None
-    return has_unit and ("," in c.gap(place) or len(c.word(unit_at)) > _SHORT_WORD)
 
 
 def _is_verb(c: Cursor, place: int) -> bool:

@@ -1,8 +1,8 @@
 """The exact checks of a summary: values that nobody stated, and orders to the reader.
 
-Honest text is never made worse: a text that fails is asked about again; what fails still loses the parenthesis that
-holds the value, or goes as a whole. No other sentence is ever put in its place, but for one: where less than half of a
-narrative holds, the newest entries are told instead.
+Honest text is never made worse: a text that fails is asked about again; what fails still loses the parenthesis, the
+sentence or the part between semicolons that holds the value, or goes as a whole. No other sentence is ever put in its
+place, but for one: where less than half of a narrative holds, the newest entries are told instead.
 """
 
 from __future__ import annotations

@@ -77,12 +77,9 @@ class _Amount(Expected):
 
     def within(self, basis: Basis) -> Iterator[Results]:
         told = basis.statement.amounts[:_MOST_OPERANDS]
-        is_small = self.at < (_SMALL if self.unit or self.at * self.step >= _LARGE else _SMALL_BARE)
-        for one, other in combinations(told, 2):
-            if not is_small:
+        if self.at >= (_SMALL if self.unit or self.at * self.step >= _LARGE else _SMALL_BARE):
+            for one, other in combinations(told, 2):
                 yield (result for _, results in self._of(one, other) for result in results)
-            elif self.unit and one.unit == other.unit == self.unit:  # "from 430 ms to 400 ms, by 30 ms"
-                yield (result for _, results in self._sums(one, other) for result in results)
         if self.unit and self.at >= _SMALL:
             yield self._converted(told, _MONTHS)
         yield self._totals([told])

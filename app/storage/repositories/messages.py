@@ -37,6 +37,7 @@ from sqlmodel import col
 from app.core.model.conversation import UNPROTECTED, Message, MessageText, Outline, Sums
 from app.core.model.errors import NotFoundError
 from app.core.model.pace import Step
+from app.core.model.policies.protection import DEMANDS
 from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.contents import Content, data_bytes, references, taken_apart
@@ -589,7 +590,7 @@ class MessageRepository(Repository):
         if not seqs:
             return []
         is_told = or_(
-            col(MessageRow.event_type).in_(("constraint", "goal", "initial_objective")),
+            col(MessageRow.event_type).in_(DEMANDS),
             col(MessageRow.protected_reason) == "goal_statement",
         )
         wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))

@@ -18,6 +18,8 @@ BY_EVENT_TYPE: Final[Mapping[str, ProtectedReason]] = {
     "goal": "goal_statement",
 }
 """What an event type protects a message as, where the policy protects that type."""
+DEMANDS: Final = ("initial_objective", "constraint", "goal")
+"""The event types of messages in which a user sets a constraint or a goal."""
 
 
 def protected_reason(
