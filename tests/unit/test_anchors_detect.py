@@ -15,7 +15,7 @@ from app.core.anchors.detect import MOST_BY_ASSISTANT, MOST_BY_USER, detect
 from app.core.anchors.tables import LONGEST, TABLES, tables_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.text.languages.loading import read_languages
+from app.core.text.languages.loading import read_language, read_languages
 from tests.unit.talk import message
 from tests.unit.timing import assert_linear
 
@@ -24,7 +24,6 @@ code = "de"
 name = "German"
 
 [anchors]
-letters = "a-zäöüß"
 opening = '''(?:also|ja|gut|ok)[,.]* '''
 
 [anchors.commitment]
@@ -376,6 +375,17 @@ def test_importance_knows_who_spoke_and_exact_values() -> None:
 
     assert exact.importance > plain.importance
     assert by_user.importance > by_assistant.importance
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [("latin", "Vi har besluttet."), ("greek", "αποφασίσαμε"), ("cyrillic", "вирішили"), ("han", "決定")],
+)
+def test_a_table_is_tried_on_every_letter_of_its_script(script: str, said: str) -> None:
+    language = read_language("xx.toml", f'code = "xx"\nname = "X"\nscript = "{script}"\n[anchors]')
+    (table,) = tables_of([language])
+    assert all(table.letters.search(word) for word in said.split())
+    assert not table.letters.search("ქართული 12")
 
 
 def test_another_language_is_a_file(tmp_path: Path) -> None:

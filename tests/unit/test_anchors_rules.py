@@ -177,7 +177,6 @@ def test_labels_and_rules_of_another_language_are_in_its_file(tmp_path: Path) ->
 code = "de"
 name = "German"
 [anchors]
-letters = "a-zäöüß"
 
 [anchors.critical_fact]
 labelled = '''^(?:regel|wichtig|ziel): '''

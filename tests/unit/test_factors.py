@@ -96,5 +96,5 @@ def strings(given: Any) -> Iterator[str]:
         yield from given
     elif given is not None:
         for key, inner in given.items():
-            if key not in {"letters", "opening"}:
+            if key != "opening":
                 yield from strings(inner)

@@ -78,7 +78,6 @@ decision = '''\bni decidis\b'''
 acceptance = "jes|konsentite"
 
 [anchors]
-letters = "a-zĉĝĥĵŝŭ"
 [anchors.decision]
 says = '''\bni decidis\b'''
 
@@ -193,7 +192,6 @@ def test_a_file_of_two_lines_is_a_language() -> None:
         (ESPERANTO.replace("vi devas", "vi (devas"), "'vi (devas\\\\b' is no regular expression: missing )"),
         (ESPERANTO.replace("2 du", "du du"), "eo.toml: values.numbers: the row 'du du' has to begin with a number"),
         (ESPERANTO.replace("Laste: {text}", "{x}"), "phrases.last: nothing is filled in for ['x']; there are: text"),
-        (ESPERANTO.replace('letters = "a-zĉĝĥĵŝŭ"', ""), "eo.toml: anchors.letters: this key is needed"),
         (ESPERANTO.replace("= -1", "= 'x'"), "eo.toml: relative.days.hieraŭ: Input should be a valid integer"),
     ],
 )  # fmt: skip

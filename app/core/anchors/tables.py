@@ -19,6 +19,7 @@ from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import AnchorCues
 from app.core.text.patterns import Capped, capped, compiled
+from app.core.text.scripts import SCRIPTS
 
 LONGEST: Final = 400
 """Characters of a text that patterns of a table see, which is as long as a statement may be."""
@@ -50,6 +51,7 @@ class Table:
 
     language: str
     letters: re.Pattern[str]
+    """One letter of its script: the table is tried on text that has some."""
     opening: Capped
     cues: Cues
     """Which of the following may fit a text at all."""
@@ -93,7 +95,7 @@ def _table(language: Language) -> Table | None:
     cues = Cues(LONGEST)
     return Table(
         language=language.code,
-        letters=compiled(f"[{said.letters}]", re.IGNORECASE),
+        letters=compiled(f"[{SCRIPTS[language.script]}]"),
         opening=_opening(said.opening),
         cues=cues,
         reported=cues.cue(said.reported),

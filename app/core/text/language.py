@@ -10,29 +10,14 @@ from typing import Final
 from app.core.text.languages.loading import languages
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
+from app.core.text.scripts import SCRIPTS
 from app.core.text.sentences import sentences
 from app.core.text.speakers import without_speakers
 from app.core.text.word_lists import STOPWORDS
 
-_SCRIPTS: Final[Mapping[str, str]] = {
-    "latin": "A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff",
-    "cyrillic": "\u0400-\u052f",
-    "han": "\u3400-\u9fff\uf900-\ufaff",
-    "kana": "\u3040-\u30ff",
-    "hangul": "\uac00-\ud7af\u1100-\u11ff",
-    "arabic": "\u0620-\u064a\u066e-\u06d3\u06fa-\u06ff",
-    "greek": "\u0370-\u03ff\u1f00-\u1fff",
-    "hebrew": "\u05d0-\u05ea",
-    "devanagari": "\u0900-\u097f",
-    "bengali": "\u0980-\u09ff",
-    "tamil": "\u0b80-\u0bff",
-    "thai": "\u0e00-\u0e7f",
-    "georgian": "\u10a0-\u10ff",
-    "armenian": "\u0530-\u058f",
-}
-_RUNS: Final = compiled("|".join(f"(?P<{name}>[{signs}]+)" for name, signs in _SCRIPTS.items()))
+_RUNS: Final = compiled("|".join(f"(?P<{name}>[{signs}]+)" for name, signs in SCRIPTS.items()))
 _BY_SCRIPT: Final[Mapping[str, tuple[str, ...]]] = {
-    script: tuple(language.code for language in languages() if language.script == script) for script in _SCRIPTS
+    script: tuple(language.code for language in languages() if language.script == script) for script in SCRIPTS
 }
 _SIGNS_PER_WORD: Final[Mapping[str, float]] = {"han": 1.6, "kana": 2.5, "thai": 4.0, "hangul": 2.5}
 _LETTERS_PER_WORD: Final = 5.0
@@ -180,7 +165,7 @@ def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
     runs: defaultdict[str, list[str]] = defaultdict(list)
     for match in _RUNS.finditer(prose):
         runs[str(match.lastgroup)].append(match.group())
-    weights = dict.fromkeys(_SCRIPTS, 0.0)
+    weights = dict.fromkeys(SCRIPTS, 0.0)
     for script, found in runs.items():
         weights[script] = sum(map(len, found)) / _SIGNS_PER_WORD.get(script, _LETTERS_PER_WORD)
     return weights, runs

@@ -124,10 +124,11 @@ class Turn(Section):
 
 
 class Anchors(Section):
-    """How commitments, decisions, questions, facts and corrections are said; ``^`` stands behind the opening."""
+    """How commitments, decisions, questions, facts and corrections are said; ``^`` stands behind the opening.
 
-    letters: str
-    """Inside of a character class, its alphabet: the section is tried on text that has some of it."""
+    Tried on text that has a letter of the language's script.
+    """
+
     opening: Patterns = ()
     """Words before the point ("well,"), which are skipped."""
     reported: Patterns = ()

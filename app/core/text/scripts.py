@@ -1,0 +1,23 @@
+"""The letters of each script, as they stand inside of a character class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+SCRIPTS: Final[Mapping[str, str]] = {
+    "latin": "A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff",
+    "cyrillic": "\u0400-\u052f",
+    "han": "\u3400-\u9fff\uf900-\ufaff",
+    "kana": "\u3040-\u30ff",
+    "hangul": "\uac00-\ud7af\u1100-\u11ff",
+    "arabic": "\u0620-\u064a\u066e-\u06d3\u06fa-\u06ff",
+    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "hebrew": "\u05d0-\u05ea",
+    "devanagari": "\u0900-\u097f",
+    "bengali": "\u0980-\u09ff",
+    "tamil": "\u0b80-\u0bff",
+    "thai": "\u0e00-\u0e7f",
+    "georgian": "\u10a0-\u10ff",
+    "armenian": "\u0530-\u058f",
+}
