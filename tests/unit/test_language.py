@@ -25,6 +25,11 @@ def test_detects_a_language_and_is_silent_when_in_doubt() -> None:
     assert_values(corpus("languages"), detect)
 
 
+def test_short_sentences_are_told_from_those_of_neighbours() -> None:
+    """What a new language of the same script takes away from those before it: ``None`` for what was told shows it."""
+    assert_values(corpus("language_neighbours"), detect, right=0.75)
+
+
 PAIRS = product_of(
     "candidates and spans",
     [

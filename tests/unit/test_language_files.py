@@ -137,7 +137,6 @@ def told(state: Any) -> str:
     return json.dumps(state, ensure_ascii=False)
 
 
-@pytest.mark.long
 def test_a_further_language_is_one_file_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "eo.toml").write_text(ESPERANTO, encoding="utf-8")
     found, without = heard(tmp_path), heard()
