@@ -17,6 +17,8 @@ PAGE = (DOCS / "presets.md").read_text(encoding="utf-8")
 def test_every_preset_has_a_page_with_its_policy() -> None:
     shown = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "presets").glob("*.md")}
 
+    without = [name for name in PRESETS if name not in shown]
+    assert not without, f"docs/presets/ has no page for {without}"
     assert shown.keys() == PRESETS.keys()
     for name, preset in PRESETS.items():
         assert shown[name].startswith(f"# `{name}`: {preset.title}\n\n{preset.description}\n"), name
@@ -33,7 +35,9 @@ def test_the_overview_names_every_preset() -> None:
         f"| [`{item.name}`](presets/{item.name}.md) | {item.title} | {item.description} |" for item in PRESETS.values()
     ]
 
-    assert "\n".join(rows) in PAGE
+    missing = [row for row in rows if row not in PAGE]
+    assert not missing, "docs/presets.md lacks these rows:\n" + "\n".join(missing)
+    assert "\n".join(rows) in PAGE, "its rows stand in the order of the presets"
 
 
 def test_every_field_is_explained() -> None:
