@@ -22,8 +22,7 @@ from app.core.model.errors import InvalidInputError
 from app.core.model.files import KeptFile
 from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
-from app.providers import any as others
-from app.providers import embedding, gemini, gemini_caches, responses
+from app.providers import embedding, gemini, gemini_caches, others, responses
 from app.providers.cache_prices import terms_of
 from app.providers.circuit import Circuit
 from app.providers.guarded import GuardedChat, GuardedSummarizer

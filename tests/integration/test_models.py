@@ -36,13 +36,13 @@ from app.core.model.model_io import (
 )
 from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
-from app.providers.any import takes_media as others_take
 from app.providers.failures import unavailable
 from app.providers.gemini import takes_media as gemini_takes
 from app.providers.language import Language, LanguageSummarizer
 from app.providers.loop import ProviderLoop
 from app.providers.messages import to_provider
 from app.providers.offline import OfflineChat, OfflineSummarizer
+from app.providers.others import takes_media as others_take
 from app.providers.profiles import GEMINI_INPUT_LIMIT
 from app.providers.registry import ModelRegistry
 from app.settings import DEFAULT_GEMINI_MODEL

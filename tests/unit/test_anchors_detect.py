@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -496,3 +497,7 @@ def test_what_a_fence_encloses_is_not_said_whatever_stands_behind_the_fence() ->
     code = "```js {\nWe must never store card numbers.\n```"
     assert found(f"Look at this:\n{code}\nThanks.") == []
     assert found("We must never store card numbers.") != [], "control"
+
+
+def test_its_signature_can_be_read() -> None:
+    assert len(str(inspect.signature(detect))) < 400

@@ -16,7 +16,7 @@ from app.core.model.errors import InvalidInputError, ModelNotAllowedError
 from app.core.model.policies.policy import MODEL_FIELDS, CompactionPolicy
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
-from app.providers import any as others
+from app.providers import others
 from app.providers.offline import OfflineChat
 from app.providers.registry import ModelRegistry
 from app.providers.shelf import Shelf

@@ -1,6 +1,7 @@
-"""Finding anchors in a message by rule: no model, no memory, linear in the message's length.
+"""Finds the anchors of a message: by rules, and by a fitted likelihood. No model is called.
 
-What matters is precision: an anchor is served for ever, so a sentence that only might be one is none.
+Linear in the message's length. An anchor is served for ever, so precision counts before recall
+(``docs/anchors.md`` has both).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def detect(
     *,
     tables: Sequence[Table] = TABLES,
     said: Sequence[Statement] | None = None,
-    weights: BySpeaker = WEIGHTS,
+    weights: BySpeaker | None = None,
 ) -> list[FoundAnchor]:
     """The anchors of a message, in order, each once; none in commands, erased messages and tool results.
 
@@ -78,9 +79,9 @@ def detect(
         message: Any message.
         tables: The languages that are known; all whose letters a statement has are tried on it, since languages mix.
         said: The message's ``statements``, where they are known already.
-        weights: Of the likelihood.
+        weights: Of the likelihood; without them, those of ``weights.json``.
     """
-    found = _once(_found(message, statements(message) if said is None else said, tables, weights))
+    found = _once(_found(message, statements(message) if said is None else said, tables, weights or WEIGHTS))
     most = MOST_BY_USER if message.role == "user" else MOST_BY_ASSISTANT
     if len(found) <= most:
         return found

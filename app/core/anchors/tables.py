@@ -45,7 +45,7 @@ class Rule:
     standing: Cue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Table:
     """One language. Two are the same only when they are one: texts that were read by it are remembered with it."""
 
@@ -81,6 +81,10 @@ class Table:
     which: tuple[Cue, ...]
     """One per row; the number of the group that fits is that of the member."""
     kinds: Mapping[str, Cue]
+
+    def __repr__(self) -> str:
+        """Its language: the tables are default arguments, and ``help`` shows those."""
+        return f"Table({self.language!r})"
 
 
 def tables_of(given: Iterable[Language]) -> tuple[Table, ...]:
