@@ -149,7 +149,7 @@ def show_compaction(screen: Screen, row: Compaction) -> None:
 
 
 def compaction_words(row: Compaction, say: Catalogue) -> str:
-    """The same in a line."""
+    """What a compaction did, or would do, in one line."""
     status, reason = _ours("status", row.status, say), _ours("reason", row.reason or "", say)
     if not row.messages_covered:
         why = reason or say.text("cli.compaction.no_reason")

@@ -33,7 +33,7 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def with_headers(self, **headers: str) -> Call[T]:
-        """The same with further headers; underscores stand for hyphens."""
+        """This call with further headers; underscores stand for hyphens."""
         added = {name.replace("_", "-"): value for name, value in headers.items()}
         return replace(self, headers={**self.headers, **added})
 

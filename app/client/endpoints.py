@@ -236,7 +236,10 @@ def chat(
 def chat_stream(
     conversation_id: Id, content: str | None = None, *, idempotency_key: str | None = None, **turn: Unpack[Turn]
 ) -> Callable[[Retrying], ReplyStream]:
-    """The same as it comes; the last event has the whole result. Raises what the turn failed with."""
+    """Send a message and read the reply as it comes; the last event has the whole result.
+
+    Raises what the turn failed with.
+    """
     call = chat(conversation_id, content, idempotency_key=idempotency_key, **turn)
     return lambda retrying: ReplyStream(call, retrying)
 
@@ -260,7 +263,7 @@ def regenerate(
 def regenerate_stream(
     conversation_id: Id, *, idempotency_key: str | None = None, **turn: Unpack[Again]
 ) -> Callable[[Retrying], ReplyStream]:
-    """The same as it comes."""
+    """Make the last reply again and read it as it comes."""
     call = regenerate(conversation_id, idempotency_key=idempotency_key, **turn)
     return lambda retrying: ReplyStream(call, retrying)
 

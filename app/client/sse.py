@@ -103,7 +103,7 @@ class ReplyStream:
         self.is_over = self.has_ended = False
 
     def call(self) -> Call[Any]:
-        """The same request under the same key."""
+        """The request once more, under the same idempotency key."""
         self._id, self._came, self._failure, self.has_ended = "", {DELTA: "", REASONING: ""}, None, False
         return self._call
 

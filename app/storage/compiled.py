@@ -115,7 +115,7 @@ class CompiledStatement:
 
 @lru_cache(maxsize=KEPT)
 def together(statements: tuple[CompiledStatement, ...]) -> str:
-    """One text for them all, which reads the last one's rows; each one's values follow those of the one before.
+    """Several statements as one SQL text, which returns the rows of the last; its values are theirs in order.
 
     All of them see what was there before, so none may read or change what another writes (``can_join``).
     """

@@ -346,7 +346,7 @@ class TenantSession:
             await self._answered_or_lost(getattr(transaction, how)())
 
     async def _answered_or_lost(self, answer: Awaitable[Any]) -> Any:
-        """The same of what no rollback follows: a connection that was left without an answer is for no one else."""
+        """As ``_answered``, where no rollback follows: a connection that was left without an answer is closed."""
         try:
             return await self._answered(answer)
         except BaseException as error:

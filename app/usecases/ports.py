@@ -36,10 +36,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """What was counted."""
+    """The result of counting a request: whether it is allowed, and where the counts stand."""
 
     room: bool
-    """Whether there was room in all; where not, nothing was counted."""
+    """Whether every count had room for it; if not, nothing was counted."""
     now: float
     """By the clock that counts: seconds since 1970."""
     counts: tuple[SlidingCount, ...]
@@ -67,7 +67,7 @@ class Processes(Protocol):
 
 
 class InThreads:
-    """The same in threads of this process, where nobody else waits for its loop."""
+    """``Processes`` as threads of this process, for where nobody else waits for its loop."""
 
     async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:  # noqa: ARG002
         """What the function makes of it; it cannot be ended."""

@@ -1,4 +1,4 @@
-"""The anchors that are active at one moment of a conversation, by position and by their words."""
+"""The anchors that are active at one moment of a conversation, found by position or by a word they contain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _SHORTEST_STEM: Final = 3  # signs: shorter words are their own stems
 
 
 class Pool:
-    """The anchors that are active now, by their rare words."""
+    """The anchors that are active now, found by position or by a word they contain.
+
+    New ones are indexed by their words; older ones are searched from the newest back, as far as asked.
+    """
 
     def __init__(self, active: Sequence[Anchor], tables: Sequence[Table]) -> None:
         self._tables = tuple(tables)

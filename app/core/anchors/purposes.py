@@ -24,7 +24,7 @@ _NAMES: Final = frozenset({"name", "symbol", "quoted"})
 
 @memoized()
 def has_cue(text: str, tables: tuple[Table, ...], cue: str) -> bool:
-    """Whether a cue of that name stands in a text, by the languages whose letters it has."""
+    """Whether a text has the cue of that name, in a language whose letters it has."""
     return next(_cues_in(text, tables, cue), None) is not None
 
 
@@ -81,7 +81,7 @@ def _numbered(aim: frozenset[str]) -> frozenset[str]:
 
 
 def is_addition(text: str, tables: tuple[Table, ...]) -> bool:
-    """Whether it says that it adds to what was said: ``also``, ``as well``."""
+    """Whether the text says that it adds to what was said: ``also``, ``as well``."""
     return has_cue(text, tables, "adds")
 
 
@@ -93,5 +93,5 @@ def bare_choice(text: str, tables: tuple[Table, ...]) -> str | None:
 
 
 def exclude_each_other(new: Topic, old: Topic) -> bool:
-    """Whether both name nothing but things of one kind of which only one is chosen, such as databases."""
+    """Whether both topics name nothing but things of one kind of which only one is chosen, such as databases."""
     return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words

@@ -86,7 +86,7 @@ class AssembledContext:
     attached: tuple[ConversationFile, ...] = ()
     """The conversation's files."""
     files: tuple[RequestFile, ...] = ()
-    """The same as this request carries them; ``messages`` are without them."""
+    """The conversation's files as this request carries them; ``messages`` are without them."""
     locale: str = "en"
     """The conversation's: what a format has to put in words is in its language."""
     keeps_all: bool = False

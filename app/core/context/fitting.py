@@ -1,6 +1,6 @@
 """Making a context fit its room: what goes first, what goes last, and what is said about it.
 
-The order is a promise (engine, section 9): digests of segments, by halves; the tail before the last turn, with a digest
+The order is fixed: digests of segments, by halves; the tail before the last turn, with a digest
 in its place while there is room for one; style and known; the narrative; the days of held messages; anchors, behind
 their marker; facts, clause by clause, what tells least per token first and of equals the oldest (docs/decisions/0018);
 the other tail but its last message; held messages, oldest first, each with a warning. A tool call and its result go

@@ -39,7 +39,7 @@ def answer(probe: Probe, context: Context, said: Context) -> Answer:
 
 
 def is_current(probe: Probe, said: Context) -> bool:
-    """Whether the messages answer a probe that was made from them: no later one says something else."""
+    """Whether a probe made from these messages still holds in them: no later one says something else."""
     if probe.value is None:
         return answer(probe, said, said) == "right"
     later = _after(probe.seq, said, said.shared(probe.cues))

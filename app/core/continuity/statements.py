@@ -108,7 +108,7 @@ def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
 
 
 def stored_block(layout: Layout) -> tuple[Statement, ...]:
-    """The same of a block that was stored."""
+    """What a stored state block says."""
     return of_block(json.loads(layout.text) if layout.text else {}, layout)
 
 

@@ -333,7 +333,7 @@ def spent_on_keeping(prices: CachePrices | None, tokens: int, more: timedelta) -
 
 
 def saved_by_use(prices: CachePrices | None, tokens: int, hit_rate: float | None) -> tuple[float | None, float | None]:
-    """(against the full price, beyond what the provider would have cached by itself), in USD, of one request."""
+    """USD saved by one request: (against the full price, against what the provider would have cached by itself)."""
     if prices is None:
         return None, None
     saved = tokens * (prices.input - prices.cached)

@@ -132,7 +132,7 @@ class MessageText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """A pause in which no trigger fires; it ends once all three of its bounds are passed. ``reason`` says why it is."""
+    """The quiet period: no trigger fires until all three bounds are passed. ``reason`` says why there is one."""
 
     until_seq: int = 0
     """There has to be a message after this one."""

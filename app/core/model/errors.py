@@ -104,7 +104,7 @@ class BudgetTooSmallError(InvalidInputError):
 
 
 class NotFoldedError(InvalidInputError):
-    """A level is asked for of a range that is not finished, or too long."""
+    """A level of detail is asked for of messages that are not folded yet, or of too many."""
 
     code = "not_folded"
 

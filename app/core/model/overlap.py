@@ -62,7 +62,7 @@ def message_text(message: Message) -> str:
 
 
 def text_with_parts(content: str, parts: Sequence[Part]) -> str:
-    """The same of a message that has this content and these parts."""
+    """``message_text`` of a message that has this content and these parts."""
     return "\n".join(filter(None, [content, *map(_part_text, own_parts(content, parts))]))
 
 

@@ -22,7 +22,7 @@ _MOST: Final = 0.5  # of a text's content words must be found in a region
 
 
 def origin_of(message: Message, text: str) -> Origin:
-    """Where ``text``, drawn from ``message``, comes from.
+    """Who or what said ``text``, which was drawn from ``message``.
 
     ``tool`` for the results of tools; ``document`` where the text is found in what a user pasted (fenced code, quoted
     mail, log output, a long block) rather than in the user's own words; else the role of the message.

@@ -44,7 +44,7 @@ class Timings:
     unfollowed_seconds: float = 10.0
     """After so long without anybody who follows it a turn that was left is interrupted, where the policy says so."""
     stream_heartbeat_seconds: float = 20.0
-    """The same in any stream to a client, whatever keeps it silent."""
+    """Between two signs of life in any stream to a client, whatever keeps it silent."""
     job_seconds: float = 300.0
     """For a whole compaction outside of a turn, with all its calls; what is folded until then is kept."""
     call_seconds: float = 60.0

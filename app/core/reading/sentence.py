@@ -41,7 +41,7 @@ class Sentence:
     traits: tuple[float, ...]
 
     def among(self, speakers: Collection[str]) -> Sentence:
-        """The same where these speak: their own names, short forms included, tell nothing."""
+        """This sentence without the names of those who speak, short forms included: they tell nothing."""
         if not speakers:
             return self
         found = tuple(one for one in self.identifiers if not _is_vocative(one, speakers))

@@ -118,7 +118,7 @@ def words_of(text: str) -> Words:
 
 
 def words_in(text: str, language: str | None) -> Words:
-    """The same with the stems of a language, as for ``stems_in``."""
+    """``words_of`` a text, with the stems of a language as ``stems_in`` has them."""
     return words_of(text) if language is None else _words_in(text, language)
 
 

@@ -44,7 +44,7 @@ def asked_of(text: str, corpus: Corpus) -> Question:
 
 
 def called_in(text: str, corpus: Corpus) -> dict[str, str]:
-    """The names in a text by which one of two speakers is called, in lower case, with who that is in ``speaking``."""
+    """The names, in lower case, by which a text calls one of two speakers, each with that speaker."""
     speakers = sorted(corpus.speakers or ("assistant", "user"))
     if len(speakers) != _SPEAKERS:
         return {}

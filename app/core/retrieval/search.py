@@ -49,7 +49,7 @@ class Query:
         return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_STEM and not word[0].isdigit()))
 
     def in_language(self, language: str | None) -> Query:
-        """The same with the stems of a language."""
+        """This query with the stems of a language."""
         if language == self.language:
             return self
         return replace(self, stems=_usable_stems(self.text, language), language=language)

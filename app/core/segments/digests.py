@@ -35,7 +35,7 @@ _ALL: Final[tuple[Level, ...]] = ("L3", "L2", "L1")
 _LAID_OUT: Final[tuple[Level, ...]] = ("L3", "L2")
 """What a stored layout may show; L1 is served where more was asked for."""
 _SHARES: Final[Mapping[str, int]] = {"marker": 1, "L3": 2, "L2": 4}
-"""How many segments have at least their marker before one more has its L3, its L2: of n shown, n ÷ 4 have their L2."""
+"""Of n segments shown, n have at least their marker, n ÷ 2 at least their L3, and n ÷ 4 their L2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

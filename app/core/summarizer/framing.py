@@ -56,7 +56,7 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
 
 
 def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
-    """The same in fewer tokens, for reading alone: a message begins with its tag and ends where the next one begins.
+    """The messages in fewer tokens, for reading alone: each begins with its tag and ends where the next one begins.
 
     The tag holds number, role and time, and the day only where it is another than that of the message before.
     """

@@ -93,7 +93,7 @@ SAID: Final = Cues()
 
 
 class CuedPattern:
-    """A pattern without regard to case, which most texts have nothing of: it is tried where a piece of it stands."""
+    """A pattern, without regard to case, that is tried only on texts that contain one of its literal pieces."""
 
     __slots__ = ("_bit", "_pattern")
 

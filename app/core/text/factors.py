@@ -89,7 +89,7 @@ class Index:
         return self.add_needing(pieces(pattern))
 
     def add_needing(self, needed: frozenset[str] | None) -> int:
-        """The same for one whose pieces are known."""
+        """Take in a pattern whose pieces are known, and number it: its bit."""
         for seen in ("opened", "_short", "_grams", "_by_gram"):
             self.__dict__.pop(seen, None)
         bit = 1 << self._count

@@ -36,7 +36,7 @@ class Folded(PlainView):
     """A text without markup, in small letters, its dashes, blanks and wide signs unified."""
 
     cased: str = ""
-    """The same with its capitals, sign by sign."""
+    """The text so unified, but with its capitals; as long as the text in small letters."""
 
 
 def folded(text: str) -> Folded:

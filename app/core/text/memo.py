@@ -27,7 +27,7 @@ MOST: Final = 64_000_000
 READING: Final = 8
 """Bytes of a reading for each byte of its text in UTF-8, the text itself among them: words, values, sentences."""
 FIGURE: Final = 2
-"""The same of a number, a flag, or another form of the text."""
+"""Bytes of a number, a flag, or another form of the text, for each byte of the text."""
 _ENTRY: Final = 400
 """Bytes of any reading beside that."""
 _LARGEST: Final = MOST // 16

@@ -52,7 +52,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def sentences_read_once(text: str) -> Iterator[str]:
-    """The same for a text that nobody asks for again: nothing is kept in memory, where it would push out others."""
+    """``sentences`` of a text that nobody asks for again: nothing is kept in memory, where it would push out others."""
     return (_in_one_line(text[start:end]) for start, end in _spans(text))
 
 

@@ -74,7 +74,7 @@ def as_data(text: str, following: str = "") -> str:
 
 
 def value_as_data(value: Any, depth: int = 0) -> Any:
-    """The same of every text in a JSON value, keys included; ``value`` itself where there is nothing to exchange."""
+    """A JSON value with ``as_data`` of every text in it, keys included; ``value`` itself where nothing changes."""
     if isinstance(value, str):
         return as_data(value)
     if not isinstance(value, Mapping | list | tuple):

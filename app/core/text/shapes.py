@@ -54,7 +54,7 @@ def squashed(text: str) -> str:
 
 
 def squashed_within(text: str) -> str:
-    """The same of a text in which identifiers are looked for: what parts them stays."""
+    """Letters, digits and what parts identifiers, of a text in which identifiers are looked for."""
     return _SQUASHED_WITHIN.sub("", text)
 
 

@@ -68,7 +68,7 @@ class ContentRepository(Repository):
         return await off_loop(fill, size=size)
 
     async def filled_one(self, message: Message) -> Message:
-        """The same of one message."""
+        """One message with its data put back."""
         return (await self.filled([message]))[0]
 
     async def read(self, sha256s: Iterable[str]) -> dict[str, bytes]:

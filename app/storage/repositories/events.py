@@ -64,7 +64,7 @@ class EventRepository(Repository):
     async def add_numbered(
         self, conversation: Conversation, items: Sequence[tuple[str, Mapping[str, Any]]], at: datetime
     ) -> list[Event]:
-        """The same with the numbers that were taken as the row was changed, the last of them its ``last_event``."""
+        """Insert events whose numbers were taken as the row was changed; the last of them is its ``last_event``."""
         self._check_tenant(conversation.tenant_id)
         return await self._insert(conversation.tenant_id, conversation.id, conversation.last_event, items, at)
 

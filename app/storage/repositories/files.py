@@ -46,7 +46,7 @@ class FileRepository(Repository):
         return [value(ConversationFile, row) for row in await self._session.all(statement)]
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[ConversationFile], str | None]:
-        """The same in pages; and the next cursor."""
+        """A page of a conversation's files, in the order in which they were attached, and the next cursor."""
         statement = select(_file).where(col(_file.conversation_id) == conversation_id)
         rows = await self._session.all(paged(statement, page, (col(_file.id),), BY_ID))
         return cut([value(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))

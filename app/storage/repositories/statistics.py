@@ -160,7 +160,7 @@ class StatisticsRepository(Repository):
         return await self._levels(conversation_ids, text(f"segments.{CURRENT}"))
 
     async def levels_of(self, conversation_id: UUID, compaction_id: UUID) -> list[LevelMeasure]:
-        """The same of the segments that this compaction made."""
+        """What the segments that this compaction made weigh at each level that they have."""
         made = select(func.unnest(col(StateVersionRow.segment_ids))).where(
             col(StateVersionRow.conversation_id) == conversation_id,
             col(StateVersionRow.compaction_id) == compaction_id,

@@ -222,7 +222,7 @@ class Asker:
         return said
 
     async def _without_cache(self, looked: Looked, request: ChatRequest, say: Say, reason: str) -> Answer:
-        """The same once more, in full: the cache is forgotten where it was named as the reason, or was one."""
+        """Ask once more, without the cache. It is forgotten if the provider named it as the reason, or this works."""
         if reason == LOST:
             await self.caches.lost(self.turn, looked, reason)
             return (await say(request)).with_warnings((FORGOTTEN,))

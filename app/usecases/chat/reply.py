@@ -105,7 +105,7 @@ class Answer:
     response_id: str | None = None
     """Of a stateful model whose answer came to its own end: where it can go on from."""
     kept_id: str | None = None
-    """The same whatever became of the answer: what the provider keeps of it, until it is told to delete it."""
+    """The id of the response that the provider keeps until it is told to delete it, whatever became of the answer."""
     sent: Sent | None = None
     """What its request was made of."""
     open_calls: tuple[ToolCall, ...] = ()
@@ -116,17 +116,17 @@ class Answer:
     """The message that makes them, where it is stored already: the service's own calls of that step were run."""
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
-        """The same answer with what was to be warned of before it."""
+        """This answer, with earlier warnings before its own."""
         return replace(self, warnings=(*warnings, *self.warnings))
 
     def of_context(self, warnings: tuple[str, ...], *, estimated: int, recalled: tuple[int, ...] = ()) -> Answer:
-        """The same answer with what its context warned of, weighs, and brought back."""
+        """This answer, with its context's warnings, weight and recalled messages."""
         reported = self.usage.input_tokens
         weighed = ((estimated, reported),) if estimated and reported else ()
         return replace(self.with_warnings(warnings), weighed=weighed, recalled=recalled)
 
     def after(self, before: Answer) -> Answer:
-        """The same answer as the end of a turn: what the steps before it used, warned of and brought back."""
+        """This answer as the end of a turn, with what the steps before it used, warned of and brought back."""
         return replace(
             self,
             usage=before.usage.plus(self.usage),
@@ -137,7 +137,7 @@ class Answer:
         )
 
     def having(self, found: tuple[tuple[UUID, str], ...]) -> Answer:
-        """The same answer with what its look-ups brought back."""
+        """This answer, with what its look-ups brought back."""
         return replace(self, found=(*self.found, *found))
 
     def stopped(self) -> Answer:

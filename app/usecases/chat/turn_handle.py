@@ -183,7 +183,7 @@ class TurnHandle:
                         yield event
 
     async def batches(self) -> AsyncGenerator[list[ChatEvent], None]:
-        """The same in as many steps as the reader takes; whoever reads so does not count as a follower."""
+        """All events from the beginning on, in batches of those that wait; a reader of them is no follower."""
         wake_up, position = asyncio.Event(), 0
         self._wake_ups.add(wake_up)
         try:

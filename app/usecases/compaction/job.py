@@ -35,7 +35,7 @@ class Limits:
     """When the caller's time is up, on the clock that never goes back; ``None`` = a job's own time from now."""
 
     def until(self, deadline: float) -> Limits:
-        """The same with this deadline."""
+        """These limits with another deadline."""
         return replace(self, deadline=deadline)
 
 

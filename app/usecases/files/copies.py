@@ -36,7 +36,7 @@ REMEMBERED: Final = 4_096
 REFUSED_SECONDS: Final = 60.0
 """How long a content is not offered again that could not be copied; it goes without until then."""
 FAILED_SECONDS: Final = 3_600.0
-"""The same of one that the provider could not process."""
+"""How long a content is not offered again that the provider could not process."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

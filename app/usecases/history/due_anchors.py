@@ -95,7 +95,9 @@ async def find_due_anchors(shell: Shell, tenant_id: UUID, conversation_id: UUID)
 async def find_due_anchors_within(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, *, compute: Compute
 ) -> Conversation:
-    """The same within the transaction of a *locked* conversation, which is about to serve anchors; as it then stands.
+    """Find due anchors within the transaction of a *locked* conversation that is about to serve them.
+
+    Returns the conversation as it then stands.
 
     Args:
         uow: The transaction.

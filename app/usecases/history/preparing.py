@@ -69,7 +69,7 @@ class Prepared:
         return self.reckoned.read
 
     def unread(self) -> Self:
-        """The same, to be read within the transaction."""
+        """These messages as not read yet: the transaction reads them."""
         return replace(self, reckoned=None)
 
 
@@ -84,7 +84,7 @@ class Readable(Protocol):
     """What is found before a transaction, and may be found within it too."""
 
     def unread(self) -> Self:
-        """The same, to be read within the transaction."""
+        """The value as not read yet: the transaction reads it."""
         ...
 
 
@@ -174,7 +174,7 @@ async def prepared_groups(
     after: int = 0,
     idem: Idem | None = None,
 ) -> list[Prepared]:
-    """The same of messages that are appended one group after the other; ``after`` is of the last group."""
+    """As ``prepared``, of messages that are appended one group after the other; ``after`` counts for the last group."""
     drafts = [draft for group in groups for draft in group]
     size = size_of(drafts)
     if size <= ON_LOOP and sum(len(draft.content) for draft in drafts) <= IN_TRANSACTION:
@@ -249,7 +249,7 @@ async def weighed(draft: MessageDraft) -> MessageDraft:
 async def prepared_anyhow(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, drafts: Sequence[MessageDraft]
 ) -> Prepared:
-    """The same of what must not be refused any more: what cannot be reckoned now is reckoned when it is appended."""
+    """As ``prepared``, of messages that must not be refused any more: what cannot be read now is read when appended."""
     try:
         return await prepared(shell, tenant_id, conversation_id, drafts)
     except (TooLargeError, DependencyUnavailableError):

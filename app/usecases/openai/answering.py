@@ -87,7 +87,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The end of an answer that there is not."""
+    """The end without an answer: the model failed."""
 
     error: DomainError
 
@@ -227,7 +227,7 @@ def _too_large(size: int, limit: int) -> TooLargeError:
 
 
 def _failure(error: ModelFailedError) -> DomainError:
-    """The same failure in words that are true where nothing is stored."""
+    """The failure in words that are true where nothing is stored."""
     reason = error.extra.get("reason")
     if reason == TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")

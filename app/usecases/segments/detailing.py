@@ -128,7 +128,7 @@ class DetailService:
         return (await self._run(tenant_id, conversation_id, segment_id, urgent=False)).outcome
 
     async def run_now(self, tenant_id: UUID, conversation_id: UUID, segment_id: str) -> Detailed:
-        """The same for somebody who waits: also where it was not wanted, before its time, or given up."""
+        """Have one segment's L1 written for somebody who waits, even if it was not wanted or due, or was given up."""
         return await self._run(tenant_id, conversation_id, segment_id, urgent=True)
 
     async def _run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool) -> Detailed:

@@ -1,4 +1,4 @@
-"""Who asks: known to everything that a request does, and to the tasks that it starts.
+"""Who sent the request that is being handled: known to everything that a request does, and to the tasks that it starts.
 
 The edge begins it once the key is known, and ends it with the request. Work that nobody asked for (the worker, the
 sweeper) has none, and is bound by the tenant's own limits alone.
@@ -40,11 +40,11 @@ class Principal:
 
 @dataclass(slots=True)
 class Asking:
-    """A request of somebody, as long as it lasts."""
+    """A request under way: whose it is, and what is given back when it ends."""
 
     principal: Principal
     at_end: list[Callable[[], None]] = field(default_factory=list)
-    """What is let go of with it."""
+    """Called when it ends, the last first."""
     _tokens: tuple[Token[Asking | None], Token[str | None]] | None = None
 
     def begin(self) -> None:
@@ -66,12 +66,12 @@ _asking: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
 
 
 def asking() -> Asking | None:
-    """The present request of somebody; ``None`` in work that nobody asked for."""
+    """The request that is being handled; ``None`` in work that nobody asked for."""
     return _asking.get()
 
 
 def asker() -> Principal | None:
-    """Who asks; ``None`` in work that nobody asked for."""
+    """Whose request is being handled; ``None`` in work that nobody asked for."""
     present = _asking.get()
     return None if present is None else present.principal
 
@@ -99,7 +99,7 @@ async def audit(
 async def audit_own(
     uow: UnitOfWork, shell: Shell, tenant_id: UUID, action: str, object_id: UUID | str, **data: Any
 ) -> None:
-    """Record what the service did by itself, likewise."""
+    """Record what the service did by itself, in the transaction that does it. ``data``: ids and numbers only."""
     await _audit(uow, shell, tenant_id, action, object_id, "service", data)
 
 

@@ -23,7 +23,7 @@ class Entry:
     """One message of a frontend."""
 
     id: UUID
-    """The same as in the stream of the turn that began it."""
+    """Its id, as the stream of the turn that began it had it."""
     messages: Group
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were brought back for it."""
@@ -56,7 +56,7 @@ def goes_on(before: Message, message: Message) -> bool:
 
 
 def straddling(groups: Sequence[Group], seq: int) -> tuple[int, int]:
-    """(first, last) position of the group that goes on behind a position; the position twice where none does."""
+    """(first, last) position of the group that holds a position and the next one; the position twice without one."""
     for group in groups:
         if group[0].seq <= seq < group[-1].seq:
             return group[0].seq, group[-1].seq

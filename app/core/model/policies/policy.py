@@ -199,7 +199,8 @@ class CompactionPolicy(_Frozen):
     state_cap: Annotated[int, Field(ge=50, le=200_000)] | None = None
     """The most that a state may weigh; ``None``, and at most, twice its planned size."""
     state_share: Annotated[float, Field(gt=0, le=0.5)] | None = None
-    """The same as a share of the window, in place of ``state_tokens``; at most half the summarizer's output limit."""
+    """How large a state should be as a share of the window, in place of ``state_tokens``; at most half of what the
+    summarizer can write."""
     served_as: Literal["pair", "assistant"] = "pair"
     held_roles: tuple[Literal["system"], ...] = ("system",)
     protect: tuple[Protect, ...] = ("turn_0",)
