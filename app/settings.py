@@ -179,19 +179,20 @@ class Settings(BaseSettings):
     model_input_limit: int | None = Field(default=None, ge=1_000)
     """Input limit in tokens of every provider model in use, in place of the bundled table."""
     chat_timeout_seconds: Seconds = 60.0
-    """For one whole call of the chat model."""
+    """How long one whole call of the chat model may take."""
     compaction_timeout_seconds: Seconds = DEFAULT_TIMINGS.call_seconds
-    """For one whole call of the compaction model."""
+    """How long one whole call of the compaction model may take."""
     model_failures_to_open: int = Field(default=5, ge=1)
     """After so many outages in a row a model's provider is left alone for a while."""
     model_pause_seconds: Seconds = 30.0
-    """For how long, until one call may try."""
+    """For how long a provider is left alone after that; then one call may try."""
     tenant_calls_per_hour: int = Field(default=1_000, ge=1)
-    """Model calls that cost money, of all compactions of a tenant together; ``policy.calls_per_hour`` is one's own."""
+    """Model calls that cost money, in all compactions of a tenant; ``policy.calls_per_hour`` limits a conversation."""
     default_preset: str = DEFAULT_PRESET
-    """Of conversations that name none."""
+    """The preset of conversations that name none."""
     presets: Annotated[dict[str, dict[str, Any]], BeforeValidator(_empty_where_absent)] = {}
-    """By preset, fields of its policy or numbers under its design's own names; a conversation's own come first."""
+    """The operator's values for presets: fields of the policy, or numbers under the design's own names. What a
+    conversation sets comes first."""
     tenant_limits: Limits = TENANT_LIMITS
     """What a tenant may ask for; those that are not named keep their defaults."""
     key_limits: Limits = KEY_LIMITS
@@ -201,17 +202,17 @@ class Settings(BaseSettings):
     events_days: int = Field(default=90, ge=0, le=36_500)
     """For how long events of conversations are kept; 0 = as long as their conversations."""
     turns_days: int = Field(default=400, ge=0, le=36_500)
-    """For how long ended turns are kept, those of responses apart; 0 = likewise."""
+    """For how long ended turns are kept, but for those of responses; 0 = as long as their conversations."""
     measures_days: int = Field(default=400, ge=0, le=36_500)
-    """For how long it is kept what was expanded and which details were written; 0 = likewise."""
+    """For how long records of expansions and of written details are kept; 0 = as long as their conversations."""
     state_versions_kept: int = Field(default=500, ge=0)
     """How many versions of its state a conversation keeps, the newest; 0 = all."""
     audit_days: int = Field(default=400, ge=0, le=36_500)
-    """For how long it is kept who did what; 0 = for ever."""
+    """For how long the audit log is kept; 0 = for ever."""
     metrics_open: bool | None = None
     """Whether ``/metrics`` is answered; unset: where the server listens on loopback."""
     docs_open: bool | None = None
-    """Whether ``/docs`` and ``/openapi.json`` are; likewise."""
+    """Whether ``/docs`` and ``/openapi.json`` are answered; unset: where the server listens on loopback."""
     runner: Annotated[Runner, BeforeValidator(_empty_where_absent)] = Runner()
     tools: Annotated[tuple[str, ...], NoDecode] = ()
     """Further tools of the chat model: Python callables, each as ``package.module:function``."""
@@ -228,25 +229,25 @@ class Settings(BaseSettings):
     )
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
     max_media_bytes: int = Field(default=MEDIA_BYTES, ge=0)
-    """Of a request to a model, as Base64; beyond it the oldest media become words."""
+    """The most media of a request to a model, in bytes of Base64; beyond it the oldest are told in words."""
     max_file_bytes: int = Field(default=FILE_BYTES, ge=1)
-    """Of one file that is attached to a conversation."""
+    """The most that one file of a conversation may have."""
     max_files_bytes: int = Field(default=FILES_BYTES, ge=1)
-    """Of all files of a conversation together."""
+    """The most that all files of a conversation may have together."""
     request_timeout_seconds: Seconds = 120.0
     max_connections: int = Field(default=4_000, ge=1)
-    """Of one API process; see ``app.http.connections`` for this and the next two."""
+    """The most connections of one API process. ``app.http.connections`` explains this and the next two."""
     head_seconds: float = Field(default=20.0, gt=0, le=3_600)
-    """Until the head of a request is there, from the connection's beginning or the first byte after an answer."""
+    """How long the head of a request may take, from the connection's beginning or the first byte after an answer."""
     unread_seconds: float = Field(default=60.0, gt=0, le=3_600)
     """For how long a client may read nothing of what waits for it."""
     worker_concurrency: int = Field(default=2, ge=1, le=64)
     work_processes: int = Field(default=2, ge=0, le=64)
     """Processes of an API process that read long texts; 0 = threads, which slow it and cannot be ended."""
     work_seconds: float = Field(default=90.0, gt=0, le=3_600)
-    """For how long one of them may read; then it is killed."""
+    """How long one of these processes may read; then it is killed."""
     lease_seconds: Seconds = DEFAULT_TIMINGS.lease_seconds
-    """These are for tests and special cases: see ``app.core.model.timings``."""
+    """This and the ``Seconds`` below are for tests and special cases; ``app.core.model.timings`` explains them."""
     heartbeat_seconds: Seconds = DEFAULT_TIMINGS.heartbeat_seconds
     turn_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.turn_heartbeat_seconds
     sweep_seconds: Seconds = DEFAULT_TIMINGS.sweep_seconds
@@ -258,14 +259,14 @@ class Settings(BaseSettings):
     unfollowed_seconds: Seconds = DEFAULT_TIMINGS.unfollowed_seconds
     stream_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.stream_heartbeat_seconds
     job_seconds: float = Field(default=DEFAULT_TIMINGS.job_seconds, gt=0, le=86_400, allow_inf_nan=False)
-    """Unless it is set, five times ``compaction_timeout_seconds`` where that is more."""
+    """How long a compaction outside of a turn may take; unless set, at least five ``compaction_timeout_seconds``."""
     measure_seconds: Seconds = DEFAULT_TIMINGS.measure_seconds
     broker_pause_seconds: Seconds = DEFAULT_TIMINGS.broker_pause_seconds
     rebuild_seconds: Seconds = DEFAULT_TIMINGS.rebuild_seconds
     release_seconds: Seconds = DEFAULT_TIMINGS.release_seconds
     shutdown_seconds: Seconds = DEFAULT_TIMINGS.shutdown_seconds
     watchdog_seconds: float = Field(default=DEFAULT_TIMINGS.watchdog_seconds, ge=0, le=3_600)
-    """0 turns it off, for a debugger."""
+    """After how long a silent process ends itself; 0 turns that off, for a debugger."""
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
