@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final, cast
 from uuid import UUID, uuid4
 
@@ -14,11 +14,41 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.storage.database import make_engine
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
+from tests.gemini_server import Gemini, running_gemini
 from tests.integration.rows import make_tenant
+from tests.openai_server import OpenAI, running_openai
 from tests.servers import as_owner
 
 _COMPILED: Final[dict[Any, Any]] = {}
 _PATIENCE: Final = 5.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def gemini_server() -> Iterator[Gemini]:
+    """The scripted server, for the tests of a module."""
+    with running_gemini() as server:
+        yield server
+
+
+@pytest.fixture
+def gemini(gemini_server: Gemini) -> Gemini:
+    """The scripted server as it begins, without what the test before told it."""
+    gemini_server.reset()
+    return gemini_server
+
+
+@pytest.fixture(scope="module")
+def openai_server() -> Iterator[OpenAI]:
+    """The scripted server, for the tests of a module."""
+    with running_openai() as server:
+        yield server
+
+
+@pytest.fixture
+def openai(openai_server: OpenAI) -> OpenAI:
+    """The scripted server as it begins, without what the test before told it."""
+    openai_server.reset()
+    return openai_server
 
 
 @pytest.fixture(scope="module")

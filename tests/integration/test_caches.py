@@ -6,7 +6,7 @@ On real Postgres, before the scripted Gemini server, through the real client.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -24,7 +24,7 @@ from app.usecases.caching.caches import NOBODY
 from app.usecases.chat.starting import ChatInput
 from app.usecases.history.conversations import NewConversation
 from tests.fakes import FakeJobQueue
-from tests.gemini_server import Gemini, running_gemini
+from tests.gemini_server import Gemini
 from tests.integration.services import PollingBus
 
 MODEL: Final = "google:gemini-3-flash-preview"
@@ -34,18 +34,6 @@ PATIENCE: Final = 30.0
 LATE: Final = timedelta(seconds=220)
 
 Build = Callable[..., Container]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Gemini]:
-    with running_gemini() as gemini:
-        yield gemini
-
-
-@pytest.fixture
-def gemini(server: Gemini) -> Gemini:
-    server.reset()
-    return server
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -29,7 +29,7 @@ from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.segments import detailing
 from tests.gemini_faults import FOREIGN, INVENTED
-from tests.gemini_server import KEY, Gemini, running_gemini
+from tests.gemini_server import KEY, Gemini
 from tests.integration.services import Service, together
 from tests.unit.test_gate_digests import RUSSIAN, SERVER, TRIP
 
@@ -50,18 +50,6 @@ GARDEN = (
 )
 TALK = (*TRIP, *SERVER, *GARDEN)
 CANARY = "Kestrel-7741"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Gemini]:
-    with running_gemini() as gemini:
-        yield gemini
-
-
-@pytest.fixture
-def gemini(server: Gemini) -> Gemini:
-    server.reset()
-    return server
 
 
 def registry(gemini: Gemini, **others: Any) -> ModelRegistry:

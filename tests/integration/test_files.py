@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,7 +30,7 @@ from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FakeJobQueue, ScriptedChatModel
 from tests.gemini_files import spelled
-from tests.gemini_server import Gemini, running_gemini
+from tests.gemini_server import Gemini
 from tests.integration.keyed import Keyed, keyed
 from tests.integration.services import PollingBus
 
@@ -271,18 +271,6 @@ class TestInContexts:
             good(await talk.http.delete(talk.path()))
             assert await uses(engine) == [1]
             assert (await talk.http.get(copied.path(f"/files/{theirs['id']}/content"))).content == PNG
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Gemini]:
-    with running_gemini() as gemini:
-        yield gemini
-
-
-@pytest.fixture
-def gemini(server: Gemini) -> Gemini:
-    server.reset()
-    return server
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import gc
 import json
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from app.core.validation.gate import judge
 from app.providers.registry import ModelRegistry
 from app.usecases.ports import ChatModel
 from tests.gemini_faults import BEHAVIOURS, CONTINUED_CHAT, INVENTED, PLEASE_PROVIDE, Behaviour
-from tests.gemini_server import Gemini, gemini_process, running_gemini
+from tests.gemini_server import Gemini, gemini_process
 from tests.integration.test_models import said, talk
 
 MODEL = "google:gemini-3-flash-preview"
@@ -86,18 +86,6 @@ CHAT = ChatRequest(
         ContextMessage(role="user", content=f"Hello there. {SECRET}. Which flight did we take?"),
     )
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Gemini]:
-    with running_gemini() as gemini:
-        yield gemini
-
-
-@pytest.fixture
-def gemini(server: Gemini) -> Gemini:
-    server.reset()
-    return server
 
 
 @contextlib.asynccontextmanager

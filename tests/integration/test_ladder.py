@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -39,7 +39,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Models
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer
 from tests.gemini_faults import Behaviour
-from tests.gemini_server import Gemini, running_gemini
+from tests.gemini_server import Gemini
 from tests.gemini_wire import prompt_of
 from tests.integration.services import WORDS, Service, honest
 from tests.unframing import unframe
@@ -51,18 +51,6 @@ NOT_JSON = '{"logos": [{"text": "a", "from": [1]'
 PATIENCE = 60.0
 SMALL_WINDOW: Behaviour = {"name": "honest", "max_input_tokens": 4_400}
 BLOCKS: Behaviour = {"name": "honest", "block_if": CANARY}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Gemini]:
-    with running_gemini() as gemini:
-        yield gemini
-
-
-@pytest.fixture
-def gemini(server: Gemini) -> Gemini:
-    server.reset()
-    return server
 
 
 class WireService(Service):

@@ -6,7 +6,7 @@ On real Postgres, before a scripted server of OpenAI's Responses, through the re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,25 +27,13 @@ from tests.fakes import ScriptedChatModel
 from tests.integration import tool_samples
 from tests.integration.services import Service, history
 from tests.integration.test_turns import chat, start
-from tests.openai_server import Behaviour, Json, OpenAI, running_openai
+from tests.openai_server import Behaviour, Json, OpenAI
 
 MODEL: Final = "openai-responses:gpt-5"
 PATIENCE: Final = 30.0
 SAMPLES: Final = tool_samples.__name__
 CANARY: Final = "Kestrel-7741"
 BLOCK: Final = "<session_state>"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[OpenAI]:
-    with running_openai() as openai:
-        yield openai
-
-
-@pytest.fixture
-def openai(server: OpenAI) -> OpenAI:
-    server.reset()
-    return server
 
 
 @pytest.fixture

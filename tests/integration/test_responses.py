@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -24,24 +24,12 @@ from app.core.text.parts import Part
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from tests.integration.test_models import said, talk
-from tests.openai_server import OpenAI, running_openai
+from tests.openai_server import OpenAI
 
 MODEL = "openai-responses:gpt-5"
 TOOL = ToolSpec(name="look_up", description="Looks up.", parameters={"type": "object", "properties": {}})
 SYSTEM = ContextMessage(role="system", content="Be kind.")
 CALLS = {"text": "Let me see.", "calls": [{"name": "look_up", "args": {"of": "a"}}, {"name": "look_up", "args": {}}]}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[OpenAI]:
-    with running_openai() as openai:
-        yield openai
-
-
-@pytest.fixture
-def openai(server: OpenAI) -> OpenAI:
-    server.reset()
-    return server
 
 
 @pytest.fixture

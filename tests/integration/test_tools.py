@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -30,7 +30,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_faults import Behaviour
-from tests.gemini_server import Gemini, running_gemini
+from tests.gemini_server import Gemini
 from tests.integration import tool_samples
 from tests.integration.rows import make_tenant
 from tests.integration.services import WORDS, Service, history
@@ -49,18 +49,6 @@ MID_TURN = {
     "keep_turns": 1,
     "fold": "all",
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Gemini]:
-    with running_gemini() as gemini:
-        yield gemini
-
-
-@pytest.fixture
-def gemini(server: Gemini) -> Gemini:
-    server.reset()
-    return server
 
 
 @pytest.fixture

@@ -13,25 +13,13 @@ from app.core.validation.claims import claims_of
 from app.providers.registry import ModelRegistry
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.verification.judging import digest_text
-from tests.gemini_server import Gemini, running_gemini
+from tests.gemini_server import Gemini
 from tests.integration.services import Service, versions
 from tests.integration.test_detailing import MODEL, compacted, registry, segments, with_models
 from tests.openai_server import OpenAI, running_openai
 
 OPENAI = "openai-responses:gpt-5"
 QUOTE = "Mrs Keller gets the wood"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Gemini]:
-    with running_gemini() as gemini:
-        yield gemini
-
-
-@pytest.fixture
-def gemini(server: Gemini) -> Gemini:
-    server.reset()
-    return server
 
 
 @pytest.fixture
