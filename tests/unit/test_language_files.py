@@ -15,7 +15,7 @@ import pytest
 
 from app.core.text.languages.dialect import Language
 from app.core.text.languages.joined import pattern_of
-from app.core.text.languages.loading import LanguageError, languages, read_also, read_language, read_languages
+from app.core.text.languages.loading import LanguageError, languages, read_language, read_languages
 from app.core.text.languages.sections_of_talk import Phrases
 from tests.unit import speaking
 
@@ -115,9 +115,10 @@ months = "5 majo"
 
 HEARD: Final = """
 import json, pathlib, sys
-from app.core.text.languages.loading import read_also
-for folder in sys.argv[1:]:
-    read_also(pathlib.Path(folder))
+from app.core.text.languages import loading
+shipped = loading.read_languages(loading._SHIPPED)
+further = [one for folder in sys.argv[1:] for one in loading.read_languages(pathlib.Path(folder))]
+loading.read_languages = lambda folder, *, check: (*shipped, *further)
 from tests.unit.speaking import heard
 print(json.dumps(heard()))
 """
@@ -221,12 +222,6 @@ def test_every_phrase_and_label_is_of_one_language_or_means_the_same() -> None:
     phrases = [(getattr(one.phrases, key), key) for one in languages() if one.phrases for key in told_apart]
     assert len({text for text, _ in phrases}) == len(set(phrases))
     assert set(told_apart) <= set(Phrases.model_fields)
-
-
-def test_languages_are_read_once_and_before_everything_else(tmp_path: Path) -> None:
-    languages()
-    with pytest.raises(RuntimeError, match="before the core is imported"):
-        read_also(tmp_path)
 
 
 def test_patterns_of_all_languages_fit_whole_words_where_words_are_spaced(tmp_path: Path) -> None:

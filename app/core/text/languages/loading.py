@@ -20,22 +20,10 @@ from app.core.text.languages.dialect import Language
 from app.core.text.languages.kinds import CHECKED
 
 _SHIPPED: Final = files(__package__)
-_FURTHER: Final[list[Traversable]] = []
 
 
 class LanguageError(ValueError):
     """A file of a language is wrong; the message says where, and what may stand there."""
-
-
-def read_also(folder: Traversable) -> None:
-    """Read the files of one more folder too; to be called before any other module of the core is imported.
-
-    Raises:
-        RuntimeError: The languages were read already.
-    """
-    if languages.cache_info().currsize:
-        raise RuntimeError("The languages were read already: name the folder before the core is imported")
-    _FURTHER.append(folder)
 
 
 @cache
@@ -43,13 +31,9 @@ def languages() -> tuple[Language, ...]:
     """All languages, by code.
 
     Raises:
-        LanguageError: A file is wrong, or two are of one language.
+        LanguageError: A file is wrong.
     """
-    found = [*read_languages(_SHIPPED, check=False), *(each for folder in _FURTHER for each in read_languages(folder))]
-    codes = [one.code for one in found]
-    if twice := sorted({code for code in codes if codes.count(code) > 1}):
-        raise LanguageError(f"{twice[0]}.toml: there is a file of this language already")
-    return tuple(sorted(found, key=lambda one: one.code))
+    return tuple(sorted(read_languages(_SHIPPED, check=False), key=lambda one: one.code))
 
 
 def read_languages(folder: Traversable, *, check: bool = True) -> tuple[Language, ...]:
