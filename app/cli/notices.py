@@ -16,7 +16,6 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
 PREFIX: Final = "compaction."
-ENDINGS: Final = frozenset({"compaction.applied", "compaction.skipped", "compaction.failed"})
 _NUMBERS: Final = ("tokens_before", "tokens_after")
 
 

@@ -17,7 +17,7 @@ from app.core.model.model_io import CachePrices, CacheTerms
 from app.providers.prices import cached_input_cost, input_cost, url_of
 
 READ_ON: Final = "2026-11-21"
-SOURCE: Final = "https://ai.google.dev/gemini-api/docs/pricing"
+"""When these prices were read at https://ai.google.dev/gemini-api/docs/pricing."""
 MILLION: Final = 1_000_000
 
 MINIMUMS: Final = (("gemini-2.5", 2_048), ("gemini-2", 4_096), ("gemini-1", 32_768))

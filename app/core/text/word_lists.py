@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
 from app.core.text.languages.joined import words_of
 from app.core.text.languages.loading import languages
-
-Kind = Literal["function", "content", "generic", "frame", "technology", "signs"]
-
 
 STOPWORDS: Final[Mapping[str, frozenset[str]]] = {
     language.code: frozenset(language.words.function) for language in languages() if language.words.function

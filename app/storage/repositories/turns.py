@@ -24,7 +24,6 @@ from app.storage.tenancy import built_once
 LEASE_EXPIRED = TurnLostError.code
 """``error_code`` of a turn whose process went away."""
 
-_key = (col(TurnRow.tenant_id), col(TurnRow.id))
 _id = col(TurnRow.id)
 _LISTS = ("warnings", "recalled")
 # Words, not a parameter: only so can the planner be sure that the partial indexes hold them.

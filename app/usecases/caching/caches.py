@@ -104,7 +104,7 @@ class CacheService:
                 await uow.copies.note(copy_of(row, row.made_for or NOBODY, now))
                 prices = _prices(terms_of(self._shell, row.model), row.tokens, now)
                 back = spent_on_keeping(prices, row.tokens, now - row.expires_at)
-                await uow.caches.add_entry(replace(self._entry(row, now), action="ended", spent_usd=back))
+                await uow.caches.add_entry(replace(self._entry(row, now), spent_usd=back))
                 log.info("cache.ended", model=row.model, tokens=row.tokens)
             await uow.commit()
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
-import structlog
-
 from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
 from app.core.model.records import Crashes, Work, WorkKind
 from app.core.model.timings import Timings
@@ -26,8 +24,6 @@ MOST_CRASHES: Final = 2
 """One may be the machine's fault; two in a row, without the same work done in between, are the conversation's."""
 REMOVAL_SECONDS: Final = 0.05
 """How long work that ended stays on record, so that one statement removes several pieces of it."""
-
-log = structlog.get_logger(__name__)
 
 
 class OnRecord:
