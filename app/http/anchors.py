@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query
 from app.core.model.anchors import AnchorStatus, AnchorType
 from app.http import schemas
 from app.http.dependencies import PagingFromStart, Services, Tenant, bearer_key
-from app.http.present import present_anchor, present_list
+from app.http.present import present_list
 from app.http.requests import AnchorPatch
 from app.http.routing import TenantRoute
 
@@ -33,7 +33,7 @@ async def list_anchors(
 ) -> schemas.Listing[schemas.Anchor]:
     """The anchors by their position, those of a type and a status if asked for."""
     found = await services.anchors.page(tenant, conversation_id, page, type_=type, status=status)
-    return await present_list(found, present_anchor)
+    return await present_list(found, schemas.Anchor.model_validate)
 
 
 @router.patch("/{anchor_id}")
@@ -41,4 +41,6 @@ async def patch_anchor(
     conversation_id: UUID, anchor_id: UUID, body: AnchorPatch, services: Services, tenant: Tenant
 ) -> schemas.Anchor:
     """Say that an anchor is settled, replaced, or active again; only active ones are served."""
-    return present_anchor(await services.anchors.set_status(tenant, conversation_id, anchor_id, body.status))
+    return schemas.Anchor.model_validate(
+        await services.anchors.set_status(tenant, conversation_id, anchor_id, body.status)
+    )

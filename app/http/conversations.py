@@ -12,10 +12,7 @@ from app.http.dependencies import IdempotencyKey, IfMatch, Paging, Services, Ten
 from app.http.present import (
     present_conversation,
     present_conversation_summary,
-    present_difference,
-    present_gauge,
     present_list,
-    present_state,
 )
 from app.http.refusals import invalid_field
 from app.http.requests import ConversationCreate, ConversationPatch, RestoreRequest
@@ -83,7 +80,7 @@ async def delete_conversation(conversation_id: UUID, services: Services, tenant:
 @router.get("/{conversation_id}/usage")
 async def get_usage(conversation_id: UUID, services: Services, tenant: Tenant) -> schemas.Gauge:
     """How full the context is."""
-    return present_gauge(await services.conversations.usage(tenant, conversation_id))
+    return schemas.Gauge.model_validate(await services.conversations.usage(tenant, conversation_id))
 
 
 @router.get("/{conversation_id}/states")
@@ -97,10 +94,12 @@ async def list_states(
 ) -> schemas.Listing[schemas.StateVersion] | schemas.StateDifference:
     """Versions of the state; with `a` and `b` what changed from the one to the other."""
     if a is not None and b is not None:
-        return present_difference(await services.states.difference(tenant, conversation_id, a, b))
+        return schemas.StateDifference.model_validate(await services.states.difference(tenant, conversation_id, a, b))
     if a is not None or b is not None:
         raise invalid_field("b" if b is None else "a", "a and b are given together")
-    return await present_list(await services.states.page(tenant, conversation_id, page), present_state)
+    return await present_list(
+        await services.states.page(tenant, conversation_id, page), schemas.StateVersion.model_validate
+    )
 
 
 @router.post("/{conversation_id}/restore")

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Body, Depends
 
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, IfMatch, Services, Tenant, bearer_key
-from app.http.present import present_examination
 from app.http.requests import ExaminationRequest
 from app.http.routing import TenantRoute
 
@@ -36,4 +35,4 @@ async def examine_state(
     a stale narrative gives way to the newest entries. A second time nothing is found, and nothing changes.
     """
     found = await services.examination.examine(tenant, conversation_id, mend=body.mend, if_match=if_match)
-    return present_examination(found)
+    return schemas.Examination.model_validate(found)

@@ -14,13 +14,11 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from app.core.model.export import markdown_head, markdown_message
+from app.http import schemas
 from app.http.dependencies import Services, Tenant, bearer_key
 from app.http.present import (
-    present_anchor,
     present_conversation,
     present_exported_file,
-    present_message,
-    present_state,
 )
 from app.http.routing import TenantRoute
 from app.off_loop import SLICE_SECONDS, off_loop
@@ -121,9 +119,9 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
     states = export.states(tenant, row.id, through_version=row.state_version)
     anchors = export.anchors(tenant, row.id, through_seq=row.last_seq)
     lists: tuple[tuple[str, AsyncIterator[Any], Callable[[Any], BaseModel]], ...] = (
-        ("messages", messages, present_message),
-        ("states", states, present_state),
-        ("anchors", anchors, present_anchor),
+        ("messages", messages, schemas.Message.model_validate),
+        ("states", states, schemas.StateVersion.model_validate),
+        ("anchors", anchors, schemas.Anchor.model_validate),
         ("files", export.files(tenant, row.id), present_exported_file),
     )
     for name, rows, present in lists:

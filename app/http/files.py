@@ -13,7 +13,7 @@ from app.http import schemas
 from app.http.dependencies import IdempotencyHeader, PagingFromStart, Services, Tenant, bearer_key
 from app.http.fields import FileName
 from app.http.idempotency import fingerprint, kept_key
-from app.http.present import present_file, present_list
+from app.http.present import present_list
 from app.http.refusals import UnsupportedMediaTypeError, invalid_field
 from app.http.routing import TenantRoute
 from app.off_loop import off_loop
@@ -79,7 +79,7 @@ async def attach_file(
     given = NewFile(name=name, media_type=media_type, data=body, tokens=tokens)
     file = await services.files.add(tenant, conversation_id, given, idem=idem)
     response.headers["Location"] = f"/conversations/{conversation_id}/files/{file.id}"
-    return present_file(file)
+    return schemas.File.model_validate(file)
 
 
 @router.get("")
@@ -87,13 +87,13 @@ async def list_files(
     conversation_id: UUID, services: Services, tenant: Tenant, page: PagingFromStart
 ) -> schemas.Listing[schemas.File]:
     """The files of a conversation in the order of every context: as they were attached."""
-    return await present_list(await services.files.page(tenant, conversation_id, page), present_file)
+    return await present_list(await services.files.page(tenant, conversation_id, page), schemas.File.model_validate)
 
 
 @router.get("/{file_id}")
 async def get_file(conversation_id: UUID, file_id: UUID, services: Services, tenant: Tenant) -> schemas.File:
     """One file, without its bytes."""
-    return present_file(await services.files.get(tenant, conversation_id, file_id))
+    return schemas.File.model_validate(await services.files.get(tenant, conversation_id, file_id))
 
 
 @router.get(

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 
 from app.http import schemas
 from app.http.dependencies import PagingFromStart, Services, Tenant, bearer_key
-from app.http.present import present_audit_entry, present_limits, present_list
+from app.http.present import present_limits, present_list
 from app.http.routing import AdminRoute, TenantRoute
 from app.usecases.shared.caller import Principal
 
@@ -25,4 +25,4 @@ async def get_limits(request: Request, services: Services) -> schemas.KeyLimits:
 @operations.get("/audit")
 async def list_audit(services: Services, tenant: Tenant, page: PagingFromStart) -> schemas.Listing[schemas.AuditEntry]:
     """Who did what, in the order in which it happened."""
-    return await present_list(await services.audit.page(tenant, page), present_audit_entry)
+    return await present_list(await services.audit.page(tenant, page), schemas.AuditEntry.model_validate)

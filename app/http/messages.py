@@ -24,7 +24,7 @@ from app.http.dependencies import (
 )
 from app.http.errors import wish_of
 from app.http.notifications import Notifier
-from app.http.present import present_list, present_message
+from app.http.present import present_list
 from app.http.requests import MessageAppend, MessageBatch, drafts_of
 from app.http.routing import TenantRoute
 from app.http.ui.history import present_thread
@@ -56,7 +56,7 @@ async def append_message(
             expected_last_message_id=body.expected_last_message_id,
             idem=idem,
         )
-    return present_message(appended[0])
+    return schemas.Message.model_validate(appended[0])
 
 
 @contextlib.contextmanager
@@ -78,7 +78,7 @@ async def append_messages(
     appended = await services.messages.append(
         tenant, conversation_id, drafts, expected_last_message_id=body.expected_last_message_id, idem=idem
     )
-    return schemas.MessageBatchResult(data=await in_slices(present_message, appended))
+    return schemas.MessageBatchResult(data=await in_slices(schemas.Message.model_validate, appended))
 
 
 @router.get("", response_model=schemas.Listing[schemas.Message] | schemas.Listing[schemas.UIMessage])
@@ -96,4 +96,6 @@ async def list_messages(
         notifier = Notifier(services, tenant, conversation_id, wish_of(request))
         told = await present_thread(thread, notifier)
         return Response(await off_loop(to_json, told), media_type="application/json")
-    return await present_list(await services.messages.page(tenant, conversation_id, page), present_message)
+    return await present_list(
+        await services.messages.page(tenant, conversation_id, page), schemas.Message.model_validate
+    )

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends
 
 from app.http import schemas
 from app.http.dependencies import Services, Tenant, bearer_key
-from app.http.present import present_message
 from app.http.routing import TenantRoute
 
 router = APIRouter(
@@ -22,10 +21,10 @@ router = APIRouter(
 @router.put("")
 async def pin_message(conversation_id: UUID, message_id: UUID, services: Services, tenant: Tenant) -> schemas.Message:
     """Hold a message verbatim; 409 `pin_budget_exceeded`, with the numbers, when the policy has no room for it."""
-    return present_message(await services.pins.pin(tenant, conversation_id, message_id))
+    return schemas.Message.model_validate(await services.pins.pin(tenant, conversation_id, message_id))
 
 
 @router.delete("")
 async def unpin_message(conversation_id: UUID, message_id: UUID, services: Services, tenant: Tenant) -> schemas.Message:
     """Let go of a pin; the message is still protected where the policy's rules say so."""
-    return present_message(await services.pins.unpin(tenant, conversation_id, message_id))
+    return schemas.Message.model_validate(await services.pins.unpin(tenant, conversation_id, message_id))

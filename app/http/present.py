@@ -1,4 +1,4 @@
-"""From the services' values to the contract's resources: one function each, which decide at most what is shown."""
+"""From the services' values to the contract's resources, where ``model_validate`` of the resource is not enough."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import Any, Literal, TypeVar
 
 from app.core.context import assembly
 from app.core.context.formats import Format, in_format
-from app.core.model import conversation, files, gauge, records, state
+from app.core.model import files, records
 from app.core.model.allowances import Standing
-from app.core.model.anchors import Anchor
 from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.notifications import Notification
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker, Segment
-from app.core.model.state_difference import StateDifference
 from app.core.retrieval.choose import Recalled
 from app.core.segments.markers import render
 from app.http import schemas
@@ -26,7 +24,6 @@ from app.usecases.history.conversations import ConversationView, PresetView
 from app.usecases.segments.expansion import Expanded, Listed, deeper_markers
 from app.usecases.shared.caller import Principal
 from app.usecases.shared.compaction_views import CompactionView
-from app.usecases.verification.examining import Examination
 
 FULL = "full"
 """Originals: the most detailed level."""
@@ -42,11 +39,6 @@ async def present_list(
     values, cursor = found
     data = await in_slices(present, values)
     return schemas.Listing(data=data, next_cursor=cursor, has_more=cursor is not None)
-
-
-def present_gauge(value: gauge.Gauge) -> schemas.Gauge:
-    """A gauge."""
-    return schemas.Gauge.model_validate(value)
 
 
 def present_conversation(view: ConversationView) -> schemas.Conversation:
@@ -65,20 +57,10 @@ def present_conversation_summary(view: ConversationView) -> schemas.Conversation
     return schemas.ConversationSummary(**_summary(view))
 
 
-def present_message(value: conversation.Message) -> schemas.Message:
-    """A message."""
-    return schemas.Message.model_validate(value)
-
-
-def present_file(value: files.ConversationFile) -> schemas.File:
-    """A file, without its bytes."""
-    return schemas.File.model_validate(value)
-
-
 def present_exported_file(value: tuple[files.ConversationFile, bytes]) -> schemas.ExportedFile:
     """A file with its bytes."""
     file, data = value
-    return schemas.ExportedFile(**present_file(file).model_dump(), data=base64.b64encode(data).decode())
+    return schemas.ExportedFile(**schemas.File.model_validate(file).model_dump(), data=base64.b64encode(data).decode())
 
 
 def present_compaction(view: CompactionView) -> schemas.Compaction:
@@ -142,26 +124,6 @@ def present_compaction_continuity(view: CompactionView) -> schemas.CompactionCon
 def ratio_of(before: int | None, after: int | None) -> float | None:
     """Tokens after ÷ tokens before; ``None`` while either is unknown."""
     return round(after / before, 4) if before and after is not None else None
-
-
-def present_state(value: state.StateVersion) -> schemas.StateVersion:
-    """A version of the state, with the provenance of each entry."""
-    return schemas.StateVersion.model_validate(value)
-
-
-def present_examination(value: Examination) -> schemas.Examination:
-    """What was found in a state, and what became of it."""
-    return schemas.Examination.model_validate(value)
-
-
-def present_anchor(value: Anchor) -> schemas.Anchor:
-    """An anchor."""
-    return schemas.Anchor.model_validate(value)
-
-
-def present_difference(value: StateDifference) -> schemas.StateDifference:
-    """What changed between two versions."""
-    return schemas.StateDifference.model_validate(value)
 
 
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
@@ -349,11 +311,6 @@ def present_limits(
             for one in standings
         ],
     )
-
-
-def present_audit_entry(entry: records.AuditEntry) -> schemas.AuditEntry:
-    """Who did what."""
-    return schemas.AuditEntry.model_validate(entry)
 
 
 def _summary(view: ConversationView) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from app.core.model.errors import ConflictError, DomainError, InvalidInputError
 from app.http.chat_requests import ChatRequest
 from app.http.errors import STATUS, problem_of, status_of
 from app.http.idempotency import fingerprint, kept_key
-from app.http.present import present_compaction, present_conversation_summary, present_message
+from app.http.present import present_compaction, present_conversation_summary
 from app.http.refusals import BodyTooLargeError, UnreadableError
 from app.http.requests import (
     CompactRequest,
@@ -29,6 +29,7 @@ from app.http.requests import (
     MessageInput,
     TokenCountRequest,
 )
+from app.http.schemas import Message
 from app.http.strict_json import MAX_DEPTH, MAX_VALUES, is_json, parse
 from app.providers.failures import unavailable
 from app.usecases.shared.compaction_views import CompactionView
@@ -314,11 +315,11 @@ def test_a_listed_conversation_leaves_out_what_is_large() -> None:
 
 
 def test_times_are_shown_in_utc() -> None:
-    assert json.loads(present_message(message()).model_dump_json())["created_at"] == "2026-11-20T09:30:00Z"
+    assert json.loads(Message.model_validate(message()).model_dump_json())["created_at"] == "2026-11-20T09:30:00Z"
 
 
 def test_messages_show_position_and_protection() -> None:
-    shown = present_message(message(protected_reason="initial_objective"))
+    shown = Message.model_validate(message(protected_reason="initial_objective"))
     assert (shown.turn, shown.is_protected, shown.protected_reason) == (0, True, "initial_objective")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.core.model.conversation import Message
 from app.core.model.gauge import Gauge
-from app.http.present import present_gauge
+from app.http import schemas
 from app.http.ui.chunks import GAUGE, Json, Words, chunks_before, data, finish, piece_of, tool_called, tool_returned
 from app.http.ui.parts import call_part, metadata_of, notice_parts, recalled_parts, result_of
 from app.usecases.chat.turn_handle import ChatResult
@@ -44,7 +44,7 @@ class Writing:
 
     def gauge(self, gauge: Gauge) -> Json:
         """How full the context is."""
-        return data(GAUGE, present_gauge(gauge).model_dump(mode="json"), GAUGE, transient=True)
+        return data(GAUGE, schemas.Gauge.model_validate(gauge).model_dump(mode="json"), GAUGE, transient=True)
 
     def say(self, piece: str) -> Iterator[Json]:
         """A piece of the reply."""
