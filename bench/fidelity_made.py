@@ -19,11 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from app.core.retrieval.choose import choose
 from app.core.retrieval.naming import asked_of
 from bench import measurements
 from bench.fidelity import PAGE, broad_table
 from bench.fidelity_measures import OURS, SHARES, Conversation, Served, corpus_of_conversation
+from bench.ranking import choose
 from bench.recall_baselines import Baselines
 from bench.recall_talks import Asked, Talk, talks
 from bench.report import write_json

@@ -12,13 +12,13 @@ from typing import Final
 from app.core.context.assembly import Material
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import SegmentBy
-from app.core.retrieval.choose import scores
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.naming import asked_of
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.segmentation import split_into_segments
 from app.core.text.words import stems
+from bench.ranking import scores
 from bench.recall_baselines import Baselines
 from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, said
 from bench.replay import Replay

@@ -26,7 +26,6 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Sums
-from app.core.retrieval.choose import choose
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.naming import asked_of
 from app.core.text.token_counts import weigh
@@ -38,6 +37,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.context.recalling import candidates_for, corpus_of, search_stems
 from bench import measurements
 from bench.fidelity_measures import SHARES
+from bench.ranking import choose
 from bench.recall_talks import CATEGORIES, Asked, Talk, talks
 from bench.report import write_json
 from bench.survival import DATA

@@ -32,7 +32,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.bootstrap import build_container
 from app.core.model.conversation import Conversation, Message, Sums
-from app.core.retrieval.choose import scores
 from app.core.retrieval.question import question_of
 from app.core.retrieval.search import Query, query_of, rank
 from app.core.text.memo import forget
@@ -50,6 +49,7 @@ from app.usecases.context.recalling import corpus_of
 from app.usecases.context.search import CANDIDATES
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
+from bench.ranking import scores
 from bench.report import print_table, write_json
 from tests.servers import as_owner
 

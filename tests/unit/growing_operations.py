@@ -24,7 +24,6 @@ from app.core.model.policies.policy import SegmentBy
 from app.core.model.redaction import redact
 from app.core.model.schemas import SESSION
 from app.core.retrieval.answers import respond
-from app.core.retrieval.choose import choose
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.recall_decision import decide_recall
@@ -51,6 +50,7 @@ from app.core.validation.excuses import is_excuse
 from app.core.validation.gate import judge
 from app.storage.repositories.term_keys import keys_of
 from app.usecases.compaction.commands import compact_command
+from bench.ranking import choose
 from bench.replay import Replay
 from tests.builders import material, policy_of
 from tests.builders import message as built

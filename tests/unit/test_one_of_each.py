@@ -399,7 +399,7 @@ def test_whoever_weighs_sentences_has_them_chosen_by_one_chooser() -> None:
     defined = {
         name for name, source in sources.items() if re.search(r"^def (?:choose|score_all)\(", source, re.MULTILINE)
     }
-    assert defined == {"reading/choice.py", "reading/scoring.py", "retrieval/choose.py"}, "the last chooses messages"
+    assert defined == {"reading/choice.py", "reading/scoring.py"}
 
 
 def calls(source: str, name: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.retrieval.choose import Recalled, choose, scores
+from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
 from app.core.retrieval.question import question_of
@@ -26,6 +26,7 @@ from app.core.retrieval.serving import (
 )
 from app.core.retrieval.weights import WEIGHTS
 from app.core.text.token_counts import estimate_text, weigh
+from bench.ranking import choose, scores
 from tests.corpus import assert_values, corpus, holds
 from tests.unit.timing import assert_linear
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.core.retrieval.choose import choose
 from app.core.retrieval.corpus import Corpus, Source, words_of
 from app.core.retrieval.features import features
 from app.core.retrieval.naming import asked_of, called_in
 from app.core.retrieval.weights import WEIGHTS
 from app.core.text.token_counts import weigh
+from bench.ranking import choose
 from bench.recall_talks import Talk, nameless, talk_of
 from bench.recall_talks import corpus_of as corpus_of_talk
 from tests.corpus import assert_values, corpus

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.retrieval import relating
-from app.core.retrieval.choose import choose, scores
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
 from app.core.retrieval.kinds import forms_of, of_kind
@@ -18,6 +17,7 @@ from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.text.token_counts import weigh
 from app.core.text.words import stem, stems
+from bench.ranking import choose, scores
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear
 

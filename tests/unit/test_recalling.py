@@ -10,7 +10,6 @@ from uuid import UUID
 import pytest
 
 from app.core.retrieval import corpus as corpus_module
-from app.core.retrieval.choose import choose
 from app.core.retrieval.corpus import Source
 from app.core.retrieval.naming import asked_of
 from app.core.text.memo import forget
@@ -25,6 +24,7 @@ from app.usecases.context.recalling import (
     known_corpus_of,
     search_stems,
 )
+from bench.ranking import choose
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 TEXTS = (

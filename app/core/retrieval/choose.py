@@ -52,27 +52,6 @@ class Recalled:
     """The part that is served of a message that does not fit as a whole, to the letter; empty: all of it."""
 
 
-def scores(corpus: Corpus, question: Question) -> list[float]:
-    """How much speaks for each message, by a linear model over ``features``: of a long one, for its best piece."""
-    by_piece = _scores(features(corpus, question), len(corpus.pieces))
-    best = [-math.inf] * len(corpus.sources)
-    for piece, score in zip(corpus.pieces, by_piece, strict=True):
-        best[piece.owner] = max(best[piece.owner], score)
-    return best
-
-
-def choose(
-    corpus: Corpus,
-    question: Question,
-    *,
-    room: int,
-    served: Collection[int] = (),
-    margin: float = math.inf,
-) -> tuple[Recalled, ...]:
-    """What ``Ranking.packed`` says, for a question that is packed once."""
-    return Ranking(corpus, question).packed(room, served=served, margin=margin)
-
-
 class Ranking:
     """How much speaks for each message: reckoned once, packed as often as the room changes.
 
@@ -91,7 +70,7 @@ class Ranking:
         alike = alikeness(corpus, cosines) if asks and cosines else None
         if alike is not None:
             self._found[FEATURE] = alike
-        self._values = _scores(self._found, len(corpus.pieces))
+        self._values = piece_scores(self._found, len(corpus.pieces))
         self._told: dict[int, Mapping[str, float]] = {}
 
     def best(self, count: int) -> list[int]:
@@ -223,7 +202,8 @@ class _Packing:
         return tokens, self._corpus.sources[piece.owner].text[start:end].strip()
 
 
-def _scores(found: Mapping[str, Values], count: int) -> list[float]:
+def piece_scores(found: Mapping[str, Values], count: int) -> list[float]:
+    """How much speaks for each of ``count`` pieces, by a linear model over ``features``."""
     total = [0.0] * count
     for name, column in found.items():
         weight = WEIGHTS[name]
