@@ -32,7 +32,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from app.core.continuity.comparing import Exam
-from app.core.continuity.model_probes import Choice, choices_of, stands_in
+from app.core.continuity.model_probes import Choice, choices_of, holds_sentence
 from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.conversation import Layout
 from app.core.model.overlap import message_text
@@ -142,7 +142,7 @@ def chosen_line() -> str:
     for key, request in stretches.items():
         texts = {message.seq: message_text(message) for message in request.messages}
         named += len(choices[key])
-        gone += sum(not stands_in(one.sentence, texts.get(one.seq, "")) for one in choices[key])
+        gone += sum(not holds_sentence(one.sentence, texts.get(one.seq, "")) for one in choices[key])
         own += len(Exam(request.messages, anchors=request.anchors).probes)
         both += len(Exam(request.messages, anchors=request.anchors, choices=choices[key]).probes)
     return (

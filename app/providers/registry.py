@@ -204,7 +204,7 @@ class ModelRegistry:
 
     def _new_shelf(self) -> Shelf:
         # pydantic-ai takes a second to import, and a process that runs offline needs none of it.
-        from app.providers.shelf import Breaking, Shelf  # noqa: PLC0415
+        from app.providers.shelf import CircuitSettings, Shelf  # noqa: PLC0415
 
-        breaking = Breaking(failures=self._failures_to_open, pause=self._circuit_pause, monotonic=self._monotonic)
-        return Shelf(keys=self._keys, input_limit=self._input_limit, breaking=breaking, chat_timeout=self._chat_timeout)
+        circuit = CircuitSettings(failures=self._failures_to_open, pause=self._circuit_pause, monotonic=self._monotonic)
+        return Shelf(keys=self._keys, input_limit=self._input_limit, circuit=circuit, chat_timeout=self._chat_timeout)

@@ -44,14 +44,14 @@ _TRIAL_GRACE: Final = 5.0  # seconds beyond its timeout after which nothing more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Breaking:
+class CircuitSettings:
     """When a model's circuit opens: failures of its provider in a row, and the pause in seconds before a trial."""
 
     failures: int
     pause: float
     monotonic: Callable[[], float]
 
-    def circuit(self, timeout: float) -> Circuit:
+    def closed(self, timeout: float) -> Circuit:
         """A closed circuit for calls of at most ``timeout`` seconds."""
         return Circuit(self.pause, self.monotonic, failures=self.failures, trial=timeout + _TRIAL_GRACE)
 
@@ -76,7 +76,7 @@ class Shelf:
     """
 
     keys: Keys
-    breaking: Breaking
+    circuit: CircuitSettings
     chat_timeout: float
     """Seconds of a chat step, and of whatever else a provider is asked for beside compactions and vectors."""
     input_limit: int | None = None
@@ -193,7 +193,7 @@ class Shelf:
 
     def _circuit(self, kind: str, name: str, timeout: float) -> Circuit:
         if (kind, name) not in self._circuits:
-            self._circuits[kind, name] = self.breaking.circuit(timeout)
+            self._circuits[kind, name] = self.circuit.closed(timeout)
         return self._circuits[kind, name]
 
     def _language(self, name: str) -> Language:
@@ -207,11 +207,11 @@ class Shelf:
 
     def _built_or_refused(self, name: str) -> Language:
         refusal = self._refusals.pop(name, None)
-        if refusal is None or self.breaking.monotonic() >= refusal.until:
+        if refusal is None or self.circuit.monotonic() >= refusal.until:
             try:
                 built = self._build(name)
             except Exception as error:  # noqa: BLE001 - whatever a provider's library throws, callers see our words
-                refusal = _Refusal(self._detail(name, error), self.breaking.monotonic() + _REFUSED_FOR)
+                refusal = _Refusal(self._detail(name, error), self.circuit.monotonic() + _REFUSED_FOR)
             else:
                 if len(self._languages) >= _MOST_MODELS:
                     self._forget(next(iter(self._languages)))

@@ -11,7 +11,7 @@ from typing import Final
 
 from app.core.anchors.pool import Pool, position
 from app.core.anchors.purposes import bare_choice, exclude_each_other, is_addition, kind_words, specific_purpose
-from app.core.anchors.replacement import TERSE, changing, is_beside, is_like, tells_of_another
+from app.core.anchors.replacement import TERSE, changing, has_another_value, is_beside, tells_of_another
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic
 from app.core.model.anchors import Anchor, AnchorType
@@ -55,7 +55,7 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tup
     question = pool.topic(asked.content) if asked else None
     old = [one for one in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(one, by)]
     old.sort(key=lambda one: one.type == "commitment")  # what was decided before what follows from it
-    for is_meant in (_is_like, _is_plain):
+    for is_meant in (_has_another_value, _is_plain):
         for one in old:
             topic = pool.topic(one.content)
             if not is_meant(point, topic, one, by.seq - one.seq):
@@ -71,9 +71,9 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tup
     return None
 
 
-def _is_like(point: Topic, topic: Topic, _: Anchor, distance: int) -> bool:
+def _has_another_value(point: Topic, topic: Topic, _: Anchor, distance: int) -> bool:
     """Whether both have another value of one kind; what is no technology has to be near."""
-    return is_like(point, topic) and (distance <= NEAR or bool(point.kinds & topic.kinds))
+    return has_another_value(point, topic) and (distance <= NEAR or bool(point.kinds & topic.kinds))
 
 
 def _is_plain(point: Topic, topic: Topic, old: Anchor, distance: int) -> bool:

@@ -156,7 +156,7 @@ def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
     topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
     point, prior = _without_frame(new, topic, TABLES), _without_frame(old, known, TABLES)
     if (
-        not is_like(point, prior)
+        not has_another_value(point, prior)
         or known.classes - topic.classes
         or not (near or point.kinds & prior.kinds or prior.words <= point.words)
     ):
@@ -170,8 +170,8 @@ def _without_frame(text: str, topic: Topic, tables: tuple[Table, ...]) -> Topic:
     return replace(topic, words=topic.words - kind_words(text, topic.kinds, tables) - changing(text, tables))
 
 
-def is_like(point: Topic, topic: Topic) -> bool:
-    """Whether both have a value of one kind, and not the same one, of no subject of its own."""
+def has_another_value(point: Topic, topic: Topic) -> bool:
+    """Whether both have values of one kind, not the same ones, and the first names no subject that the second lacks."""
     if not point.classes & topic.classes or point.values <= topic.values:
         return False
     if point.kinds and topic.kinds:

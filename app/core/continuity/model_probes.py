@@ -85,11 +85,11 @@ def chosen_probes(
     """
     named = {choice.seq for choice in choices}
     texts = {one.seq: message_text(one)[:MOST_CHARACTERS] for one in span if one.seq in named}
-    told = [one for one in choices if one.seq in texts and stands_in(one.sentence, texts[one.seq])]
+    told = [one for one in choices if one.seq in texts and holds_sentence(one.sentence, texts[one.seq])]
     return tuple(probe for choice in told for probe in _of_choice(choice, statements, pool))
 
 
-def stands_in(sentence: str, text: str) -> bool:
+def holds_sentence(sentence: str, text: str) -> bool:
     """Whether a text holds a sentence, forms of Unicode, blanks and quotation marks folded."""
     return Quotes({0: (text,)}).include(sentence, 0)
 

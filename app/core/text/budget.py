@@ -49,13 +49,13 @@ def without_last(options: Iterable[Option], excess: int, cost: Callable[[Option]
 
 
 def made_to_fit(make: Callable[[int], Made], over: Callable[[Made], int], room: int, least: int = 0) -> Made:
-    """What weighs no more than it may, where that is only known once it is made: made again with so much less room.
+    """Make something in less and less room until it fits: what it weighs is only known once it is made.
 
     Args:
-        make: Of the room that it may take.
-        over: By how much it weighs too much; nothing or less where it fits.
-        room: What it is given first.
-        least: With so little it is made for the last time, whatever it weighs then.
+        make: Makes it in so much room.
+        over: By how much it is too heavy; 0 or less where it fits.
+        room: The room of the first try.
+        least: The least room: what is made in it is returned, whatever it weighs.
     """
     while (excess := over(made := make(room))) > 0 and room > least:
         room = max(room - excess, least)
