@@ -83,7 +83,7 @@ def prune(
 
     What a language model has just written is spared too, and its facts go after all older ones: it saw what stays, its
     entries may replace others, and lost at once they would be told nowhere. Its narrative, which tells where things
-    stand, is shortened only when nothing but spared entries is left.
+    stand, is shortened only when nothing but these facts is left.
 
     Args:
         schema: Of the state.
@@ -131,20 +131,22 @@ def _steps(
     yield from _removed(entry for entry in _of(served, "fact", "open", "style", "known") if entry.in_doubt)
     served = [entry for entry in served if not entry.in_doubt]
     shorter = [step for entry in _of(served, "narrative") for step in _of_narrative(schema, entry, bool(standing))]
+    gone = list(_removed(_of(served, "narrative")))
     if not written:
         yield from shorter
     spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served) | {*written}
     doubles = _doubles(_of(served, "style", "known"))
     for stands, last_round in product((False, True), repeat=2):
         pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
+        is_turn_of_narrative = last_round and stands == bool(standing)
         manner = _of(pool, "style", "known")
-        yield from shorter if written and last_round and stands == bool(standing) else ()
         yield from _removed(entry for entry in manner if entry.id in doubles)
         yield from _removed(entry for entry in manner if entry.id not in doubles)
-        yield from _removed(_of(served, "narrative") if last_round and stands == bool(standing) else [])
+        yield from gone if is_turn_of_narrative and not written else ()
         yield from _removed(_of(pool, "open"))
         older, new = _parted(_of(pool, "fact"), written)
         yield from _removed(_ends_last(older) if last_round else _firm_last(older))
+        yield from [*shorter, *gone] if is_turn_of_narrative and written else ()
         yield from _removed(_firm_last(new))
 
 
