@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -320,6 +321,30 @@ async def test_pins_at_once_never_exceed_the_share(
         refusals = [answer for answer in answers if isinstance(answer, PinBudgetExceededError)]
         assert len(refusals) == len(said) - fitting
         await sums_are_right(service, conversation_id)
+
+
+async def test_what_follows_a_held_message_does_not_seem_to_be_of_its_day(service: Service) -> None:
+    conversation_id = await service.conversation(protect=["turn_0"])
+    monday = datetime(2026, 2, 2, 9, tzinfo=UTC)
+    drafts = [
+        MessageDraft(
+            role="assistant" if day % 2 else "user",
+            content=WORDS.format(seq=day),
+            created_at=monday + timedelta(days=day),
+        )
+        for day in range(60)
+    ]
+    await append(service, conversation_id, *drafts)
+    await background(service, conversation_id)
+    row = await service.row(conversation_id)
+    assert row.layout is not None
+    async with service.begin(service.tenant) as uow:
+        newest = (await uow.messages.at_seq(conversation_id, row.boundary_seq + 1)).created_at
+    (_, held, since, _) = row.layout.held_days.splitlines()
+    assert held == "Mon 2 Feb 2026"
+    assert since == f"then, from {newest:%a} {newest.day} {newest:%b %Y} on, the newest messages"
+    context = await service.container.context.assemble(service.tenant, conversation_id)
+    assert since in context.messages[1].content
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.anchors.detect import detect as anchors_of
+from app.core.model.in_doubt import marked
 from app.core.model.model_io import SummaryRequest
 from app.core.model.policies.goals import states_goal
 from app.core.model.schemas import SESSION
@@ -14,7 +15,6 @@ from app.core.reading.cues import ACCEPTANCE, cues_of
 from app.core.reading.labels import role_label
 from app.core.reading.quoting import quoted
 from app.core.retrieval.question import question_of
-from app.core.state.pruning import marked
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.wording import language_rule, size_of
 from app.core.text.clauses import clause_starts

@@ -208,7 +208,7 @@ def test_exactly_sums_and_differences_follow(one: int, other: int, said: int) ->
     is_scaled = any(abs(said - number) <= max(1, said / 50) for number in scaled)
     if follows:
         assert found == ()
-    elif said % 10 and not is_scaled:  # rounder numbers may be roundings
+    elif said % 10 and not is_scaled and said != span[0].created_at.year:  # rounder numbers may be roundings
         assert len(found) == 1
 
 
@@ -291,6 +291,7 @@ DAYS = talk(
     "Fine.",
     "Fine.",
     "We are back in September, on the 3rd.",
+    "Packing:\n7. keys\n8. bags",
 )
 
 
@@ -303,6 +304,7 @@ DAYS = talk(
         ("The train leaves on 21 August", (1,), 1),
         ("The train leaves on 22 August", (8,), 1),
         ("The train leaves on 21 October", (8,), 1),
+        ("The keys come on 7 August", (13,), 1),
     ],
 )
 def test_a_day_is_found_whose_month_stands_elsewhere(text: str, seqs: tuple[int, ...], failing: int) -> None:

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import Candidate
+from app.core.model.in_doubt import marked
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.state import merge as merge_module
 from app.core.state.merge import MergeResult, merge
-from app.core.state.pruning import marked, prune, state_of
+from app.core.state.pruning import prune, state_of
 from app.core.validation import same_subject
 from app.core.validation.same_subject import is_about_same
 from tests.unit.talk import candidate, entry, item, talk

@@ -624,6 +624,24 @@ def test_a_fact_with_an_exact_value_goes_after_those_without(exact: str) -> None
     assert [each.id for each in gone][:2] == ["F2", "F3"]
 
 
+def test_what_a_model_has_just_written_goes_after_all_that_was_there_before() -> None:
+    older = [entry(f"F{number}", f"The exercise of day {number} came to 4{number} metres") for number in range(1, 8)]
+    written = [
+        replace(entry(f"F{number}", f"Session {number} is on day 2{number}"), since_version=4)
+        for number in range(8, 13)
+    ]
+    bridge = replace(entry("N13", "It began well. It goes on well. It ends on Sunday."), since_version=4)
+    everything = (*older, *written, bridge)
+    kept, gone = prune(SESSION, everything, fits=words_fit(95), written_since=4)
+    assert ([each.id for each in gone], bridge in kept) == (["F7"], True)
+    few, _ = prune(SESSION, everything, fits=words_fit(25), written_since=4)
+    assert {each.id for each in few if each.role == "fact"} <= {each.id for each in written}
+    untold, _ = prune(SESSION, everything, fits=words_fit(95))
+    lost, _ = prune(SESSION, everything, fits=words_fit(25))
+    assert bridge not in untold, "control: nobody says what is new"
+    assert {each.id for each in lost} & {each.id for each in older}
+
+
 def test_a_rule_goes_after_facts_that_bind_nobody() -> None:
     texts = [
         "We must never store card numbers in the clear",

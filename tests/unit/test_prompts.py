@@ -104,6 +104,27 @@ def test_a_few_messages_are_to_be_told_in_fewer_words_than_they_have() -> None:
     assert few.system == many.system, "what a provider has in its cache is the same"
 
 
+def test_a_record_that_is_nearly_full_has_little_room_for_what_is_new() -> None:
+    weighed = tuple(replace(one, token_count=35) for one in ENGLISH) * 40
+    full, half = (
+        render_summary(
+            SummaryRequest(
+                schema=SESSION, messages=weighed, target_tokens=800, previous=(entry("F1", "boat " * words),) * 6
+            )
+        ).user
+        for words in (150, 40)
+    )
+    assert "The record is nearly full: tell what is new in at most about 150 words" in full
+    assert "nearly full" not in half
+
+
+def test_what_is_in_doubt_is_shown_so() -> None:
+    doubtful = replace(entry("F2", "The tent is green and stands by the lake"), in_doubt=True)
+    user = render_summary(request(ENGLISH, entry("F1", "They camp on Saturday"), doubtful)).user
+    assert "The tent is green and stands by the lake (in doubt)</entry>" in user
+    assert "They camp on Saturday</entry>" in user
+
+
 def test_an_unclear_language_is_left_to_the_model() -> None:
     system = render_summary(request(talk("ok", "42"))).system
     assert "own language." in system

@@ -22,7 +22,7 @@ from app.core.segments.digests import WAY_BACK
 from app.core.state import apply as applying
 from app.core.state import digesting
 from app.core.state.digesting import BLOCK_SHARE, Digestible
-from app.core.state.layout import block_messages, layout_of, with_digests
+from app.core.state.layout import block_messages, days_element, layout_of, with_digests
 from app.core.state.pruning import most_tokens
 from bench.replay import EVERYTHING, Replay
 from bench.served import Verbose
@@ -217,6 +217,16 @@ def test_held_messages_have_their_days_in_the_block_and_system_messages_none() -
     (block, _) = block_messages(layout.text, served_as="pair", held_days=layout.held_days)
     assert block.content.endswith(f"{layout.held_days}\n</session_state>")
     assert layout_of(SESSION, STATE, served_as="pair", estimator="script", held=[rules]).held_days == ""
+
+
+def test_what_follows_held_messages_has_the_day_on_which_it_begins() -> None:
+    (first,) = talk("I plan a trip.")
+    today = first.created_at.date()
+    assert days_element([first], today + timedelta(days=96), "en").splitlines()[1:-1] == [
+        "Mon 16 Nov 2026",
+        "then, from Sat 20 Feb 2027 on, the newest messages",
+    ]
+    assert days_element([first], today, "en").splitlines()[1:-1] == ["Mon 16 Nov 2026"]
 
 
 def test_what_is_served_of_them_weighs_what_the_gauge_says() -> None:

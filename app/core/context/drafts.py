@@ -205,7 +205,8 @@ def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft
 
 def with_held(material: Material, draft: Draft, held: tuple[Message, ...]) -> Draft:
     """The draft with other held messages, and their days."""
-    days = days_element(held, material.conversation.locale) if draft.tells_days else ""
+    since = draft.tail[0].created_at.date() if draft.tail else None
+    days = days_element(held, since, material.conversation.locale) if draft.tells_days else ""
     return replace(draft, held=held, held_days=days)
 
 

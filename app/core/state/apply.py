@@ -14,6 +14,7 @@ from app.core.anchors.serving import LEAST_ROOM, Served, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
+from app.core.model.in_doubt import marked
 from app.core.model.overlap import Overlap
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.provenance import origin_of
@@ -25,7 +26,7 @@ from app.core.planning.compaction import CompactionPlan
 from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
 from app.core.state.outdated import Outdated
-from app.core.state.pruning import marked, most_tokens, prune, state_of
+from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.state.survival import forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
@@ -408,7 +409,8 @@ def _pruned(
         return _own_tokens(state, context) <= room
 
     standing = {entry.id for entry in context.previous} if context.carried else ()
-    kept, pushed_out = prune(context.schema, merged.entries, fits=fits, standing=standing)
+    since = context.version if merged.by_model else None
+    kept, pushed_out = prune(context.schema, merged.entries, fits=fits, standing=standing, written_since=since)
     state = state_of(context.schema, kept)
     layout = layout_of(
         context.schema, state, served_as=context.policy.served_as, estimator=context.policy.estimator, anchors=anchors

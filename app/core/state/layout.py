@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import groupby
 from typing import Any, Literal
 
@@ -60,6 +61,7 @@ def layout_of(
     served_as: ServedAs,
     estimator: Estimator,
     held: Sequence[Message] = (),
+    since: date | None = None,
     anchors: Served = NOTHING_SERVED,
     markers: bool = True,
     locale: str = FALLBACK,
@@ -72,6 +74,7 @@ def layout_of(
         served_as: ``pair`` or ``assistant``.
         estimator: How the block is weighed.
         held: The held messages that follow the block.
+        since: From which day on the messages behind those were said.
         anchors: Those that stand in the block.
         markers: Whether markers are served; without them, what has no room is only counted.
         locale: The conversation's.
@@ -80,7 +83,7 @@ def layout_of(
     element = anchors_element(anchors.shown, behind_marker=anchors.behind_marker if markers else 0)
     bare = messages_tokens(block_messages(text, served_as=served_as), estimator)
     whole = messages_tokens(block_messages(text, served_as=served_as, anchors=element), estimator) if element else bare
-    days = days_element(held, locale)
+    days = days_element(held, since, locale)
     with_days = block_messages(text, served_as=served_as, anchors=element, held_days=days)
     dated = messages_tokens(with_days, estimator) if days else whole
     return Layout(
@@ -95,8 +98,14 @@ def layout_of(
     )
 
 
-def days_element(held: Sequence[Message], locale: str) -> str:
-    """The days of held messages, so that nobody takes them for new ones; system messages stand apart and have none."""
+def days_element(held: Sequence[Message], since: date | None, locale: str) -> str:
+    """The days of held messages, so that nobody takes them for new ones; system messages stand apart and have none.
+
+    Args:
+        held: The messages.
+        since: From which day on what follows them was said: else it would seem to be of the last of these days.
+        locale: The conversation's.
+    """
     days = [message.created_at.date() for message in held if message.role != "system"]
     if not days:
         return ""
@@ -105,6 +114,8 @@ def days_element(held: Sequence[Message], locale: str) -> str:
     for day, group in groupby(days):
         count = len(list(group))
         lines.append(date_line(day, say, with_year=True) + (f" ×{count}" if count > 1 else ""))
+    if since and since != days[-1]:
+        lines.append(say.text("context.since", date=date_line(since, say, with_year=True)))
     return "\n".join([f'<{HELD_TAG} of="{say.text("context.held")}">', *lines, f"</{HELD_TAG}>"])
 
 

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final
 
+from app.core.model.in_doubt import marked
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import FieldRole, StateEntry, StateSchema
 from app.core.reading.cues import cues_of
 from app.core.state.thinning import thinned
 from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.retold import is_told
-from app.core.text.language import likeliest
-from app.core.text.languages.loading import languages
-from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
@@ -29,8 +27,6 @@ _FIRST: Final = 6
 _STEPS: Final = 64
 """In which a narrative is shortened: it may have thousands of sentences."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
-
-_IN_DOUBT: Final = {language.code: language.in_doubt for language in languages() if language.in_doubt}
 
 Fits = Callable[[dict[str, Any]], bool]
 """Whether a state, in the shape of the schema's model, is small enough; smaller states must fit when larger ones do."""
@@ -58,18 +54,6 @@ def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, An
     return schema.model.model_validate(state).model_dump()
 
 
-def marked(entries: Sequence[StateEntry]) -> list[str]:
-    """Entries' texts as they are served: one in doubt says so, in its language, or in that of all where it is short."""
-    texts = [entry.text for entry in entries]
-    if not any(entry.in_doubt for entry in entries):
-        return texts
-    home = likeliest("\n".join(texts)) or FALLBACK
-    return [
-        f"{text} {_IN_DOUBT.get(likeliest(text) or home, _IN_DOUBT[FALLBACK])}" if entry.in_doubt else text
-        for entry, text in zip(entries, texts, strict=True)
-    ]
-
-
 def age(entry: StateEntry) -> int:
     """The number in an entry's id: smaller is older."""
     return int(entry.id[1:])
@@ -81,7 +65,12 @@ def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
 
 
 def prune(
-    schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits, standing: Collection[str] = ()
+    schema: StateSchema,
+    entries: Sequence[StateEntry],
+    *,
+    fits: Fits,
+    standing: Collection[str] = (),
+    written_since: int | None = None,
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
@@ -92,11 +81,16 @@ def prune(
     until nothing else is left; then they go by the same order, the narrative before the open ones, but of facts the
     later before the earlier, the first one and the newest last of all.
 
+    What a language model has just written is spared too, and its facts go after all older ones: it saw what stays, its
+    entries may replace others, and lost at once they would be told nowhere. Its narrative, which tells where things
+    stand, is shortened only when nothing but these facts is left.
+
     Args:
         schema: Of the state.
         entries: In served order.
         fits: Asked about a logarithmic number of states.
         standing: Ids of entries that go only after all others.
+        written_since: The version since which a language model has written; ``None`` where none did.
 
     Returns:
         What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
@@ -104,7 +98,8 @@ def prune(
     served = tuple(entry for entry in entries if not entry.pruned)
     if fits(state_of(schema, served)):
         return served, ()
-    steps = tuple(_steps(schema, served, standing))
+    written = {entry.id for entry in served if written_since is not None and entry.since_version >= written_since}
+    steps = tuple(_steps(schema, served, standing, written))
 
     def fits_after(count: int) -> bool:
         return fits(state_of(schema, _after(served, steps[:count])))
@@ -130,22 +125,41 @@ def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateE
     return tuple(entry for entry in now if entry is not None)
 
 
-def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collection[str]) -> Iterator[_Step]:
+def _steps(
+    schema: StateSchema, served: Sequence[StateEntry], standing: Collection[str], written: Collection[str]
+) -> Iterator[_Step]:
     yield from _removed(entry for entry in _of(served, "fact", "open", "style", "known") if entry.in_doubt)
     served = [entry for entry in served if not entry.in_doubt]
-    for entry in _of(served, "narrative"):
-        yield from _thinned(entry, older_first=bool(standing)) if is_told(schema) else _shortened(entry)
-    spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served)
+    shorter = [step for entry in _of(served, "narrative") for step in _of_narrative(schema, entry, bool(standing))]
+    gone = list(_removed(_of(served, "narrative")))
+    if not written:
+        yield from shorter
+    spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served) | {*written}
     doubles = _doubles(_of(served, "style", "known"))
     for stands, last_round in product((False, True), repeat=2):
         pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
+        is_turn_of_narrative = last_round and stands == bool(standing)
         manner = _of(pool, "style", "known")
         yield from _removed(entry for entry in manner if entry.id in doubles)
         yield from _removed(entry for entry in manner if entry.id not in doubles)
-        yield from _removed(_of(served, "narrative") if last_round and stands == bool(standing) else [])
+        yield from gone if is_turn_of_narrative and not written else ()
         yield from _removed(_of(pool, "open"))
-        facts = _of(pool, "fact")
-        yield from _removed(_ends_last(facts) if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
+        older, new = _parted(_of(pool, "fact"), written)
+        yield from _removed(_ends_last(older) if last_round else _firm_last(older))
+        yield from [*shorter, *gone] if is_turn_of_narrative and written else ()
+        yield from _removed(_firm_last(new))
+
+
+def _parted(facts: Iterable[StateEntry], written: Collection[str]) -> tuple[list[StateEntry], list[StateEntry]]:
+    older: list[StateEntry] = []
+    new: list[StateEntry] = []
+    for entry in facts:
+        (new if entry.id in written else older).append(entry)
+    return older, new
+
+
+def _firm_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
+    return sorted(facts, key=lambda entry: _is_firm(entry.text))
 
 
 def _ends_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
@@ -160,6 +174,10 @@ def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
 
 def _of(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
     return sorted((entry for entry in entries if entry.role in roles), key=age)
+
+
+def _of_narrative(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
+    return _thinned(entry, older_first=older_first) if is_told(schema) else _shortened(entry)
 
 
 def _shortened(entry: StateEntry) -> Iterator[_Step]:

@@ -15,6 +15,7 @@ from typing import Final
 from app.core.anchors.naming import names_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
+from app.core.model.in_doubt import marked
 from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
 from app.core.text.elision import elide, shares
@@ -78,11 +79,11 @@ def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) 
 
 
 def frame_entries(entries: Sequence[StateEntry]) -> str:
-    """One element per entry of a state, with the id that a candidate may name."""
+    """One element per entry of a state, with the id that a candidate may name; one in doubt says so."""
     return "\n".join(
         f'<entry id="{entry.id}" field="{entry.field}" from="{" ".join(map(str, entry.from_seqs))}">'
-        f"{escape(entry.text)}</entry>"
-        for entry in entries
+        f"{escape(text)}</entry>"
+        for entry, text in zip(entries, marked(entries), strict=True)
     )
 
 

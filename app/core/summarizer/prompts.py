@@ -13,8 +13,12 @@ from app.core.summarizer.candidate import candidate_json_schema, second_json_sch
 from app.core.summarizer.framing import fence, frame, frame_entries, kept_passage
 from app.core.summarizer.stretches import asked_about, stretch_list, stretch_rules
 from app.core.summarizer.wording import SAVING_SHARE, language_rule, size_of_record
+from app.core.text.token_counts import estimate_text
 
 _LEAST_NEWS: Final = 40  # tokens: a few short messages may bring so many
+_NEARLY_FULL: Final = 1 / 2
+_LEAST_SHARE: Final = 1 / 3
+"""Of a full record, for what is new: the oldest entries make room for it."""
 _MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
 
 SUMMARY_VERSION: Final = "summary-4"
@@ -124,14 +128,22 @@ def _size_rule(tokens: int, language: str | None) -> str:
 
 
 def _news_rule(request: SummaryRequest) -> str:
-    """How much a few messages may bring: a record that is hardly shorter than they are is refused.
+    """How much may be new, where that is less than a whole record: older entries have to make room for more.
 
-    Not among the rules, which are the same for all chunks, and stay in a provider's cache.
+    A few messages bring little, since a record that is hardly shorter than they are is refused. Not among the rules,
+    which are the same for all chunks, and stay in a provider's cache.
     """
-    news = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _LEAST_NEWS)
-    if news >= request.target_tokens:
-        return ""
-    return f" They are short: tell them in at most about {size_of_record(news, request.language)}."
+    target = request.target_tokens
+    most = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _LEAST_NEWS)
+    room = target - sum(estimate_text(entry.text) for entry in request.previous)
+    if room < target * _NEARLY_FULL and (news := max(room, int(target * _LEAST_SHARE))) < most:
+        size = size_of_record(news, request.language)
+        return f" The record is nearly full: tell what is new in at most about {size}, and join entries of one matter."
+    return (
+        f" They are short: tell them in at most about {size_of_record(most, request.language)}."
+        if most < target
+        else ""
+    )
 
 
 def _data(request: SummaryRequest) -> Iterator[str]:

@@ -88,11 +88,11 @@ class Shown:
     def tells_day(self, value: Value, seqs: Iterable[int]) -> bool:
         """Whether the day of a date ("the 18th", "16-18") stands in or beside these messages, its month anywhere.
 
-        Or the day anywhere, beside its month.
+        Of a statement that names no messages: whether the two stand beside each other.
         """
         near = self.near(seqs)
         return any(
-            not months.isdisjoint(self.near([seq])) or (months and seq in near)
+            (bool(months) and seq in near) if near else not months.isdisjoint(self.near([seq]))
             for days, months in self._given.days_and_months(value)
             for seq in days
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -71,6 +72,8 @@ class LayoutSources:
     """The room that digests keep to; ``None``: their allotment."""
     held: Sequence[Message]
     """Up to the boundary."""
+    since: date | None
+    """From which day on the messages behind the boundary were said."""
     active: Sequence[FoundAnchor]
     """Anchors, likewise."""
     newest: Newest
@@ -144,6 +147,7 @@ async def layout_sources(
         anchor_room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
         kept=kept,
         held=await held_messages(uow, id_, through_seq=boundary_seq),
+        since=await _since(uow, id_, boundary_seq),
         active=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MOST_ANCHORS),
         newest=await _newest(uow, resolved, room=most if kept is None else min(most, kept)),
     )
@@ -177,6 +181,7 @@ def laid_out(
         served_as=policy.served_as,
         estimator=policy.estimator,
         held=held,
+        since=sources.since,
         anchors=anchors,
         locale=sources.locale,
         markers=bool(policy.levels),
@@ -274,6 +279,12 @@ async def _outdated(uow: UnitOfWork, resolved: Resolved) -> list[str]:
 
 def _kept_room(layout: Layout | None) -> int | None:
     return layout.digest_room if layout else None
+
+
+async def _since(uow: UnitOfWork, conversation_id: UUID, boundary_seq: int) -> date | None:
+    """The day of the first message behind the boundary; while there is none, that of the last one before it."""
+    found = await uow.messages.at_seqs(conversation_id, [boundary_seq, boundary_seq + 1])
+    return found[-1].created_at.date() if found else None
 
 
 async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> list[Message]:

@@ -81,5 +81,6 @@ def _within_cap(
     def fits(state: dict[str, object]) -> bool:
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most
 
-    kept, pushed_out = prune(schema, entries, fits=fits)
+    newest = max((entry.since_version for entry in current.entries), default=None)
+    kept, pushed_out = prune(schema, entries, fits=fits, written_since=newest)
     return (*kept, *pushed_out, *(entry for entry in entries if entry.pruned))
