@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from app.core.anchors.serving import serve
 from app.core.model.anchors import Anchor
 from app.core.model.claims import Claim
 from app.core.model.records import Page
@@ -73,6 +74,23 @@ async def test_a_models_word_alone_ranks_and_changes_no_status(begin: UnitOfWork
     }
     block = await served(service, conversation_id)
     assert all(name in block for name in found)
+    repairs = (await newest(service, conversation_id)).repairs
+    assert [(one.reason, one.before, one.after) for one in repairs if one.field == "anchors"] == [
+        ("set_aside", name, name) for name in (PROMISE, QUESTION, BUDGET)
+    ]
+
+
+async def test_what_is_said_to_be_over_is_first_to_go_behind_the_marker(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """What the database chooses is what code would choose of all."""
+    service, conversation_id = await made(begin, tenant)
+    found = list((await anchors(service, conversation_id)).values())
+    room = sum(one.token_count for one in found)
+    chosen = serve(found, through_seq=len(TALK), held=(), room=room)
+    assert PROMISE not in [one.content for one in chosen.shown]
+    async with begin(tenant) as uow:
+        shown, _ = await uow.anchors.showable(conversation_id, covered_seq=len(TALK), held=[], room=room, limit=100)
+    read = serve(shown, through_seq=len(TALK), held=(), room=room).shown
+    assert [one.content for one in read] == [one.content for one in chosen.shown]
 
 
 async def test_what_the_verifier_supports_takes_effect_at_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:

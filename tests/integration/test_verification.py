@@ -212,6 +212,59 @@ class TestDemands:
         assert TRUE not in str((await newest(service, conversation_id)).state)
 
 
+class TestNoRoom:
+    """An entry that was dropped, and pushed out in the same compaction since it was in doubt."""
+
+    SMALL = 120
+    PRICE = "A guesthouse in Ribeira costs 64 francs a night"
+    PROOF = "costs 64 francs a night"
+
+    async def made(self, begin: UnitOfWorkFactory, tenant: UUID, *script: VerificationEntry) -> tuple[Service, UUID]:
+        first: list[tuple[str, list[int], list[str]]] = [
+            (self.PRICE, [6], []),
+            ("The budget is 900 francs", [5], []),
+            ("They book before 3 December", [6], []),
+        ]
+        added: list[tuple[str, list[int], list[str]]] = [
+            ("Version 2.14.3 of the build server broke it", [9], []),
+            ("Jobs ended after about 40 seconds with exit code 73", [9], []),
+            ("The server must not be restarted on Fridays", [11], []),
+            (CACHE, [9, 10], []),
+        ]
+
+        async def second(request: SummaryRequest) -> Proposal:
+            (old,) = (entry.id for entry in request.previous if entry.text == self.PRICE)
+            return answered(candidate(added, dropped=[old]))
+
+        service = Service(begin, tenant)
+        scripted = ScriptedSummarizer(candidate(first), second, verifications=script)
+        service.summarizer = scripted
+        service.container.parts.models._summarizers[None] = scripted  # type: ignore[attr-defined]
+        conversation_id = await service.conversation(
+            anchor_share=0.0, protect=[], recall="off", state_tokens=self.SMALL, state_cap=self.SMALL
+        )
+        for contents in (TREE + TRIP, MORE):
+            await append(service, conversation_id, contents)
+            assert (await compact(service, conversation_id)).status == "applied"
+        return service, conversation_id
+
+    @pytest.mark.parametrize(
+        ("verdict", "is_back"), [("contradicted", True), ("not_stated", True), ("supported", False)]
+    )
+    async def test_it_comes_back_unless_the_verifier_agrees(
+        self, begin: UnitOfWorkFactory, tenant: UUID, verdict: str, *, is_back: bool
+    ) -> None:
+        def judge(claim: Claim) -> Mapping[str, Any]:
+            return {"verdict": verdict, "seq": 6, "quote": self.PROOF} if claim.kind == "dropped" else honest(claim)
+
+        service, conversation_id = await self.made(begin, tenant, verdicts(judge))
+        before = await newest(service, conversation_id)
+        assert [(one.pruned, one.in_doubt) for one in before.entries if one.text == self.PRICE] == [(True, True)]
+        assert await work(service, conversation_id) == ("changed" if is_back else "verified")
+        after = await newest(service, conversation_id)
+        assert (self.PRICE in after.state["logos"]) == is_back
+
+
 class TestVerdicts:
     async def test_what_is_honest_stays_as_it_is(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.core.anchors.naming import names_of
-from app.core.anchors.ranking import ranked, ranking_of
+from app.core.anchors.ranking import ranked, ranking_of, repairs_of
 from app.core.anchors.serving import serve
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
 from app.core.model.candidate import KeptWord
@@ -130,6 +130,41 @@ def test_what_was_passed_over_goes_behind_the_marker_first() -> None:
     assert before.behind_marker
     again = serve(ranked(anchors, Ranking(passed_over=(SHIP.id,))), through_seq=9, held=(), room=None)
     assert SHIP.content in [one.content for one in again.shown], "while there is room it stays"
+
+
+def test_what_is_said_to_be_over_goes_first_of_all_until_it_is_named_again() -> None:
+    known = [replace(one, importance=0.9 if one is SHIP else 0.2, passed_over=one is not SHIP) for one in ANCHORS]
+    after = ranked(known, ranking(dropped=[drop(SHIP, "resolved")]))
+    assert [one.content for one in after if one.claimed_status] == [SHIP.content]
+    room = sum(one.token_count for one in after)
+    shown = [one.content for one in serve(after, through_seq=9, held=(), room=room).shown]
+    assert SHIP.content not in shown
+    assert shown, "though it weighs most, and all others were passed over"
+    again = ranked(after, ranking(anchors=[keep(NAMES[SHIP.content])]))
+    assert [one.claimed_status for one in again] == [None] * len(again)
+    assert SHIP.content in [one.content for one in serve(again, through_seq=9, held=(), room=room).shown]
+
+
+def test_what_may_not_be_claimed_is_passed_over_also_when_it_is_of_an_earlier_message() -> None:
+    candidate = parse_candidate(
+        json.dumps({"logos": [fact("x", 5)], "dropped": [drop(BUDGET, "no_longer_relevant", 5)]}), SESSION
+    )
+    found = ranking_of(candidate, ANCHORS, SPAN[4:], {one.seq: one for one in SPAN[4:]})
+    assert (found.claims, found.passed_over) == ((), (BUDGET.id, SESSIONS.id))
+
+
+def test_what_is_given_up_is_on_record_as_entries_are() -> None:
+    known = [replace(one, proposed_by="user") if one is MIGRATE else one for one in ANCHORS]
+    dropped = [drop(SHIP, "resolved"), drop(BUDGET, "no_longer_relevant"), drop(MIGRATE, "resolved")]
+    found = ranking(dropped=[*dropped, drop(POSTGRES, "contradicted", 99), drop(BANK, "boring")], known=known)
+    told = [(one.field, one.reason, one.before, one.after, one.entry_id) for one in repairs_of(known, found)]
+    assert told == [
+        ("anchors", "set_aside", BUDGET.content, BUDGET.content, None),
+        ("anchors", "kept", MIGRATE.content, MIGRATE.content, None),
+        ("anchors", "set_aside", SHIP.content, SHIP.content, None),
+    ]
+    assert MIGRATE.id not in found.passed_over
+    assert list(repairs_of(known, ranking())) == []
 
 
 @pytest.mark.parametrize(

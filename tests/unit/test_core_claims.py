@@ -114,6 +114,20 @@ def test_what_only_the_cap_pushed_out_is_no_claim() -> None:
     assert claims_of([old], both_gone) == ()
 
 
+def test_what_was_pushed_out_for_the_doubt_in_which_it_was_set_aside_is_a_claim() -> None:
+    old, new = entry("F1", "Waits for Bob"), entry("F9", "Waits for Anna")
+    out = replace(old, in_doubt=True, pruned=True)
+    (claim,) = claims_of([old], [out], repairs=[aside("F1")])
+    assert (claim.kind, claim.target, claim.seqs) == ("dropped", "F1", old.from_seqs)
+    since = claims_of([], [out], repairs=[aside("F1")])
+    assert [one.kind for one in since] == ["dropped"], "it was written after the version that was verified last"
+    lost_both = [replace(out, replaced_by=("F9",)), replace(new, pruned=True)]
+    assert [one.kind for one in claims_of([old], lost_both, repairs=[aside("F1")])] == ["dropped"]
+    assert claims_of([old], [out]) == (), "control: it was in doubt for another reason"
+    kept = replace(aside("F1"), reason="kept")
+    assert claims_of([old], [replace(old, pruned=True)], repairs=[kept]) == (), "control: the cap pushed it out"
+
+
 def test_each_digest_is_a_claim_about_its_stretch() -> None:
     digests = [
         DigestText(id="trip", topic="The trip", brief="They chose Porto. By train.", from_seq=4, to_seq=20),

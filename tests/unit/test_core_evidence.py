@@ -45,6 +45,20 @@ def test_of_what_a_narrative_tells_the_answer_is_shown_too() -> None:
     assert [one.seq for one in evidence(narrative, CHUNK)] == [2, 8, 9]
 
 
+def test_one_sentence_that_joins_what_three_messages_say_is_judged_by_all_of_them() -> None:
+    talk = [
+        message(1, "I swam 1000 metres in 32 minutes. Should I buy the card for 20 swims at 680 francs?"),
+        message(2, "The card for 20 swims makes 34 francs each, 11 francs cheaper than a single swim."),
+        message(4, "Weighed 82.3 kilograms on the scale this morning."),
+        message(7, "Bought. Validity ends on 30 November, at Midnight Baths."),
+    ]
+    told = (
+        "Swam 1000 metres in 32 minutes and bought the card for 20 swims at 680 francs, 34 francs each, 11 francs "
+        "cheaper than a single swim, and its validity ends on 30 November at Midnight Baths."
+    )
+    assert [one.seq for one in evidence(claims_of([], [entry("N1", told)]), talk)] == [1, 2, 7]
+
+
 def test_a_digest_is_judged_by_its_stretch() -> None:
     digest = DigestText(id="d", topic="The choir", brief="It rehearses in the chapel.", from_seq=1, to_seq=4)
     assert [one.seq for one in evidence(claims_of([], [], digests=[digest]), CHUNK)] == [2, 3]

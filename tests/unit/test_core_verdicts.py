@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -368,6 +368,28 @@ def test_a_verdict_on_what_was_set_aside(verdict: VerdictWord, change: dict[str,
 
 
 @pytest.mark.parametrize(
+    ("verdict", "is_back"), [("supported", False), ("not_stated", True), ("contradicted", True), (None, False)]
+)
+def test_a_verdict_on_what_was_set_aside_and_found_no_room(verdict: VerdictWord | None, *, is_back: bool) -> None:
+    old, other = entry("F1", "Waits for Bob"), entry("F2", "Has a cat")
+    out = replace(old, in_doubt=True, pruned=True)
+    aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
+    state = judged([old, other], [other, out], {"-F1": verdict} if verdict else {}, aside)
+    assert state.entries == ((old, other) if is_back else (other, out)), "not first to go again"
+    assert [(one.reason, one.before, one.after) for one in state.repairs] == (
+        [(verdict, "", old.text)] if is_back else []
+    )
+
+
+def test_what_was_set_aside_before_it_was_ever_judged_comes_back_too() -> None:
+    out = replace(entry("F1", "Waits for Bob"), in_doubt=True, pruned=True)
+    aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
+    words: list[VerdictWord] = ["not_stated", "contradicted"]
+    back = [replace(out, pruned=False, in_doubt=False)]
+    assert [served(judged([], [out], {"-F1": word}, aside)) for word in words] == [back, back]
+
+
+@pytest.mark.parametrize(
     ("verdict", "is_gone"), [("supported", True), ("not_stated", False), ("contradicted", False), (None, False)]
 )
 def test_what_a_user_set_goes_only_when_the_verifier_agrees(verdict: VerdictWord | None, *, is_gone: bool) -> None:
@@ -466,14 +488,17 @@ def test_verdicts_are_applied_to_the_version_that_is_current_then() -> None:
     assert state.entries == (current[0], current[2], replace(current[1], pruned=True))
 
 
-def test_what_the_cap_pushed_out_since_stays_out() -> None:
-    old = replace(entry("F1", "Waits for Bob"), in_doubt=True)
-    aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
-    (claim,) = claims_of([old], [old], repairs=[aside])
-    current = [replace(old, pruned=True), entry("F2", "Has a cat")]
+@pytest.mark.parametrize("is_doubted", [False, True])
+def test_what_the_cap_pushed_out_since_stays_out_unless_it_went_first_for_the_doubt(*, is_doubted: bool) -> None:
+    old, other = entry("F1", "Waits for Bob"), entry("F2", "Has a cat")
+    reason: Literal["set_aside", "kept"] = "set_aside" if is_doubted else "kept"
+    given_up = Repair(field="logos", reason=reason, before="", after="", entry_id="F1")
+    then = replace(old, in_doubt=is_doubted)
+    (claim,) = claims_of([old], [then], repairs=[given_up])
+    current = [other, replace(then, pruned=True)]
     verdict = said(claim, "contradicted", **TRUE)
     state = applied_verdicts(current, [claim], [verdict], shown=SHOWN, before=[old])
-    assert (state.entries, state.is_changed) == (tuple(current), False)
+    assert state.entries == ((old, other) if is_doubted else tuple(current))
 
 
 def test_what_another_entry_says_by_now_does_not_come_back() -> None:
@@ -512,7 +537,9 @@ def versions(draw: st.DrawFn) -> tuple[list[StateEntry], list[StateEntry], list[
     standing, record, repairs = [], [], []
     for one in before:
         fate = draw(
-            st.sampled_from(["stays", "stays", "changes", "replaced", "aside", "aside for", "forgotten", "pushed out"])
+            st.sampled_from(
+                ["stays", "stays", "changes", "replaced", "aside", "aside for", "aside, out", "forgotten", "pushed out"]
+            )
         )
         names = (
             tuple(new.id for new in draw(st.lists(st.sampled_from(fresh), min_size=1, max_size=2, unique=True)))
@@ -530,6 +557,9 @@ def versions(draw: st.DrawFn) -> tuple[list[StateEntry], list[StateEntry], list[
             repairs.append(
                 Repair(field=one.field, reason="set_aside", before=one.text, after=one.text, entry_id=one.id)
             )
+        elif fate == "aside, out":
+            record.append(replace(one, pruned=True, in_doubt=True))
+            repairs.append(Repair(field=one.field, reason="set_aside", before="", after="", entry_id=one.id))
         elif fate == "pushed out":
             record.append(replace(one, pruned=True))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -10,8 +10,10 @@ from app.core.anchors.naming import by_name
 from app.core.anchors.proposals import quoted
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
 from app.core.model.candidate import Candidate, KeptWord
+from app.core.model.claims import ANCHOR_FIELD
 from app.core.model.conversation import Message
 from app.core.model.provenance import regions
+from app.core.model.repairs import Repair, RepairReason
 from app.core.text.values import Given, values
 
 
@@ -21,8 +23,9 @@ def ranking_of(
     """What a candidate says of anchors.
 
     What it says is worth keeping, or quotes itself, is confirmed. Of the rules' finds in these messages, what it was
-    shown and does not name, or gives up, is passed over; a candidate that names none of them passes over none.
-    Of an anchor that a user set nothing may be claimed, and of one with a value that a user gave not that it is none.
+    shown and does not name is passed over; a candidate that names none of them passes over none. What it gives up is
+    claimed to be settled, untrue or none. Of an anchor that a user set nothing may be claimed, and of one with a value
+    that a user gave not that it is none: such a one is passed over.
 
     Args:
         candidate: As it was accepted.
@@ -32,23 +35,41 @@ def ranking_of(
     """
     named = by_name(anchors)
     said = [(named[word.id], word) for word in candidate.kept if word.id in named]
-    claims = [claim for anchor, word in said if (claim := _claim(anchor, word, span, anchors)) is not None]
+    gone = [(anchor, claim) for anchor, word in said if (claim := _claim(anchor, word, span)) is not None]
+    claims = [claim for anchor, claim in gone if _may_be_claimed(anchor, claim, span, anchors)]
+    given_up = {anchor.id for anchor, _ in gone}
+    passed_over = given_up - {claim.anchor_id for claim in claims} - {one.id for one in anchors if _is_users(one)}
     quotes = {anchor.id for anchor in quoted(candidate.anchors, span, anchors) if isinstance(anchor, Anchor)}
     confirmed = {anchor.id for anchor, word in said if word.claims is None} | quotes
     named_ids = {anchor.id for anchor, word in said if word.claims != "withdrawn"} | confirmed
     return Ranking(
         confirmed=_ordered(confirmed, anchors),
-        passed_over=_ordered(_unnamed(anchors, named_ids, shown), anchors) if said or quotes else (),
+        passed_over=_ordered(passed_over | _unnamed(anchors, named_ids, shown), anchors) if said or quotes else (),
         claims=tuple(claims),
+        given_up=_ordered(given_up, anchors),
     )
 
 
 def ranked(anchors: Iterable[Anchor], ranking: Ranking) -> tuple[Anchor, ...]:
     """The anchors as they rank from now on."""
     confirmed, passed_over = frozenset(ranking.confirmed), frozenset(ranking.passed_over)
+    claimed = {claim.anchor_id: claim.status for claim in ranking.claims}
     return tuple(
-        replace(one, passed_over=one.id in passed_over) if one.id in confirmed | passed_over else one for one in anchors
+        replace(
+            one,
+            passed_over=one.id in passed_over or (one.passed_over and one.id not in confirmed),
+            claimed_status=claimed.get(one.id, None if one.id in confirmed else one.claimed_status),
+        )
+        for one in anchors
     )
+
+
+def repairs_of(anchors: Iterable[Anchor], ranking: Ranking) -> Iterator[Repair]:
+    """What becomes of the passages that a model gave up, until a verifier agrees: as of entries."""
+    for one in anchors:
+        if one.id in ranking.given_up:
+            reason: RepairReason = "kept" if _is_users(one) else "set_aside"
+            yield Repair(field=ANCHOR_FIELD, reason=reason, before=one.content, after=one.content)
 
 
 def _unnamed(anchors: Iterable[Anchor], named: Collection[UUID], shown: Mapping[int, Message]) -> set[UUID]:
@@ -66,16 +87,23 @@ def _ordered(ids: Collection[UUID], anchors: Iterable[Anchor]) -> tuple[UUID, ..
     return tuple(anchor.id for anchor in anchors if anchor.id in ids)
 
 
-def _claim(anchor: Anchor, word: KeptWord, span: Sequence[Message], known: Iterable[Anchor]) -> AnchorClaim | None:
-    if word.claims is None or anchor.proposed_by == "user":
+def _claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> AnchorClaim | None:
+    """What is said to have become of an anchor; ``None`` where no message of these can show it."""
+    if word.claims is None:
         return None
     if word.claims == "withdrawn":
-        return None if _holds_given_value(anchor, span, known) else AnchorClaim(anchor_id=anchor.id, status="withdrawn")
-    seqs = {message.seq for message in span}
-    seq = word.by_seq if word.by_seq in seqs else None
-    if seq is None or seq < anchor.seq:
-        return None
-    return AnchorClaim(anchor_id=anchor.id, status=word.claims, seq=seq)
+        return AnchorClaim(anchor_id=anchor.id, status="withdrawn")
+    shows = word.by_seq is not None and word.by_seq >= anchor.seq and any(one.seq == word.by_seq for one in span)
+    return AnchorClaim(anchor_id=anchor.id, status=word.claims, seq=word.by_seq) if shows else None
+
+
+def _may_be_claimed(anchor: Anchor, claim: AnchorClaim, span: Sequence[Message], known: Iterable[Anchor]) -> bool:
+    return not (_is_users(anchor) or (claim.status == "withdrawn" and _holds_given_value(anchor, span, known)))
+
+
+def _is_users(anchor: Anchor) -> bool:
+    """Whether a user set it."""
+    return anchor.proposed_by == "user"
 
 
 def _holds_given_value(anchor: Anchor, span: Sequence[Message], known: Iterable[Anchor]) -> bool:

@@ -37,7 +37,9 @@ class FoundAnchor:
     pasted: bool = False
     """It stands in a text that the speaker only shows: not their own word."""
     passed_over: bool = False
-    """A language model was shown it and named others only: it is served after those."""
+    """A language model was shown it and named others only, or gave it up: it is served after those."""
+    claimed_status: ClaimedStatus | None = None
+    """What a summarizer says has become of it, until it is verified: it is served after all others."""
     said_at: datetime | None = field(default=None, compare=False)
     """When its message was said, where that is known: no column of its own, it is read with the anchor."""
 
@@ -52,8 +54,6 @@ class Anchor(FoundAnchor):
     status: AnchorStatus = "active"
     superseded_by: UUID | None = None
     """The anchor that took its place."""
-    claimed_status: ClaimedStatus | None = None
-    """What a summarizer says has become of it, until it is verified."""
     claimed_seq: int | None = None
     """The message that it names for that."""
     created_at: datetime
@@ -83,5 +83,8 @@ class Ranking:
     """What a language model made of the anchors that it was shown."""
 
     confirmed: tuple[UUID, ...] = ()
+    """What was claimed of them before is forgotten."""
     passed_over: tuple[UUID, ...] = ()
     claims: tuple[AnchorClaim, ...] = ()
+    given_up: tuple[UUID, ...] = ()
+    """Those that it says are settled, untrue or useless, whether or not that is claimed."""

@@ -28,11 +28,11 @@ RepairReason = Literal[
 ``novel_value``: it states a value that was not shown. ``borrowed_value``: its value stands elsewhere than in its
 sources; the text is left as it is. ``order``: it orders the reader about, and no person asked for that.
 ``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
-entry that the model gave up without a proof is kept, in doubt. ``kept``: such an entry stays as it is, since a user set
-it as a constraint or a goal, or an active anchor says it. ``date_added``: a day was put behind a word such as
-"yesterday". ``passage_named``: the id of a kept passage, which no reader sees, became the number of its message.
-``value_restored``: a sentence whose value would not have been served any more was added. ``shortened``: a narrative
-lost sentences, since the state would have outweighed its cap.
+entry that the model gave up without a proof is kept, in doubt; an anchor (``field`` is ``anchors``), served after the
+others. ``kept``: such a one stays as it is, since a user set it, or an active anchor says what the entry does.
+``date_added``: a day was put behind a word such as "yesterday". ``passage_named``: the id of a kept passage, which no
+reader sees, became the number of its message. ``value_restored``: a sentence whose value would not have been served any
+more was added. ``shortened``: a narrative lost sentences, since the state would have outweighed its cap.
 
 In a state that earlier checks made: ``misplaced_quote``: they had put a sentence of a message in the place of an item;
 it is set aside, or goes where it is no statement. There ``narrative_line`` says that the newest entries are told in

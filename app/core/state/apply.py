@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.anchors.proposals import accept
-from app.core.anchors.ranking import ranked, ranking_of
+from app.core.anchors.ranking import ranked, ranking_of, repairs_of
 from app.core.anchors.serving import LEAST_ROOM, Served, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
@@ -149,7 +149,8 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
         return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
     if _anchors_exceed(applied, context):
         return "anchors_over_budget"
-    repairs = (*report.repairs, *merged.repairs, *_shortened(merged, applied, context.schema))
+    aside = (*merged.repairs, *repairs_of(context.anchors, ranking))
+    repairs = (*report.repairs, *aside, *_shortened(merged, applied, context.schema))
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
 
 

@@ -141,16 +141,19 @@ def _given_up(
     aside: Collection[str | None],
     kept: Collection[str | None],
 ) -> Iterator[Claim]:
-    """Entries that were replaced, set aside or kept since; what only the cap pushed out is no claim."""
+    """Entries that were replaced, set aside or kept since; what only the cap pushed out is no claim.
+
+    What was set aside goes first where there is no room: pushed out for the doubt, it is asked about all the same.
+    """
     served = {entry.id: entry for entry in after if not entry.pruned}
     known = {entry.id for entry in after}
     for entry in after:
-        stays = not entry.pruned and ((entry.in_doubt and entry.id in aside) or entry.id in kept)
-        if entry.role == "narrative" or not (stays or (entry.pruned and entry.id in earlier)):
+        is_given_up = (entry.in_doubt and entry.id in aside) or (not entry.pruned and entry.id in kept)
+        if entry.role == "narrative" or not (is_given_up or (entry.pruned and entry.id in earlier)):
             continue
         successors = [served[name] for name in entry.replaced_by if name in served and name != entry.id]
         yield from (_replaced(entry, one) for one in successors)
-        if stays and not successors:
+        if is_given_up and not successors:
             yield Claim(n=0, kind="dropped", field=entry.field, text=entry.text, target=entry.id, seqs=entry.from_seqs)
     successor_of = _successors(earlier, served.values())
     for entry in earlier.values():

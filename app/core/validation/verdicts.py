@@ -272,8 +272,8 @@ class _State:
             entry = self._given_up(name, tuple(successors))
             if entry is None or entry.role == "narrative" or any(claim.text != entry.text for claim in about):
                 continue
-            if entry.pruned and not entry.replaced_by and self._places.keys().isdisjoint(successors):
-                continue  # the cap pushed it out since, or it is gone with what took its place
+            if _is_gone_otherwise(entry) and self._places.keys().isdisjoint(successors):
+                continue
             successors.update(dict.fromkeys(entry.replaced_by))
             words = {said[claim.n] for claim in about if claim.n in said}
             self._decide(entry, words, tuple(successors), refuted)
@@ -288,7 +288,8 @@ class _State:
         """What contradicts itself, here or in the verdict on a successor, leaves the entry served and in doubt.
 
         What was contradicted itself stays gone, whatever is said of those that took its place. What is served without
-        doubt stays so, unless all agree that it may go.
+        doubt stays so, unless all agree that it may go. What was pushed out though nothing took its place comes back
+        without doubt unless all agree: in doubt it would be the first to be pushed out again.
         """
         if entry.pruned and entry.id in refuted:
             return
@@ -309,7 +310,8 @@ class _State:
                 self._put(replace(entry, pruned=True))
                 self._record(entry, "dropped", None)
         elif words:
-            self._serve(entry, doubted, "not_stated")
+            is_lost = entry.pruned and not any(map(self._stands, successors))
+            self._serve(entry, trusted if is_lost else doubted, "not_stated")
 
     def _serve(self, entry: StateEntry, kept: StateEntry, reason: Literal["contradicted", "not_stated"]) -> None:
         """Keep an entry in the state, or bring it back, unless another says the same by now."""
@@ -374,6 +376,11 @@ class _State:
     ) -> None:
         told = entry.text if before is None else before
         self.repairs.append(Repair(field=entry.field, reason=reason, before=told, after=after, entry_id=entry.id))
+
+
+def _is_gone_otherwise(entry: StateEntry) -> bool:
+    """Whether the cap alone pushed an entry out, or it went with what took its place; doubt pushes out first."""
+    return entry.pruned and not entry.replaced_by and not entry.in_doubt
 
 
 def _place_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:

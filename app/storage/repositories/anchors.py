@@ -91,7 +91,7 @@ def _of_all_the_best() -> Any:
         col(row.seq) != all_(bindparam("held", type_=ARRAY(big))),
         col(row.proposed_by) != "user",
     )
-    names = ("id", "seq", "offset", "type", "importance", "token_count", "passed_over")
+    names = ("id", "seq", "offset", "type", "importance", "token_count", "passed_over", "claimed_status")
     newest = _newest_active(
         (
             *(col(getattr(row, name)) for name in names),
@@ -105,7 +105,8 @@ def _of_all_the_best() -> Any:
     before = func.lag(of.is_free).over(partition_by=of.words, order_by=order).label("before")
     told = select(*of, before).subquery()
     alone = and_(told.c.is_free, told.c.before.is_(None))
-    ranks = (told.c.passed_over, told.c.importance.desc(), told.c.seq, told.c.offset, told.c.type)
+    is_over = told.c.claimed_status.is_not(None)
+    ranks = (is_over, told.c.passed_over, told.c.importance.desc(), told.c.seq, told.c.offset, told.c.type)
     better = func.sum(told.c.token_count).filter(alone).over(order_by=ranks, rows=(None, -1))
     ranked = (
         select(told.c.id, and_(alone, func.coalesce(better, 0) > bindparam("room", type_=big)).label("is_hidden"))
@@ -245,6 +246,7 @@ class AnchorRepository(Repository):
     async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
         """Write down what a language model said of anchors; those that a user set are left as they are."""
         of_others = col(AnchorRow.proposed_by) != "user"
+        await self.unclaim(conversation_id, ranking.confirmed)
         for ids, passed_over in ((ranking.confirmed, False), (ranking.passed_over, True)):
             if ids:
                 await self._session.execute(
