@@ -36,6 +36,7 @@ OTHER: Final = "The keeper was on leave that day, so the tool asked his deputy."
 FORMATS: Final = get_args(Format)
 
 REPEATED: Final = [
+    ('{"order": 7,\n "lines": [2]}', '{"lines":[2],"order":7}'),
     pytest.param(TEXT, TEXT, id="text"),
     pytest.param(f"\n{TEXT} ", TEXT, id="blanks around it"),
     pytest.param(json.dumps(VALUE), VALUE, id="JSON"),
@@ -43,6 +44,8 @@ REPEATED: Final = [
     pytest.param(json.dumps([VALUE]), [VALUE], id="a list"),
 ]
 TOLD: Final = [
+    ('{"order": 7}', '{"order": 8}'),
+    ("[1]", "1"),
     pytest.param(OTHER, TEXT, id="other words"),
     pytest.param(f"{TEXT} {OTHER}", TEXT, id="more than the result"),
     pytest.param(json.dumps(VALUE | {"visitors": 13}), VALUE, id="another value"),

@@ -56,15 +56,16 @@ def _is_in(content: str, part: Part) -> bool:
 
 
 def _is_same(told: str, value: Any) -> bool:
-    """Whether a text is the value, or its JSON, however that is spaced and its keys are ordered."""
+    """Whether a text is the value, or its JSON, however each is spaced and its keys are ordered."""
     if not told:
         return False
-    if isinstance(value, str):
-        return told == value.strip()
-    if isinstance(value, Mapping | Sequence) and told[0] not in "{[":
+    written = value.strip() if isinstance(value, str) else ""
+    if told == written:
+        return True
+    if (isinstance(value, Mapping | Sequence) and told[0] not in "{[") or (written and written[0] not in "{["):
         return False
     try:
-        return _ordered(json.loads(told)) == _ordered(value)
+        return _ordered(json.loads(told)) == _ordered(json.loads(written) if written else value)
     except (ValueError, RecursionError):
         return False
 
