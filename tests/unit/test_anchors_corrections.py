@@ -139,3 +139,54 @@ def test_an_assistants_echo_leaves_the_correction_as_it_is() -> None:
     told = statuses(DECIDED, "A: ok", "we can't use Postgres, so MySQL it is", f"A: {echo}")
 
     assert told["we can't use Postgres, so MySQL it is"] == "active"
+
+
+STAYING = [
+    # A name before a line says who speaks, not what is spoken of.
+    ("Priya: Important: my cousin Anjali is allergic to sesame.", "Priya: then no. Hollin Barn."),
+    # A day is no clock time, a count of people no other count, a year no amount.
+    ("The quiz is at the Oddfellow, 7:30.", "They moved it to next Sunday."),
+    ("My car has two spare tyres, a third would be 45 from Wexcam.", "Sorry, it's 26 people now."),
+    ("Мой предел 85, ипотека 41.", "Нет, год не 2019, а 2021."),
+    # What has words of its own tells of something of its own.
+    (
+        "We decided to keep him in the laundry room.",
+        "quick fix to what I said, it's the left hind not right, she faced me",
+    ),
+    ("Решили: вешаем камеру в подвал.", "не, вру, тарифа до второго апреля хватает, глянул в кабинете"),
+    # Names of nobody knows what.
+    ("My lawyer is called Margaret Olsen.", "Sorry, I meant Wendy Harper."),
+    ("I'm allergic to penicillin.", "Scratch that."),
+    # A number is given up for another one; alone it may be a number of anything.
+    ("My maths test is on the 25th of september.", "ok but not 25 oct, half term were in wales."),
+]
+FAR_AWAY = [
+    ("My recipe serves 6: 5 lb bone-in, 2 cups of red wine.", "Sorry, make it 2 lb boneless."),
+    ("Important: episodes used to be 70 mins.", "wait, I told you 41 episodes, Odette says 43, with two specials"),
+]
+
+
+@pytest.mark.parametrize(("first", "then"), STAYING)
+def test_what_has_nothing_to_do_with_a_correction_stays(first: str, then: str) -> None:
+    assert statuses(first, "A: Good.", then)[first] == "active"
+
+
+@pytest.mark.parametrize(("first", "then"), FAR_AWAY)
+def test_one_shared_word_says_nothing_far_away(first: str, then: str) -> None:
+    assert statuses(first, *["A: It rains."] * 6, then)[first] == "active"
+
+
+def test_no_assistant_sets_right_what_a_user_decided() -> None:
+    decided = "We decided to repair the diesel filter now."
+    corrected = "Correction: the diesel filter can be repaired later."
+
+    assert statuses(decided, f"A: {corrected}")[decided] == "active"
+    assert statuses(decided, "A: Good.", corrected)[decided] == f"superseded by {corrected}", "control"
+
+
+def test_what_was_talked_of_last_is_meant_a_little_further_back() -> None:
+    cap = "Our cap is 201 euros per month."
+    rain = ("A: It rains.", "By the way, it rains here.", "A: It rains.")
+
+    assert statuses(cap, *rain, "Sorry, I meant 956 euros.")[cap] != "active"
+    assert statuses(cap, *rain, "Our deadline is March 3.", "Sorry, I meant 956 euros.")[cap] == "active"

@@ -501,3 +501,17 @@ def test_what_a_fence_encloses_is_not_said_whatever_stands_behind_the_fence() ->
 
 def test_its_signature_can_be_read() -> None:
     assert len(str(inspect.signature(detect))) < 400
+
+
+@pytest.mark.parametrize(
+    ("seq", "text", "bare"),
+    [
+        (45, "I checked the bill again for the hotel. 1,548.60.", "1,548.60."),
+        (5, "yeah. I'd rather go by train, the plane is too loud for me.", "yeah."),
+        (3, "non pas encore. moi 3. oui contact@kiln.example", "moi 3."),
+    ],
+)
+def test_a_number_or_a_word_alone_is_no_anchor(seq: int, text: str, bare: str) -> None:
+    found = [one.content for one in detect(message(seq, text, "user"))]
+
+    assert bare not in found

@@ -176,10 +176,14 @@ def test_within_its_room_deterministic_and_complete(
     said = {one.content for one in served.shown}
     hidden = [one for one in eligible if one.content not in said]
     assert all(one.proposed_by != "user" for one in hidden)
-    movable = [one.importance for one in served.shown if one.proposed_by != "user"]
+    movable = [_rank(one) for one in served.shown if one.proposed_by != "user"]
     by_place = sorted(hidden, key=lambda one: (one.seq, one.offset, one.proposed_by, one.importance))
     last = {one.content: one for one in by_place}
-    assert max((one.importance for one in last.values()), default=0) <= min(movable, default=1)
+    assert max(map(_rank, last.values()), default=(False, 0)) <= min(movable, default=(True, 1))
+
+
+def _rank(one: FoundAnchor) -> tuple[bool, float]:
+    return one.proposed_by == "model", one.importance
 
 
 def test_a_marker_alone_stands_without_an_element() -> None:

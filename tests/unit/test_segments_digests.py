@@ -206,7 +206,7 @@ def test_never_above_its_room_and_more_room_never_shows_less(
 
 
 def test_a_marker_that_just_fits_takes_nothing_from_the_newer_one() -> None:
-    pair = [segment(0, topic="0" * 60, brief=None, tags=None), segment(1, brief=None, tags="0")]
+    pair = [segment(0, topic="0" * 60, brief=None, tags=None), segment(1, brief=None, tags="a")]
     rooms = [served(pair, room, estimator="bytes").levels for room in range(8, 80)]
     assert rooms == sorted(rooms, key=lambda levels: [DETAIL[level] for level in levels[::-1]])
     assert {(None,), (None, "L3")} <= set(rooms)
@@ -216,3 +216,10 @@ def test_five_thousand_segments_cost_what_fits() -> None:
     found = served([segment(number) for number in range(5_000)], 2_000, total=100_000)
     assert 20 < len(found.shown) < 300
     assert estimate_text(found.element) > 1_700
+
+
+def test_of_a_number_alone_nobody_can_tell_what_it_counts() -> None:
+    told = segment(1, tags="1, 14.1, vectors, 4$, 131400, 14:05, 2026-09-14, 63, AB-7, 95 €")
+
+    assert "vectors, 14:05, 2026-09-14, AB-7, 95 €" in served([segment(2), told], 400, levels=["L3"]).element
+    assert "131400" in told.levels["L3"].text, "what is stored has every value"

@@ -1,29 +1,38 @@
 """What a later statement is about when it shares no word with the earlier one.
 
-Meant to miss rather than to mistake: a thing for another purpose, or one more thing, takes the place of nothing.
+Meant to miss rather than to mistake: a thing for another purpose, or one more thing, takes the place of nothing. What
+says more than another value takes the place only of a thing of its known kind: its own words may tell of anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, get_args
 
 from app.core.anchors.pool import Pool, position
 from app.core.anchors.purposes import bare_choice, exclude_each_other, is_addition, kind_words, specific_purpose
 from app.core.anchors.replacement import TERSE, changing, has_another_value, is_beside, tells_of_another
 from app.core.anchors.tables import Table
-from app.core.anchors.topics import Topic
+from app.core.anchors.topics import Topic, given_up
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.clauses import clause_starts
+from app.core.text.identifiers import find_identifiers
+from app.core.text.patterns import compiled
 from app.core.text.sentences import starts_within
+from app.core.text.speakers import without_speaker
 
 NEAR: Final = 8  # positions: as far as a remark without a subject of its own points back
 FAR: Final = 24  # positions: as far as a name of a known kind does
 NEXT: Final = 3  # positions: a direct answer, with a tool call and its result in between
 _MOST_HEADS: Final = 6
+_ALL: Final[frozenset[AnchorType]] = frozenset(get_args(AnchorType))
 ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
 _CHOSEN: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})
+_OF_ANYTHING: Final = frozenset({"name"})
+"""Values that may be a person's, a place's or a thing's: of two nobody knows whether they are of one kind."""
+
+_UNIT: Final = compiled(r"[\d\s.,]+")
 
 
 def rival_choice(pool: Pool, by: Anchor, topic: Topic, tables: tuple[Table, ...]) -> Anchor | None:
@@ -46,19 +55,23 @@ def rival_choice(pool: Pool, by: Anchor, topic: Topic, tables: tuple[Table, ...]
 
 def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tuple[Table, ...]) -> Anchor | None:
     """The anchor that a correction without a subject of its own is about: the last one with a value of its kind."""
-    said = _point(pool, by.content, tables)
-    point = pool.topic(said)
-    point = replace(point, words=point.words - kind_words(said, point.kinds, tables) - changing(said, tables))
+    text = without_speaker(by.content)
+    said = _point(pool, text, tables)
+    point, whole = _without_frame(pool.topic(said), said, tables), _without_frame(pool.topic(text), text, tables)
     if len(point.words) > TERSE:
         return None
+    leaving = given_up(text) & (whole.every - whole.words)
     asked = next(pool.newest(before=by.seq - 1, within=NEXT - 1, types=ASKED), None)
     question = pool.topic(asked.content) if asked else None
+    last = next((one for one in pool.newest(before=by.seq, within=NEAR, types=_ALL) if is_earlier(one, by)), None)
     old = [one for one in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(one, by)]
     old.sort(key=lambda one: one.type == "commitment")  # what was decided before what follows from it
     for is_meant in (_has_another_value, _is_plain):
         for one in old:
             topic = pool.topic(one.content)
-            if not is_meant(point, topic, one, by.seq - one.seq):
+            if _is_about_itself(whole, leaving, topic):
+                continue
+            if not is_meant(point, topic, one, by.seq - one.seq <= NEXT or one is last):
                 continue
             if question is not None and not (point.kinds & topic.kinds or question.every & topic.every):
                 continue
@@ -71,20 +84,48 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tup
     return None
 
 
-def _has_another_value(point: Topic, topic: Topic, _: Anchor, distance: int) -> bool:
-    """Whether both have another value of one kind; what is no technology has to be near."""
-    return has_another_value(point, topic) and (distance <= NEAR or bool(point.kinds & topic.kinds))
+def _is_about_itself(whole: Topic, leaving: frozenset[str], topic: Topic) -> bool:
+    """Whether a correction says by itself what it is about: it names what goes, or has words of its own."""
+    if leaving and not leaving & topic.every:
+        return True
+    return len(whole.words) > TERSE and not whole.kinds & topic.kinds
 
 
-def _is_plain(point: Topic, topic: Topic, old: Anchor, distance: int) -> bool:
+def _without_frame(topic: Topic, text: str, tables: tuple[Table, ...]) -> Topic:
+    return replace(topic, words=topic.words - kind_words(text, topic.kinds, tables) - changing(text, tables))
+
+
+def _has_another_value(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001
+    """Whether both have another value of one kind; what is no technology has to be what was talked of last."""
+    if not has_another_value(point, topic):
+        return False
+    if point.kinds & topic.kinds:
+        return True
+    if topic.classes == _OF_ANYTHING and old.type in _CHOSEN:
+        return is_near  # one choice is about another
+    classes = (point.classes & topic.classes) - _OF_ANYTHING
+    return is_near and any(_kinds(point.of_class(one)) & _kinds(topic.of_class(one)) for one in classes)
+
+
+def _kinds(values: Iterable[str]) -> set[str]:
+    """What values are values of: a clock time is no day, and 60 % no number of people."""
+    return {_kind(value) for value in values}
+
+
+def _kind(value: str) -> str:
+    kind = next((one.kind for one in find_identifiers(value)), "date")  # a day of the week is no exact value
+    return _UNIT.sub("", value) if kind == "number" else kind
+
+
+def _is_plain(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001
     """Whether it is near enough to be meant where values do not tell."""
     if not point.every:
-        return distance <= NEAR
+        return is_near and old.type != "critical_fact"  # only what was said of it can make it untrue
     if point.classes or topic.classes or old.type not in _CHOSEN:
         return False  # a name in the place of a common word may well be another thing
     if min(len(point.words), len(topic.words)) >= TERSE and not point.words & topic.words:
         return False  # so may two words in the place of two others
-    return distance <= NEXT
+    return is_near
 
 
 def _point(pool: Pool, text: str, tables: Sequence[Table]) -> str:

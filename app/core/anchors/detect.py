@@ -24,6 +24,7 @@ from app.core.anchors.recognition import (
 from app.core.anchors.rendering import anchor_line, line_tokens
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES, Table
+from app.core.anchors.topics import topic_by
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.model.conversation import Message
 from app.core.model.redaction import redact
@@ -59,6 +60,10 @@ _BARE: Final = 3  # words: "no", "scratch that", "ну уж нет"
 _MOST_WORDS: Final = 12  # of what is right instead
 _BELONGING: Final = frozenset({None, "critical_fact"})
 """Types of what can belong to a label before it."""
+
+_FEW: Final = 2  # words
+_OF_SOMETHING: Final = frozenset({"number", "time"})
+"""Classes of values that say nothing without what they are values of."""
 
 _REPLACING: Final = frozenset({None, "decision", "correction"})
 """Types of what can say what is right instead: a fact of its own does not."""
@@ -117,7 +122,7 @@ def _found(
             type_ = likeliest(found, rule, len(said))
             if rule not in {None, type_} and role == "user" and _is_sure(statement, tables):
                 type_ = rule
-        if type_ is None:
+        if type_ is None or (type_ != "correction" and _says_nothing(statement, tables)):
             continue
         own = own or OwnWords(message, said, tables)
         if not own.include(statement):
@@ -130,6 +135,19 @@ def _found(
             emphasis = _emphasis(statement, type_, tables, role)
             pasted = own.are_pasted(statement.offset)
             yield found_anchor(message, type_, content, offset, statement.identifiers, emphasis=emphasis, pasted=pasted)
+
+
+def _says_nothing(statement: Statement, tables: Sequence[Table]) -> bool:
+    """Whether it is one word, or numbers with at most one ("2.", "yeah."): what it answers stands elsewhere.
+
+    A correction may be as short, and so may a name, a label and a rule.
+    """
+    count = statement.plain.count(" ") + 1
+    if count > _FEW or ":" in statement.plain or "-" in statement.plain:  # a label, a code
+        return False
+    numbers = sum(not any(map(str.isalpha, part)) for part in statement.plain.split())
+    topic = topic_by(statement.plain, tuple(tables))
+    return count - numbers < _FEW and topic.classes <= _OF_SOMETHING and not _is_sure(statement, tables)
 
 
 def _is_sure(statement: Statement, tables: Sequence[Table]) -> bool:

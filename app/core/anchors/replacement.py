@@ -80,6 +80,8 @@ def replaces(
         tables: The languages that are known.
         gone: Stems of which it is said elsewhere that they are given up.
     """
+    stated = restates(new, old, tables)
+    new, old = _without_one_speaker(new, old, tables)
     topic, known = topic_by(new, tables), topic_by(old, tables)
     if topic == known:
         return False
@@ -88,7 +90,7 @@ def replaces(
         return known.classes <= topic.classes  # a value of another kind would be lost with it
     if leaving & (topic.every - topic.words):
         return False  # it names what goes, and that is something else
-    if not restates(new, old, tables):
+    if not stated:
         if as_ == "critical_fact" and not _says_otherwise(new, topic, known, tables):
             return False
         if not _is_same_with_another_value(new, topic, known, tables, as_=as_):
@@ -96,6 +98,28 @@ def replaces(
     return not is_beside(new, topic, old, known, tables, as_=as_) and not tells_of_another(
         new, topic, old, known, tables, as_=as_
     )
+
+
+def hangs_by_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
+    """Whether a correction shares but a word with an earlier text: near by that one is meant, far away it is not."""
+    if restates(new, old, tables):
+        return False
+    new, old = _without_one_speaker(new, old, tables)
+    topic, known = topic_by(new, tables), topic_by(old, tables)
+    choosing = changing(new, tables)
+    if _gives_up(topic, known, given_up(new)):
+        return False
+    if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
+        return False
+    return len((topic.words & known.words) - choosing) < TERSE
+
+
+def _without_one_speaker(new: str, old: str, tables: tuple[Table, ...]) -> tuple[str, str]:
+    """Both without the same name before them, unless that is all that the old one is about (``Budget: 300``)."""
+    mine, theirs = label_of(new), label_of(old)
+    if not mine or not theirs or mine.name != theirs.name or not topic_by(old[theirs.end :], tables).words:
+        return new, old
+    return new[mine.end :], old[theirs.end :]
 
 
 def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
@@ -107,8 +131,18 @@ def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, .
 
 
 def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
-    """Whether a value of the old text is given up, or any word of it by a text that names the same value."""
-    return bool(gone & (known.every - known.words)) or bool(gone & known.words and topic.values & known.values)
+    """Whether a value of the old text is given up, or any word of it by a text that names the same value.
+
+    A number is given up for another one: by itself it may be a number of anything.
+    """
+    lost = gone & (known.every - known.words)
+    if lost and all(map(str.isdigit, lost)) and not _has_another(topic, lost):
+        return False
+    return bool(lost) or bool(gone & known.words and topic.values & known.values)
+
+
+def _has_another(topic: Topic, lost: frozenset[str]) -> bool:
+    return any(not stems_of(value) <= lost for class_, value in topic.values if class_ != "name")
 
 
 def _is_same_with_another_value(

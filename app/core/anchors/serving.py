@@ -94,8 +94,9 @@ class Servable:
         """What is shown in so many tokens for the whole element.
 
         Those of rule or model origin that exceed them stand behind the marker: what a model says is over, then what it
-        passed over, then the least important, then the newest first; those that a user set never do. ``None``: all are
-        shown; ``0``: the policy serves none, so that not even the marker stands there.
+        passed over, then what it did not quote itself, then the least important, then the newest first; those that a
+        user set never do. ``None``: all are shown; ``0``: the policy serves none, so that not even the marker stands
+        there.
         """
         if room == 0:
             return NOTHING_SERVED
@@ -120,8 +121,8 @@ def _authority(anchor: FoundAnchor) -> tuple[bool, bool]:
     return anchor.proposed_by == "user", anchor.speaker == "user" and not anchor.pasted
 
 
-def _worth(anchor: FoundAnchor) -> tuple[bool, bool, float]:
-    return anchor.claimed_status is None, not anchor.passed_over, anchor.importance
+def _worth(anchor: FoundAnchor) -> tuple[bool, bool, bool, float]:
+    return anchor.claimed_status is None, not anchor.passed_over, anchor.proposed_by == "model", anchor.importance
 
 
 def _size(anchor: FoundAnchor, estimator: Estimator) -> int:

@@ -17,7 +17,7 @@ from typing import Final
 from app.core.anchors.antecedents import ASKED, FAR, NEAR, NEXT, antecedent, is_earlier, rival_choice
 from app.core.anchors.pool import Pool, position
 from app.core.anchors.recognition import leads
-from app.core.anchors.replacement import replaces, says_again
+from app.core.anchors.replacement import hangs_by_a_word, replaces, says_again
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, kinds_of, topic_by
@@ -115,7 +115,7 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
         return
     topic = pool.topic(by.content)
     sharing = (old for old in pool.sharing(topic) if old.type in types and is_earlier(old, by))
-    meant = [old for old in sharing if replaces(by.content, old.content, as_=by.type, tables=tables)]
+    meant = [old for old in sharing if _takes(by, old, tables)]
     if not meant:
         said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(old, by))
         meant = [old for old in said if says_again(by.content, old.content, tables)][:1]
@@ -128,6 +128,16 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
     for old in meant:
         pool.remove(old)
         yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
+
+
+def _takes(by: Anchor, old: Anchor, tables: tuple[Table, ...]) -> bool:
+    """Whether one takes another's place: no assistant sets a user right, and one word is a hint near by alone."""
+    if by.type == "correction":
+        if by.speaker == "assistant" and old.speaker == "user":
+            return False
+        if by.seq - old.seq > NEXT and hangs_by_a_word(by.content, old.content, tables):
+            return False
+    return replaces(by.content, old.content, as_=by.type, tables=tables)
 
 
 def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:

@@ -14,6 +14,7 @@ from app.core.anchors.rendering import escape_served
 from app.core.model.segments import LEVELS, Level, Marker, Segment
 from app.core.segments.markers import EARLIER_MARKER, render
 from app.core.text.escaping import clean
+from app.core.text.identifiers import find_identifiers
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.shortening import clip, fitted
@@ -28,6 +29,9 @@ _TOPIC: Final = 80  # characters of a topic inside its marker
 _MARKER: Final = 80  # tokens
 _MOST: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
 """Tokens of a served text: one that outgrew its level must not crowd out the rest."""
+_SEPARATOR: Final = ", "
+_CLEAR: Final = frozenset({"date", "time", "money"})
+"""Values whose form says what they are."""
 _SAMPLE: Final = 8_000  # characters of a stored text; more than this is never served
 _SHRINK: Final = 0.8
 _FORMS: Final = 10  # numbers in a row that show every plural form, or the teens', which is the longest
@@ -160,9 +164,22 @@ def _forms(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tu
     before = f"{marker} {place_of(segment, how.say)}: "
     for level in offered:
         stored = segment.levels.get(level) if level in how.levels else None
-        line, weight = _told_line(before, stored.text, _MOST[level], how.estimator) if stored else ("", 0)
+        text = (_telling(stored.text) if level == "L3" else stored.text) if stored else ""
+        line, weight = _told_line(before, text, _MOST[level], how.estimator)
         if line:
             yield level, line, weight
+
+
+@memoized(FIGURE)
+def _telling(tags: str) -> str:
+    """Stored tags but for bare numbers, of which nobody can tell what they count, and rests of markup (``4$``)."""
+    return _SEPARATOR.join(filter(_says_what, tags[:_SAMPLE].split(_SEPARATOR)))
+
+
+def _says_what(tag: str) -> bool:
+    if any(map(str.isalpha, tag)):
+        return True
+    return not tag.endswith("$") and any(one.kind in _CLEAR for one in find_identifiers(tag))
 
 
 def place_of(segment: Segment, say: Catalogue) -> str:

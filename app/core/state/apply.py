@@ -174,7 +174,10 @@ def _ranking(report: GateReport, context: ApplyContext) -> Ranking:
 def _smallest_loss(
     merged: MergeResult, context: ApplyContext, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
 ) -> Applied | str:
-    """With as much of what code and model added as keeps the context below its target, or else smaller than it was."""
+    """With as much of what code and model added as keeps the context below its target, or else smaller than it was.
+
+    Passages that the model quotes itself rank first: before they go, what rules found goes behind its marker.
+    """
     lost: tuple[tuple[int, str], ...] = ()
     if candidate is None:
         quotes = _quotes(merged, context, proposed)
@@ -183,7 +186,9 @@ def _smallest_loss(
     smaller: Applied | None = None
     for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
         applied = _applied(merged, context, given_quotes, found)
-        if applied.tokens_after >= context.tokens_before:
+        if applied.tokens_after >= context.tokens_before and found and context.policy.anchor_share is not None:
+            applied = _with_fewer_anchors(merged, context, applied, given_quotes, found)
+        if applied.tokens_after >= context.tokens_before or (found and not _serves_any(applied, found)):
             continue
         applied = replace(applied, lost=lost)
         if not context.plan.is_last or applied.tokens_after <= context.target:
@@ -191,19 +196,29 @@ def _smallest_loss(
         smaller = smaller or applied
     if smaller is not None:
         return smaller
-    without = applied.tokens_after - applied.layout.anchor_tokens
     if context.policy.anchor_share is None:
-        return "anchors_over_budget" if without < context.tokens_before else "not_smaller"
-    return _with_fewer_anchors(merged, context, applied)
+        return "anchors_over_budget" if _anchors_exceed(applied, context) else "not_smaller"
+    applied = _with_fewer_anchors(merged, context, applied)
+    return applied if applied.tokens_after < context.tokens_before else "not_smaller"
 
 
-def _with_fewer_anchors(merged: MergeResult, context: ApplyContext, applied: Applied) -> Applied | str:
-    """With as many anchors behind their marker as it takes; those that a user set stay."""
+def _serves_any(applied: Applied, found: Sequence[FoundAnchor]) -> bool:
+    return any(one.content in applied.layout.anchors for one in found)
+
+
+def _with_fewer_anchors(
+    merged: MergeResult,
+    context: ApplyContext,
+    applied: Applied,
+    quotes: Sequence[tuple[int, str]] = (),
+    found: tuple[FoundAnchor, ...] = (),
+) -> Applied:
+    """With as many anchors behind their marker as it takes, or as there are; those that a user set stay."""
     room = applied.layout.anchor_tokens
     while applied.tokens_after >= context.tokens_before and room > LEAST_ROOM:
         room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_ROOM)
-        applied = _applied(merged, context, (), (), room)
-    return applied if applied.tokens_after < context.tokens_before else "not_smaller"
+        applied = _applied(merged, context, quotes, found, room)
+    return applied
 
 
 def _lost_of_model(

@@ -91,7 +91,8 @@ def _of_all_the_best() -> Any:
         col(row.seq) != all_(bindparam("held", type_=ARRAY(big))),
         col(row.proposed_by) != "user",
     )
-    names = ("id", "seq", "offset", "type", "importance", "token_count", "passed_over", "claimed_status")
+    names = ("id", "seq", "offset", "type", "importance", "token_count")
+    names += ("passed_over", "claimed_status", "proposed_by")
     newest = _newest_active(
         (
             *(col(getattr(row, name)) for name in names),
@@ -106,7 +107,8 @@ def _of_all_the_best() -> Any:
     told = select(*of, before).subquery()
     alone = and_(told.c.is_free, told.c.before.is_(None))
     is_over = told.c.claimed_status.is_not(None)
-    ranks = (is_over, told.c.passed_over, told.c.importance.desc(), told.c.seq, told.c.offset, told.c.type)
+    is_rule = told.c.proposed_by != "model"
+    ranks = (is_over, told.c.passed_over, is_rule, told.c.importance.desc(), told.c.seq, told.c.offset, told.c.type)
     better = func.sum(told.c.token_count).filter(alone).over(order_by=ranks, rows=(None, -1))
     ranked = (
         select(told.c.id, and_(alone, func.coalesce(better, 0) > bindparam("room", type_=big)).label("is_hidden"))
