@@ -91,8 +91,7 @@ def _of_all_the_best() -> Any:
         col(row.seq) != all_(bindparam("held", type_=ARRAY(big))),
         col(row.proposed_by) != "user",
     )
-    names = ("id", "seq", "offset", "type", "importance", "token_count")
-    names += ("passed_over", "claimed_status", "proposed_by")
+    names = ["id", "seq", "offset", "type", "importance", "token_count", "passed_over", "claimed_status", "proposed_by"]
     newest = _newest_active(
         (
             *(col(getattr(row, name)) for name in names),
