@@ -164,7 +164,9 @@ async def many_anchors(service: Service) -> tuple[UUID, list[Message]]:
         BUILDS,
         *(f"We decided to use Postgres {number} for the {store} store." for number, store in enumerate(STORES, 10)),
     ]
-    drafts = [MessageDraft(role="user", content=content) for content in said]
+    drafts = [
+        MessageDraft(role="user" if number else "assistant", content=content) for number, content in enumerate(said)
+    ]
     messages = await service.container.messages.append(service.tenant, conversation_id, drafts)
     await service.say(conversation_id, 20)
     await compacted(service, conversation_id)

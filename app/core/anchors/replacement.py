@@ -115,9 +115,12 @@ def hangs_by_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
 
 
 def _without_one_speaker(new: str, old: str, tables: tuple[Table, ...]) -> tuple[str, str]:
-    """Both without the same name before them, unless that is all that the old one is about (``Budget: 300``)."""
+    """Both without the same name before them, unless that is what the old one is about (``Budget: 300``)."""
     mine, theirs = label_of(new), label_of(old)
-    if not mine or not theirs or mine.name != theirs.name or not topic_by(old[theirs.end :], tables).words:
+    if not mine or not theirs or mine.name != theirs.name:
+        return new, old
+    said = old[theirs.end :]
+    if len(said.split()) <= TERSE or not topic_by(said, tables).words:
         return new, old
     return new[mine.end :], old[theirs.end :]
 

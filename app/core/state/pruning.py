@@ -146,8 +146,9 @@ def _steps(
         yield from _removed(_of(pool, "open"))
         older, new = _parted(_of(pool, "fact"), written)
         yield from _removed(_ends_last(older) if last_round else _firm_last(older))
-        yield from [*shorter, *gone] if is_turn_of_narrative and written else ()
+        yield from shorter if is_turn_of_narrative and written else ()
         yield from _removed(_firm_last(new))
+        yield from gone if is_turn_of_narrative and written else ()
 
 
 def _parted(facts: Iterable[StateEntry], written: Collection[str]) -> tuple[list[StateEntry], list[StateEntry]]:

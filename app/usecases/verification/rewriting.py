@@ -81,6 +81,5 @@ def _within_cap(
     def fits(state: dict[str, object]) -> bool:
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most
 
-    newest = max((entry.since_version for entry in current.entries), default=None)
-    kept, pushed_out = prune(schema, entries, fits=fits, written_since=newest)
+    kept, pushed_out = prune(schema, entries, fits=fits)
     return (*kept, *pushed_out, *(entry for entry in entries if entry.pruned))
