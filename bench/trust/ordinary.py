@@ -3,8 +3,9 @@
 Talks in English, Russian, Chinese and German, as people write them, and the answers of three writers who had not seen
 the checks, each to the very prompts that the service asked. Nothing in them is a lie: each statement that fails is an
 honest one that is asked about again, and cut or gone where the writer repeats it. Of thirty talks every second one was
-worked on; the others (``held``) are only counted, as are eight that were written afterwards (``later``). ``--show``
-prints what fails of the open talks.
+worked on; the others (``held``) are only counted, as are eight that were written afterwards (``later``). Fifteen more,
+about code, lessons, support and friends, are halved likewise (``work-open``, ``work-held``). ``--show`` prints what
+fails of the open talks.
 
 The last columns are a control: one number, amount, date or time of each statement gives way to a random one.
 """
@@ -36,7 +37,7 @@ from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
 
 FOLDER: Final = Path(__file__).parent / "ordinary"
-SETS: Final = ("open", "held", "later")
+SETS: Final = ("open", "held", "later", "work-open", "work-held")
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
@@ -173,7 +174,7 @@ def main() -> int:
     heads = [*(f"{kind}, failing" for kind in KINDS), "one value changed"]
     print_table(["set", "language", "answers", "items gone", *heads], rows)
     if asked.show:
-        for answer in given["open"]:
+        for answer in [*given["open"], *given["work-open"]]:
             for failure in examine(answer.candidate, answer.shown).failures:
                 print(f"\n{answer.talk}: {', '.join(value.text for value in failure.values)}: {failure.statement}")
     write_json("trust-ordinary", figures)

@@ -7,9 +7,9 @@ import pytest
 from bench.trust.ordinary import KINDS, Counts, answers, counted
 
 
-@pytest.fixture(scope="module")
-def found() -> Counts:
-    return counted(answers("open"))
+@pytest.fixture(scope="module", params=["open", "work-open"])
+def found(request: pytest.FixtureRequest) -> Counts:
+    return counted(answers(request.param))
 
 
 def test_hardly_an_honest_item_goes_as_a_whole(found: Counts) -> None:

@@ -249,11 +249,6 @@ def _year(c: Cursor, place: int) -> tuple[int | None, int]:
     return None, place
 
 
-def _begins_line(c: Cursor, place: int) -> bool:
-    """Whether a number is that of a list."""
-    return c.text[max(c.tokens[place].start - 1, 0) : c.tokens[place].start] in {"", "\n"}
-
-
 def _day_alone(c: Cursor, place: int) -> int:
     """Ordinals alone, "am 12.", "12.9.", "on 3/8": days, but only as what a text gives."""
     token = c.tokens[place]
@@ -267,7 +262,7 @@ def _day_alone(c: Cursor, place: int) -> int:
             c.give(place, [form for day in told if moments.is_day(day) for form in moments.given(day, c.at)])
     number, _ = _day_number(c, place)
     is_alone = c.word(place - 1) in DATE_FILL and not _is_amount(c, place)
-    is_day = token.kind != "n" or is_alone or (c.text[token.end : token.end + 1] == "." and not _begins_line(c, place))
+    is_day = token.kind != "n" or is_alone or c.text[token.end : token.end + 1] == "."
     is_first_of_two = c.kind(place + 1) == "o" and c.gap(place + 1) in _TWO_ORDINALS
     if number and (is_day or is_first_of_two):
         days = moments.days_of_month(c.at, number) if c.at else []

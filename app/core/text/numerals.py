@@ -48,14 +48,10 @@ def resolution_as_written(text: str, number: float) -> float:
     return max(resolution(plain(number)), _TENTH if is_in_words else 0.0)
 
 
-_MOST_DECIMALS: Final = 4
-
-
 def readings(digits: str) -> list[float]:
     """What digits may mean: "1,234" is a thousand and something, or one and something.
 
-    Blanks may also stand between two numbers: then each part is a further reading. So may a comma in a row of a table,
-    "120500,131000", where nobody would write so many decimals. Empty: no amount.
+    Blanks may also stand between two numbers: then each part is a further reading. Empty: no amount.
     """
     if digits.isdigit():
         return [float(digits)] if len(digits) <= _LONGEST else []
@@ -70,8 +66,6 @@ def readings(digits: str) -> list[float]:
         found.append(float(digits.replace(",", ".")))
     if " " in digits:
         found += [float(part) for part in digits.split(" ") if part.isdigit()]
-    if not grouped and min(map(len, cells := digits.split(","))) > _MOST_DECIMALS and all(map(str.isdigit, cells)):
-        found += map(float, cells)
     return found
 
 
