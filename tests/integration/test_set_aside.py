@@ -297,6 +297,7 @@ async def test_a_conversation_that_was_deleted_meanwhile_is_forgotten(service: S
     conversation_id, _ = await two(service)
     await service.container.conversations.delete(service.tenant, conversation_id)
     await leave_behind(service, conversation_id)
+    await service.container.work.drain()
     assert await on_record(service) == []
 
 
