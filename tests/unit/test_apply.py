@@ -426,14 +426,3 @@ def test_what_a_model_quotes_itself_stays_before_what_rules_found() -> None:
     assert str(quote["quote"]) in applied.layout.anchors
     assert applied.tokens_after < 200 + sum(one.token_count for one in span)
     assert [one.content for one in applied.found] == [quote["quote"]], "it is stored"
-
-
-def test_without_a_share_a_short_talk_is_only_not_smaller() -> None:
-    """Its anchors are nowhere near the budget; they may not stand behind a marker, and what is left saves nothing."""
-    said = [f"Crate {seq} holds {seq * 3} lamps for pier {seq}, and Priya opens it." for seq in range(1, 13)]
-    span = [message(seq, text) for seq, text in enumerate(said, start=1)]
-    anchors = [anchor(seq, text) for seq, text in enumerate(said, start=1)]
-    told = answer("Crates with lamps.", [fact(f"Crate {seq}: {seq * 3} lamps, pier {seq}", seq) for seq in range(1, 9)])
-
-    assert compacted(told, span, anchors=anchors, policy=replace_policy(anchor_share=None)) == "not_smaller"
-    assert isinstance(compacted(told, span, anchors=anchors), Applied), "control: with a share they stand behind it"

@@ -197,7 +197,8 @@ def _smallest_loss(
     if smaller is not None:
         return smaller
     if context.policy.anchor_share is None:
-        return "anchors_over_budget" if _anchors_exceed(applied, context) else "not_smaller"
+        without = applied.tokens_after - applied.layout.anchor_tokens
+        return "anchors_over_budget" if without < context.tokens_before else "not_smaller"
     applied = _with_fewer_anchors(merged, context, applied)
     return applied if applied.tokens_after < context.tokens_before else "not_smaller"
 
