@@ -100,8 +100,8 @@ def replaces(
     )
 
 
-def hangs_by_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
-    """Whether a correction shares but a word with an earlier text: near by that one is meant, far away it is not."""
+def shares_only_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
+    """Whether a correction shares a single word with an earlier text: close behind it is meant, later it is not."""
     if restates(new, old, tables):
         return False
     new, old = _without_one_speaker(new, old, tables)

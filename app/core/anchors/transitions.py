@@ -17,7 +17,7 @@ from typing import Final
 from app.core.anchors.antecedents import ASKED, FAR, NEAR, NEXT, antecedent, is_earlier, rival_choice
 from app.core.anchors.pool import Pool, position
 from app.core.anchors.recognition import leads
-from app.core.anchors.replacement import hangs_by_a_word, replaces, says_again
+from app.core.anchors.replacement import replaces, says_again, shares_only_a_word
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, kinds_of, topic_by
@@ -131,11 +131,11 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
 
 
 def _takes(by: Anchor, old: Anchor, tables: tuple[Table, ...]) -> bool:
-    """Whether one takes another's place: no assistant sets a user right, and one word is a hint near by alone."""
+    """Whether one takes another's place: no assistant corrects a user, and one shared word counts only close behind."""
     if by.type == "correction":
         if by.speaker == "assistant" and old.speaker == "user":
             return False
-        if by.seq - old.seq > NEXT and hangs_by_a_word(by.content, old.content, tables):
+        if by.seq - old.seq > NEXT and shares_only_a_word(by.content, old.content, tables):
             return False
     return replaces(by.content, old.content, as_=by.type, tables=tables)
 
