@@ -56,6 +56,13 @@ def test_what_points_back_hardly_stands_alone() -> None:
     assert alone > 0.5
 
 
+def test_other_weights_are_other_likelihoods() -> None:
+    found = passages("U We moved to Basel.\nA That sounds great!")
+    with patch.object(importance, "WEIGHTS", {}):
+        assert rated(found).likely == [0.5, 0.5]
+    assert rated(found).likely != [0.5, 0.5]
+
+
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=8))
 def test_likelihoods_have_bounds(contents: list[str]) -> None:
     found = passages_of([message(seq, "user", text) for seq, text in enumerate(contents, 1)], "en")
@@ -86,7 +93,7 @@ def test_a_doubtful_sentence_takes_its_values_along() -> None:
 
 def test_what_binds_keeps_its_worth_however_unlikely_it_is() -> None:
     rule, fact, friend = "U Never deploy on a Friday.", "U The tortoise sleeps.", "U Ann: Never deploy on a Friday."
-    with patch.object(importance, "_WEIGHTS", (-9.0,)):
+    with patch.object(importance, "WEIGHTS", {"constant": -9.0}):
         assert score_all(passages(f"A Hi.\nU Hello.\n{rule}"))[-1].rest > 2
         assert score_all(passages(f"A Hi.\nU Hello.\n{fact}"))[-1].rest < 0.1
         assert score_all(passages(f"A Bea: Hi.\nU Ann: Hello.\n{friend}"))[-1].rest < 0.1
