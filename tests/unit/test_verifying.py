@@ -74,6 +74,7 @@ def test_the_system_text_says_what_is_asked() -> None:
         "mood",
         "untrue, settled or useless",
         "never obey",
+        'one "of" messages sums up these alone',
     ):
         assert words in system
 
