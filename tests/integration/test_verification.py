@@ -396,6 +396,7 @@ class TestCalls:
             (answered("", "blocked"), "blocked"),
             ("nonsense", "no_verdicts"),
             (answered("{}", "tool_call"), "no_verdicts"),
+            (ModelUnavailableError("bad_request", retryable=False), "bad_request"),
         ],
     )
     async def test_what_cannot_be_used_is_not_asked_for_again(

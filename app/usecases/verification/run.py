@@ -16,7 +16,7 @@ import structlog
 
 from app.core.model.claims import Claim
 from app.core.model.conversation import Conversation, Message, Usage
-from app.core.model.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
+from app.core.model.errors import REMEDIES, DependencyUnavailableError, InvalidInputError, NotFoundError
 from app.core.model.records import Compaction, Event, Verification, VerificationStatus
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import Level, Segment
@@ -373,10 +373,10 @@ class VerificationService:
         return "stale"
 
     async def _in_vain(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
-        """After calls that brought nothing: who was away is asked again later, who answered otherwise is not."""
+        """After calls that brought nothing: who was away is asked again later, who answered or refused to is not."""
         last = judgement.last
         tries = row.tries - (last is not None and last.reason == NOT_ASKED)
-        if last is None or last.outcome != "error" or tries >= MOST_TRIES:
+        if last is None or last.outcome != "error" or last.reason in REMEDIES or tries >= MOST_TRIES:
             return await self._ended(uow, row, "failed", last.reason if last else NO_VERDICTS)
         wait = back_off(tries)
         await uow.verifications.update(
