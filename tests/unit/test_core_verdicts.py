@@ -303,6 +303,26 @@ def test_what_one_of_two_items_does_not_replace_comes_back_in_doubt() -> None:
     assert served(state)[0] == replace(old, in_doubt=True, replaced_by=("F8", "F9"))
 
 
+@pytest.mark.parametrize(
+    ("new", "word", "is_back"),
+    [
+        ("The budget is 900 francs for Anna", "contradicted", True),
+        ("The budget is 900 francs for Anna", "supported", False),
+        ("Has a dog", "contradicted", False),
+    ],
+    ids=["it told the entry again", "control: it holds", "control: it is about something else"],
+)
+def test_what_was_dropped_stays_in_doubt_where_what_told_it_again_is_contradicted(
+    new: str, word: VerdictWord, *, is_back: bool
+) -> None:
+    """That the entry may go was said of a state that still told it."""
+    old = entry("F1", "The budget is 900 francs")
+    aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
+    after = [replace(old, in_doubt=True), entry("F9", new)]
+    state = judged([old], after, {"F9": word, "-F1": "supported"}, aside)
+    assert [one.in_doubt for one in served(state) if one.id == "F1"] == ([True] if is_back else [])
+
+
 def test_an_entry_changed_and_given_up_stays_in_doubt_until_that_is_judged() -> None:
     old = entry("F1", "Likes tea")
     changed = replace(old, text="Likes tea with milk", in_doubt=True)

@@ -22,6 +22,7 @@ from app.core.model.state import StateEntry
 from app.core.text.escaping import clean, unescape
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans
+from app.core.validation.same_subject import is_about_same
 
 VerdictWord = Literal["supported", "contradicted", "not_stated"]
 ShownTexts = Mapping[int, tuple[str, ...]]
@@ -275,6 +276,8 @@ class _State:
             if _is_gone_otherwise(entry) and self._places.keys().isdisjoint(successors):
                 continue
             successors.update(dict.fromkeys(entry.replaced_by))
+            if any(claim.kind == "dropped" for claim in about):
+                successors.update(dict.fromkeys(name for name in refuted if self._says_much_of(name, entry)))
             words = {said[claim.n] for claim in about if claim.n in said}
             self._decide(entry, words, tuple(successors), refuted)
 
@@ -348,6 +351,11 @@ class _State:
     def _stands(self, name: str) -> bool:
         entry = self._current(name)
         return entry is not None and not entry.pruned
+
+    def _says_much_of(self, name: str, entry: StateEntry) -> bool:
+        """Whether an entry could be what another was dropped for, though the summarizer does not say so."""
+        one = self._current(name)
+        return one is not None and one.field == entry.field and is_about_same(one.text, entry.text)
 
     def _is_told(self, entry: StateEntry) -> bool:
         """Whether another entry says the same by now."""
