@@ -44,7 +44,6 @@ BESIDE = [
     ("In step 1 we use Python 3.11.", "In step 2 we use Python 3.12."),
     ("Phase one ends on May 3.", "Phase two ends on July 9."),
     ("The adult ticket costs $40.", "The child ticket costs $25."),
-    ("The rent is $1,200.", "The deposit is $2,400."),
     ("The download limit is 50 GB.", "The upload limit is 20 GB."),
     ("The minimum age is 18.", "The maximum age is 65."),
     ("Check-in is at 15:00.", "Check-out is at 11:00."),
@@ -135,6 +134,17 @@ BESIDE = [
     ("My dad's phone number is 555-1000.", "My mom's phone number is 555-2000."),
     ("Peter's budget is $900.", "Paula's budget is $400."),
 ]
+
+HOLDING_MORE = [
+    ("The office is 20 hours at 17.50.", "He takes the office, but wants 24 hours, not 20."),
+    ("Token lifetimes: access 5 min, refresh 30 days, portal 8 h.", "Security wants 12 h, not 30 days, for mobile."),
+    ("The stack is Postgres 15.4, Redis 7.2, 6 pods.", "We decided to drop Redis: the new query takes 12 ms."),
+    ("Prices: demolition $45, wiring $120, tiles $110.", "I paid $48 instead of $45 for the demolition."),
+    ("Экзамены: химия 8 июня, физика 12 июня, история 17 июня.", "История не 17, а 19 июня."),
+    ("Эналаприл 10 мг, амлодипин 5 мг, метформин 500 мг.", "Амлодипин врач снизила до 2,5 мг."),
+    ("The rent is £14 a month.", "He wants to launch on 9 April rather than the 14th."),
+]
+"""Earlier statements with values of which the later one says nothing."""
 
 BESIDE_IN_RUSSIAN = [
     ("Давай использовать тёмную тему.", "На самом деле, давай возьмём Postgres."),
@@ -324,6 +334,18 @@ IN_THE_STATE = [
 @pytest.mark.parametrize(("first", "then"), BESIDE + BESIDE_IN_RUSSIAN + AGAIN)
 def test_what_is_said_of_another_thing_leaves_the_first(first: str, then: str) -> None:
     assert statuses(first, "A: Good.", then).get(first, "no anchor") in {"active", "no anchor"}
+
+
+@pytest.mark.parametrize(("first", "then"), HOLDING_MORE)
+def test_what_holds_other_values_stays(first: str, then: str) -> None:
+    assert not replacement.replaces(then, first, as_="correction")
+    assert not replacement.replaces(then, first, as_="critical_fact")
+
+
+@pytest.mark.parametrize(("first", "then"), HOLDING_MORE[:6])
+def test_control_else_its_other_values_would_go_with_it(first: str, then: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacement, "_lost", lambda *_: set())
+    assert replacement.replaces(then, first, as_="correction")
 
 
 @pytest.mark.case("24")
