@@ -140,7 +140,7 @@ def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
     A number is given up for another one: by itself it may be a number of anything.
     """
     lost = gone & (known.every - known.words)
-    if lost and all(map(str.isdigit, lost)) and not _has_another(topic, lost):
+    if lost and all(map(str.isdigit, lost)) and not _has_another(topic, known, gone):
         return False
     return bool(lost) or bool(gone & known.words and topic.values & known.values)
 
@@ -168,8 +168,10 @@ def kind_of(value: str) -> str:
     return _UNIT.sub("", value) if kind == "number" else kind
 
 
-def _has_another(topic: Topic, lost: frozenset[str]) -> bool:
-    return any(not stems_of(value) <= lost for class_, value in topic.values if class_ != "name")
+def _has_another(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
+    """Whether a new text has another value of the class of what it gives up: the 22nd is no 22 people."""
+    classes = {class_ for class_, value in known.values if stems_of(value) & gone}
+    return any(class_ in classes and not stems_of(value) & gone for class_, value in topic.values if class_ != "name")
 
 
 def _is_same_with_another_value(
