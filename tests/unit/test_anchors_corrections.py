@@ -126,6 +126,13 @@ def test_the_last_thing_of_its_kind_is_meant() -> None:
     assert statuses(DECIDED, "A: ok", page, "A: ok", "no, Vue")[page] == "superseded by no, Vue"
 
 
+def test_which_of_several_values_of_a_kind_is_meant_nobody_knows() -> None:
+    one, several = "The budget is $500.", "The budget is $500, with the hall $900."
+
+    assert statuses(one, "A: ok", "No, $600.")[one] == "superseded by No, $600."
+    assert statuses(several, "A: ok", "No, $600.")[several] == "active"
+
+
 def test_far_away_a_name_of_a_known_kind_reaches_and_a_number_does_not() -> None:
     talk = ["A: It rains."] * 12
 

@@ -136,6 +136,30 @@ BESIDE = [
     ("Peter's budget is $900.", "Paula's budget is $400."),
 ]
 
+HOLDING_MORE = [
+    ("The office is 20 hours at 17.50.", "He takes the office, but wants 24 hours, not 20."),
+    ("Token lifetimes: access 5 min, refresh 30 days, portal 8 h.", "Security wants 12 h, not 30 days, for mobile."),
+    ("The stack is Postgres 15.4, Redis 7.2, 6 pods.", "We decided to drop Redis: the new query takes 12 ms."),
+    ("Prices: demolition $45, wiring $120, tiles $110.", "I paid $48 instead of $45 for the demolition."),
+    ("Экзамены: химия 8 июня, физика 12 июня, история 17 июня.", "Историю перенесли с 17 на 19 июня."),
+    ("Эналаприл 10 мг, амлодипин 5 мг, метформин 500 мг.", "Амлодипин врач снизила до 2,5 мг."),
+    ("We are 22 people for the hike.", "We moved the hike from 22 to 25 September."),
+    ("Нас 22 человека на поход.", "Поход перенесли с 22 на 25 сентября."),
+    ("The rent is £14 a month.", "He wants to launch on 9 April rather than the 14th."),
+]
+"""Earlier statements with values of which the later one says nothing."""
+
+MOVED = [
+    ("The chemistry test is on 22 September.", "The chemistry test was moved from the 22nd to the 25th of September."),
+    ("The chemistry test is on 22 September.", "The chemistry test was moved from 22 to 25 September."),
+    ("Rehearsal starts at 3 pm.", "Rehearsal was moved from 3 to 4 pm."),
+    ("Контрольная 22 сентября.", "Контрольную по химии перенесли с 22 на 25 сентября кстати, в пятницу."),
+    ("Контрольная 22 сентября.", "Контрольную перенесли с 22 сентября на 25 сентября."),
+    ("Die Klausur ist am 22. September.", "Die Klausur wurde vom 22. auf den 25. September verschoben."),
+    ("Die Probe beginnt um 15 Uhr.", "Die Probe wurde von 15 auf 16 Uhr verlegt."),
+]
+"""Later statements that name the value that goes and the one that comes; the unit may stand with one of them alone."""
+
 BESIDE_IN_RUSSIAN = [
     ("Давай использовать тёмную тему.", "На самом деле, давай возьмём Postgres."),
     ("Возьмём тёмную тему.", "Нет, лучше возьмём Postgres."),
@@ -324,6 +348,25 @@ IN_THE_STATE = [
 @pytest.mark.parametrize(("first", "then"), BESIDE + BESIDE_IN_RUSSIAN + AGAIN)
 def test_what_is_said_of_another_thing_leaves_the_first(first: str, then: str) -> None:
     assert statuses(first, "A: Good.", then).get(first, "no anchor") in {"active", "no anchor"}
+
+
+@pytest.mark.parametrize(("first", "then"), HOLDING_MORE)
+def test_what_holds_other_values_stays(first: str, then: str) -> None:
+    assert not replacement.replaces(then, first, as_="correction")
+    assert not replacement.replaces(then, first, as_="critical_fact")
+
+
+@pytest.mark.parametrize(("first", "then"), HOLDING_MORE[:6])
+def test_control_else_its_other_values_would_go_with_it(first: str, then: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacement, "_lost", lambda *_: set())
+    assert replacement.replaces(then, first, as_="correction")
+
+
+@pytest.mark.case("24")
+@pytest.mark.parametrize(("first", "then"), MOVED)
+def test_what_is_moved_from_an_earlier_value_takes_its_place(first: str, then: str) -> None:
+    assert replacement.replaces(then, first, as_="critical_fact")
+    assert replacement.replaces(then, first, as_="correction")
 
 
 @pytest.mark.case("24")

@@ -6,19 +6,18 @@ says more than another value takes the place only of a thing of its known kind: 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, get_args
 
 from app.core.anchors.pool import Pool, position
 from app.core.anchors.purposes import bare_choice, exclude_each_other, is_addition, kind_words, specific_purpose
-from app.core.anchors.replacement import TERSE, changing, has_another_value, is_beside, tells_of_another
+from app.core.anchors.replacement import TERSE, changing, has_another_value, is_beside, kind_of, tells_of_another
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic, given_up
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.clauses import clause_starts
-from app.core.text.identifiers import find_identifiers
-from app.core.text.patterns import compiled
 from app.core.text.sentences import starts_within
 from app.core.text.speakers import without_speaker
 
@@ -31,8 +30,6 @@ ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
 _CHOSEN: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})
 _OF_ANYTHING: Final = frozenset({"name"})
 """Values that may be a person's, a place's or a thing's: of two nobody knows whether they are of one kind."""
-
-_UNIT: Final = compiled(r"[\d\s.,]+")
 
 
 def rival_choice(pool: Pool, by: Anchor, topic: Topic, tables: tuple[Table, ...]) -> Anchor | None:
@@ -104,17 +101,13 @@ def _has_another_value(point: Topic, topic: Topic, old: Anchor, is_near: bool) -
     if topic.classes == _OF_ANYTHING and old.type in _CHOSEN:
         return is_near  # one choice is about another
     classes = (point.classes & topic.classes) - _OF_ANYTHING
-    return is_near and any(_kinds(point.of_class(one)) & _kinds(topic.of_class(one)) for one in classes)
+    return is_near and any(_is_only_one(point.of_class(one), topic.of_class(one)) for one in classes)
 
 
-def _kinds(values: Iterable[str]) -> set[str]:
-    """What values are values of: a clock time is no day, and 60 % no number of people."""
-    return {_kind(value) for value in values}
-
-
-def _kind(value: str) -> str:
-    kind = next((one.kind for one in find_identifiers(value)), "date")  # a day of the week is no exact value
-    return _UNIT.sub("", value) if kind == "number" else kind
+def _is_only_one(fresh: Iterable[str], stale: Iterable[str]) -> bool:
+    """Whether one of the new values is of a kind of which there is one old value: which of several, nobody knows."""
+    kinds = Counter(map(kind_of, stale))
+    return any(kinds[kind_of(value)] == 1 for value in fresh)
 
 
 def _is_plain(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001

@@ -50,6 +50,7 @@ _EQUATES: Final = compiled(
 )
 """Behind it stands what is said of the subject."""
 
+_UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
 _LONGEST: Final = 60  # characters of a subject
 _COURTESY: Final = words_of("terms", "courtesies")
@@ -87,13 +88,13 @@ def replaces(
         return False
     leaving = (gone | given_up(new)) - given_up(old)
     if _gives_up(topic, known, leaving):
-        return known.classes <= topic.classes  # a value of another kind would be lost with it
+        return known.classes <= topic.classes and not _lost(topic, known, leaving)
     if leaving & (topic.every - topic.words):
         return False  # it names what goes, and that is something else
     if not stated:
         if as_ == "critical_fact" and not _says_otherwise(new, topic, known, tables):
             return False
-        if not _is_same_with_another_value(new, topic, known, tables, as_=as_):
+        if not _is_same_with_another_value(new, topic, known, tables, as_=as_) or _loses_values(topic, known):
             return False
     return not is_beside(new, topic, old, known, tables, as_=as_) and not tells_of_another(
         new, topic, old, known, tables, as_=as_
@@ -139,13 +140,38 @@ def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
     A number is given up for another one: by itself it may be a number of anything.
     """
     lost = gone & (known.every - known.words)
-    if lost and all(map(str.isdigit, lost)) and not _has_another(topic, lost):
+    if lost and all(map(str.isdigit, lost)) and not _has_another(topic, known, gone):
         return False
     return bool(lost) or bool(gone & known.words and topic.values & known.values)
 
 
-def _has_another(topic: Topic, lost: frozenset[str]) -> bool:
-    return any(not stems_of(value) <= lost for class_, value in topic.values if class_ != "name")
+def _loses_values(topic: Topic, known: Topic) -> bool:
+    """Whether more would be lost with an old text than one value of a kind, in whose place the new one has another."""
+    lost = _lost(topic, known)
+    return len({kind_of(value) for _, value in lost}) < len(lost) or any(
+        not topic.of_class(class_) - known.of_class(class_) for class_, _ in lost
+    )
+
+
+def _lost(topic: Topic, known: Topic, leaving: frozenset[str] = frozenset()) -> set[tuple[str, str]]:
+    """The values of an old text that a new one neither repeats nor gives up; names are told apart too loosely."""
+    return {
+        (class_, value)
+        for class_, value in known.values - topic.values
+        if class_ != "name" and not stems_of(value) & leaving
+    }
+
+
+def kind_of(value: str) -> str:
+    """What a value is a value of: a clock time is no day, and 60 % no number of people."""
+    kind = next((one.kind for one in find_identifiers(value)), "date")  # a day of the week is no exact value
+    return _UNIT.sub("", value) if kind == "number" else kind
+
+
+def _has_another(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
+    """Whether a new text has another value of the class of what it gives up: the 22nd is no 22 people."""
+    classes = {class_ for class_, value in known.values if stems_of(value) & gone}
+    return any(class_ in classes and not stems_of(value) & gone for class_, value in topic.values if class_ != "name")
 
 
 def _is_same_with_another_value(

@@ -12,6 +12,7 @@ from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
+from app.core.text.reader import scanned
 from app.core.text.rivals import SERVING
 from app.core.text.word_lists import TECHNOLOGY
 from app.core.text.words import GENERIC_STEMS, stem, tokens, words
@@ -111,5 +112,6 @@ def without_label(text: str, tables: tuple[Table, ...]) -> str:
 @memoized()
 def given_up(text: str) -> frozenset[str]:
     """Stems of what a text says is given up, in any language: ``instead of Postgres``, ``no longer Jenkins``."""
-    named = (word for match in _GONE.finditer(text.replace("’", "'")) for word in match.groups() if word)
-    return frozenset(stem(part.lower()) for word in named for part in tokens(word)) - GENERIC_STEMS
+    named = [word for match in _GONE.finditer(text.replace("’", "'")) for word in match.groups() if word]
+    days = (str(token.data) for word in named for token in scanned(word)[1] if token.kind == "o")
+    return frozenset((*(stem(part.lower()) for word in named for part in tokens(word)), *days)) - GENERIC_STEMS
