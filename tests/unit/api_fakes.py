@@ -44,6 +44,17 @@ MESSAGE = UUID("0193e000-0000-7000-8000-000000000003")
 REPLY = UUID("0193e000-0000-7000-8000-000000000004")
 COMPACTION = UUID("0193e000-0000-7000-8000-000000000005")
 ANCHOR = UUID("0193e000-0000-7000-8000-000000000006")
+PATH_IDS = {
+    "conversation_id": CONVERSATION,
+    "message_id": MESSAGE,
+    "compaction_id": COMPACTION,
+    "anchor_id": ANCHOR,
+    "segment_id": "auth",
+    "file_id": MESSAGE,
+    "user_id": "someone",
+    "response_id": "resp_" + "0" * 32,
+}
+"""An id for each parameter of a path of ``openapi.json``."""
 KEYS: Mapping[str, frozenset[Scope]] = {
     "reader": frozenset({"read"}),
     "writer": frozenset({"read", "write"}),

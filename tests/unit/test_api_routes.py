@@ -32,6 +32,7 @@ from tests.unit.api_fakes import (
     CONVERSATION,
     GAUGE,
     MESSAGE,
+    PATH_IDS,
     REPLY,
     TENANT,
     Turning,
@@ -83,17 +84,8 @@ STATE = StateVersion(
     created_at=AT,
 )
 
-IDS = {
-    "conversation_id": CONVERSATION,
-    "message_id": MESSAGE,
-    "compaction_id": COMPACTION,
-    "anchor_id": ANCHOR,
-    "segment_id": "auth",
-    "file_id": MESSAGE,
-    "user_id": "someone",
-}
 ROUTES = [
-    (method.upper(), path.format(**IDS) + ("?q=kettle" if path.endswith("/search") else ""))
+    (method.upper(), path.format(**PATH_IDS) + ("?q=kettle" if path.endswith("/search") else ""))
     for path, item in json.loads(CHECKED_IN.read_text(encoding="utf-8"))["paths"].items()
     for method, operation in item.items()
     if operation.get("security") and not path.startswith("/v1/")

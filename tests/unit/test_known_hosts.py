@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from app.http.hosts import is_known
 from app.http.openapi import CHECKED_IN
 from app.settings import Settings
-from tests.unit.api_fakes import ANCHOR, COMPACTION, CONVERSATION, MESSAGE, World, world
+from tests.unit.api_fakes import PATH_IDS, World, world
 
 PATH = "/conversations"
 OPEN: dict[str, Any] = {"embedded": True, "allowed_hosts": ("devbox.example", "192.0.2.7", "2001:db8::7")}
@@ -52,16 +52,9 @@ FOREIGN = (
     "localhost:http",
 )
 FILES = "/conversations/{conversation_id}/files"
+UPLOAD = FILES.format(**PATH_IDS)
 PATHS = json.loads(CHECKED_IN.read_text("utf-8"))["paths"]
 POSTS = [path for path, item in PATHS.items() if "post" in item and path != FILES]
-IDS = {
-    "conversation_id": CONVERSATION,
-    "message_id": MESSAGE,
-    "compaction_id": COMPACTION,
-    "anchor_id": ANCHOR,
-    "segment_id": "auth",
-    "response_id": "resp_" + "0" * 32,
-}
 
 
 def open_world() -> World:
@@ -147,7 +140,7 @@ async def test_a_post_that_any_page_could_send_is_refused(path: str, kind: str |
     api = open_world()
     async with api.client(key=None) as client:
         headers = {"Host": "localhost"} | ({} if kind is None else {"Content-Type": kind})
-        response = await client.post(path.format(**IDS), headers=headers)
+        response = await client.post(path.format(**PATH_IDS), headers=headers)
     told = response.json()
     told = told.get("error", told)
     assert (response.status_code, told["code"]) == (415, "unsupported_media_type")
@@ -161,7 +154,7 @@ async def test_a_file_that_any_page_could_send_is_refused(kind: str | None) -> N
     api = open_world()
     async with api.client(key=None) as client:
         headers = {"Host": "localhost"} | ({} if kind is None else {"Content-Type": kind})
-        response = await client.post(FILES.format(**IDS), params={"name": "plan.txt"}, content=b"We", headers=headers)
+        response = await client.post(UPLOAD, params={"name": "plan.txt"}, content=b"We", headers=headers)
     told = response.json()
     refused = (422, "invalid_input") if kind == "text/plain" else (415, "unsupported_media_type")
     assert (response.status_code, told["code"]) == refused
@@ -173,7 +166,7 @@ async def test_control_a_file_with_that_header_is_taken() -> None:
     api = open_world()
     headers = {"Host": "localhost", "Content-Type": "text/plain", "Idempotency-Key": "one"}
     async with api.client(key=None) as client:
-        response = await client.post(FILES.format(**IDS), params={"name": "plan.txt"}, content=b"We", headers=headers)
+        response = await client.post(UPLOAD, params={"name": "plan.txt"}, content=b"We", headers=headers)
     assert response.status_code not in {415, 422}
 
 
@@ -184,5 +177,5 @@ async def test_control_with_the_content_type_an_empty_body_is_read(path: str) ->
     api.calls.answers["chat.start"] = None
     async with api.client(key=None) as client:
         headers = {"Host": "localhost", "Content-Type": "application/json"}
-        response = await client.post(path.format(**IDS), headers=headers)
+        response = await client.post(path.format(**PATH_IDS), headers=headers)
     assert response.status_code != 415
