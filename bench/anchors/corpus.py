@@ -18,6 +18,9 @@ from app.core.model.conversation import Message
 HERE: Final = Path(__file__).resolve().parent
 OPEN: Final = HERE / "open.jsonl"
 SEALED: Final = HERE / "sealed.jsonl"
+TRAINING: Final = HERE / "training"
+PLAIN: Final = TRAINING / "plain.txt"
+"""Fitted on and never measured: single messages in the plainest words, which the writers of the others avoided."""
 NONE: Final = "none"
 LABELS: Final = frozenset({NONE, *get_args(AnchorType)})
 LABEL_OF: Final = {
@@ -58,6 +61,12 @@ class Labelled:
 
     message: Message
     sentences: tuple[tuple[int, Sentence], ...]
+
+
+def labelled() -> list[Sentence]:
+    """Every sentence that may be fitted on and measured."""
+    files = sorted(set(TRAINING.glob("*.txt")) - {PLAIN})
+    return [*read(OPEN), *(one for path in files for one in conversations(path))]
 
 
 def read(path: Path) -> list[Sentence]:

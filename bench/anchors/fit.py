@@ -30,16 +30,13 @@ from app.core.anchors.recognition import type_of
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES
 from app.core.model.anchors import Speaker
-from bench.anchors.corpus import HERE, NONE, OPEN, Labelled, Sentence, conversations, messages, read
+from bench.anchors.corpus import NONE, PLAIN, Labelled, Sentence, conversations, labelled, messages
 from bench.anchors.measures import Judged, Score, judged, score
 from bench.report import print_table
 
-TRAINING: Final = HERE / "training"
 WRITTEN: Final = Path(likelihood.__file__).with_name("weights.json")
-PLAIN: Final = TRAINING / "plain.txt"
-"""Fitted on and never measured: single messages in the plainest words, which the writers of the others avoided."""
 _TIMES: Final = 3
-"""Each of these counts so often."""
+"""Each plain statement counts so often."""
 _CLASSES: Final = (NONE, *TYPES)
 _PARTS: Final = 4
 _SEEN: Final = 3
@@ -73,12 +70,6 @@ class Fitted:
         """Examples by classes."""
         rows, starts = _rows(examples, self.columns)
         return _softmax(np.add.reduceat(self.weights[rows], starts, axis=0))
-
-
-def labelled() -> list[Sentence]:
-    """Every sentence that may be fitted on and measured."""
-    files = sorted(set(TRAINING.glob("*.txt")) - {PLAIN})
-    return [*read(OPEN), *(one for path in files for one in conversations(path))]
 
 
 def examples_of(sentences: Iterable[Sentence]) -> Iterator[Example]:

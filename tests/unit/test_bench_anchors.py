@@ -9,6 +9,7 @@ import pytest
 
 from bench.anchors.corpus import OPEN, SEALED, Sentence, messages, split
 from bench.anchors.measures import judged, kappa, score
+from bench.anchors.pairs import pairs
 
 TALK = [
     ("user", False, "My budget for the kitchen is 12,400 euros.", "critical_fact"),
@@ -85,3 +86,13 @@ def test_the_sealed_half_shares_no_conversation_with_the_open_one() -> None:
     ]
     assert all(names)
     assert not names[0] & names[1]
+
+
+@pytest.mark.parametrize(
+    ("later", "found"),
+    [("Sorry, the budget is 600 euros, not 500.", 1), ("The hall costs 600 euros.", 0)],
+    ids=["it corrects", "control: it tells of something else"],
+)
+def test_pairs_name_what_gave_way_and_what_took_its_place(later: str, found: int) -> None:
+    told = [{"role": "user", "content": "The budget is 500 euros."}, {"role": "user", "content": later}]
+    assert list(pairs([("talk", told)])) == found * [["talk", "#1 The budget is 500 euros.", f"#2 {later}"]]
