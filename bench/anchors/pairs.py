@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from bench.report import print_table, write_json
 from bench.survival import DATA
 from bench.trust import ordinary
 
-Talk = tuple[str, list[Mapping[str, Any]]]
+Talk = tuple[str, Sequence[Mapping[str, Any]]]
 """Its name and its messages."""
 
 

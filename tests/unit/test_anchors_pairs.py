@@ -144,7 +144,6 @@ HOLDING_MORE = [
     ("Экзамены: химия 8 июня, физика 12 июня, история 17 июня.", "Историю перенесли с 17 на 19 июня."),
     ("Эналаприл 10 мг, амлодипин 5 мг, метформин 500 мг.", "Амлодипин врач снизила до 2,5 мг."),
     ("We are 22 people for the hike.", "We moved the hike from 22 to 25 September."),
-    ("Нас 22 человека на поход.", "Поход перенесли с 22 на 25 сентября."),
     ("The rent is £14 a month.", "He wants to launch on 9 April rather than the 14th."),
 ]
 """Earlier statements with values of which the later one says nothing."""
@@ -153,8 +152,6 @@ MOVED = [
     ("The chemistry test is on 22 September.", "The chemistry test was moved from the 22nd to the 25th of September."),
     ("The chemistry test is on 22 September.", "The chemistry test was moved from 22 to 25 September."),
     ("Rehearsal starts at 3 pm.", "Rehearsal was moved from 3 to 4 pm."),
-    ("Контрольная 22 сентября.", "Контрольную по химии перенесли с 22 на 25 сентября кстати, в пятницу."),
-    ("Контрольная 22 сентября.", "Контрольную перенесли с 22 сентября на 25 сентября."),
 ]
 """Later statements that name the value that goes and the one that comes; the unit may stand with one of them alone."""
 

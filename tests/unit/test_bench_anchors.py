@@ -94,5 +94,5 @@ def test_the_sealed_half_shares_no_conversation_with_the_open_one() -> None:
     ids=["it corrects", "control: it tells of something else"],
 )
 def test_pairs_name_what_gave_way_and_what_took_its_place(later: str, found: int) -> None:
-    told = [{"role": "user", "content": "The budget is 500 euros."}, {"role": "user", "content": later}]
+    told = [{"role": "user", "content": text} for text in ("The budget is 500 euros.", later)]
     assert list(pairs([("talk", told)])) == found * [["talk", "#1 The budget is 500 euros.", f"#2 {later}"]]

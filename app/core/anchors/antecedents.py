@@ -105,7 +105,7 @@ def _has_another_value(point: Topic, topic: Topic, old: Anchor, is_near: bool) -
 
 
 def _is_only_one(fresh: Iterable[str], stale: Iterable[str]) -> bool:
-    """Whether one of the new values is of a kind of which there is one old value: which of several, nobody knows."""
+    """Whether a new value meets exactly one old value of its kind: of several, nobody knows which it replaces."""
     kinds = Counter(map(kind_of, stale))
     return any(kinds[kind_of(value)] == 1 for value in fresh)
 

@@ -146,7 +146,7 @@ def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
 
 
 def _loses_values(topic: Topic, known: Topic) -> bool:
-    """Whether more would be lost with an old text than one value of a kind, in whose place the new one has another."""
+    """Whether values of the old text would be lost: two of a kind, or one for which the new text gives no other."""
     lost = _lost(topic, known)
     return len({kind_of(value) for _, value in lost}) < len(lost) or any(
         not topic.of_class(class_) - known.of_class(class_) for class_, _ in lost
@@ -154,7 +154,7 @@ def _loses_values(topic: Topic, known: Topic) -> bool:
 
 
 def _lost(topic: Topic, known: Topic, leaving: frozenset[str] = frozenset()) -> set[tuple[str, str]]:
-    """The values of an old text that a new one neither repeats nor gives up; names are told apart too loosely."""
+    """The values of an old text that a new one neither repeats nor gives up; not names, which are read too loosely."""
     return {
         (class_, value)
         for class_, value in known.values - topic.values
@@ -163,7 +163,7 @@ def _lost(topic: Topic, known: Topic, leaving: frozenset[str] = frozenset()) -> 
 
 
 def kind_of(value: str) -> str:
-    """What a value is a value of: a clock time is no day, and 60 % no number of people."""
+    """The kind of a value: a clock time is of another than a day, and 60 % than a number of people."""
     kind = next((one.kind for one in find_identifiers(value)), "date")  # a day of the week is no exact value
     return _UNIT.sub("", value) if kind == "number" else kind
 

@@ -353,7 +353,7 @@ class _State:
         return entry is not None and not entry.pruned
 
     def _says_much_of(self, name: str, entry: StateEntry) -> bool:
-        """Whether an entry could be what another was dropped for, though the summarizer does not say so."""
+        """Whether an entry tells much of a dropped one again, though the summarizer does not call it a replacement."""
         one = self._current(name)
         return one is not None and one.field == entry.field and is_about_same(one.text, entry.text)
 
