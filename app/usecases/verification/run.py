@@ -373,7 +373,7 @@ class VerificationService:
         return "stale"
 
     async def _in_vain(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
-        """After calls that brought nothing: a model that was away is asked again later, one that answered or refused is not."""
+        """After calls in vain: a model that was away is asked again later, one that answered or refused is not."""
         last = judgement.last
         tries = row.tries - (last is not None and last.reason == NOT_ASKED)
         if last is None or last.outcome != "error" or last.reason in REMEDIES or tries >= MOST_TRIES:
