@@ -16,8 +16,9 @@ from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.framing import frame
+from app.core.text.relative import undated
 from app.core.validation.evidence import evidence
-from bench.trust.lies import Lie, is_served
+from bench.trust.lies import Lie, honest_sentences, is_served
 from bench.trust.playing import Played
 from bench.trust.plays import GIVES_UP_VALID, Play
 from bench.trust.rounds import Case, talk_named
@@ -30,6 +31,7 @@ from bench.trust.verified import (
     labelled,
     stands,
     verified,
+    with_parts,
 )
 from tests.unframing import unframe
 
@@ -45,6 +47,8 @@ GIVEN_UP_SHOWN: Final = "entries given up: all their sources are shown whole"
 LIES_GONE: Final = "false statements gone"
 VALID_BACK: Final = "valid entries that lies gave up: served again without doubt"
 REPLACED_BACK: Final = "entries that a false statement had replaced: served again"
+TRUE_PARTS: Final = "true sentences of false items: they stay"
+FALSE_PARTS: Final = "… their false sentences: gone"
 HONEST_STAND: Final = "honest statements as they were, not in doubt"
 GIVEN_UP_GONE: Final = "entries honestly given up: gone"
 
@@ -90,7 +94,12 @@ def effects_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
             verdicts, false = labelled(asked, [lie]), false_claims(asked, [lie])
             if false and not all(one.quote for one in verdicts if one.n in false):
                 continue
-            after = verified(asked, verdicts)
+            judged, answered = with_parts(asked, verdicts, [lie])
+            after = verified(judged, answered)
+            for claim in judged.claims[len(asked.claims) :]:
+                is_true = undated(claim.text) in honest_sentences(play.case, lie)
+                name = TRUE_PARTS if is_true else FALSE_PARTS
+                counts[name].append((undated(claim.text) in after.items.get(claim.target, "")) is is_true)
             if lie["kind"] in GIVES_UP_VALID:
                 named = lie.get("replaces", [lie.get("entry")])
                 counts[VALID_BACK].append(all(id_ in after.items and id_ not in doubted(after) for id_ in named))

@@ -68,6 +68,15 @@ def false_texts(case: Case, lie: Lie) -> list[str]:
     return [one for one in sentences(text) if one not in honest]
 
 
+def honest_sentences(case: Case, lie: Lie) -> list[str]:
+    """The sentences of a false item that its honest twin has as well; of other lies none."""
+    index = lie.get("index", -1)
+    if lie.get("field") == "segments" or index is None or index < 0:
+        return []
+    honest = sentences(json.loads(case.answer)[lie["field"]][index]["text"])
+    return [one for one in sentences(lie["text"]) if one in honest]
+
+
 def is_claim_of(claim: Claim, case: Case, lie: Lie) -> bool:
     """Whether a claim says what the lie says, or gives up what it gives up."""
     if claim.gives_up:

@@ -10,9 +10,17 @@ from typing import Final
 from app.core.model.claims import Claim
 from app.core.model.model_io import VerificationRequest
 from app.core.text.relative import undated
-from app.core.validation.verdicts import LONGEST_QUOTE, Quotes, ShownTexts, Verdict, applied_verdicts
+from app.core.validation.claims import parts_of
+from app.core.validation.verdicts import (
+    LONGEST_QUOTE,
+    Quotes,
+    ShownTexts,
+    Verdict,
+    applied_verdicts,
+    contradicted_items,
+)
 from app.core.validation.verifier_prompts import shown_texts
-from bench.trust.lies import Lie, is_claim_of
+from bench.trust.lies import Lie, honest_sentences, is_claim_of
 from bench.trust.playing import Played
 from bench.trust.rounds import Case
 from bench.trust.verifying import requests, subject
@@ -111,6 +119,14 @@ def labelled(asked: Asked, lies: Sequence[Lie] = ()) -> tuple[Verdict, ...]:
     """What a verifier says that makes no error: what the labels call false is contradicted with a true quote."""
     false = false_claims(asked, lies)
     return tuple(_verdict(claim, false, asked.shown_for(claim)) for claim in asked.claims)
+
+
+def with_parts(asked: Asked, verdicts: Sequence[Verdict], lies: Iterable[Lie]) -> tuple[Asked, tuple[Verdict, ...]]:
+    """What is asked about the sentences of contradicted items too, and what a verifier says that makes no error."""
+    parts = parts_of(contradicted_items(asked.claims, verdicts, asked.shown), after=len(asked.claims))
+    honest = {text for lie in lies for text in honest_sentences(asked.case, lie)}
+    said = (Verdict(n=one.n, verdict="supported") for one in parts if undated(one.text) in honest)
+    return replace(asked, claims=(*asked.claims, *parts)), (*verdicts, *said)
 
 
 def honest_claims(asked: Asked, lies: Sequence[Lie] = ()) -> Iterator[Claim]:

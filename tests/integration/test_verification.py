@@ -131,6 +131,18 @@ def models_of(service: Service, script: Sequence[VerificationEntry]) -> Scripted
     return made
 
 
+async def two_sentences(begin: UnitOfWorkFactory, tenant: UUID, *script: VerificationEntry) -> tuple[Service, UUID]:
+    """A conversation with one entry: a lie, and a true sentence after it."""
+    service = Service(begin, tenant)
+    made = ScriptedSummarizer(candidate([(f"{LIE}. {CACHE}.", [3, 10], [])]), verifications=script)
+    service.summarizer = made
+    service.container.parts.models._summarizers[None] = made  # type: ignore[attr-defined]
+    conversation_id = await service.conversation(anchor_share=0.0, protect=[], recall="off")
+    await append(service, conversation_id, TREE + TRIP + MORE)
+    assert (await compact(service, conversation_id)).status == "applied"
+    return service, conversation_id
+
+
 async def newest(service: Service, conversation_id: UUID) -> StateVersion:
     return (await versions(service, conversation_id))[-1]
 
@@ -380,6 +392,32 @@ class TestCalls:
         whole, *parts = service.summarizer.verification_requests
         assert [claim for part in parts for claim in part.claims] == list(whole.claims)
         assert len(parts) == 2
+
+    async def test_the_true_sentences_of_what_was_contradicted_stay(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service, conversation_id = await two_sentences(begin, tenant, verdicts(against_the_lie))
+        assert await work(service, conversation_id) == "changed"
+        after = await newest(service, conversation_id)
+        assert after.state["logos"][0] == f"{CACHE}."
+        assert LIE not in str(after.state)
+        asked, further = service.summarizer.verification_requests
+        assert {claim.kind for claim in asked.claims}.isdisjoint({"part"})
+        assert [claim.text for claim in further.claims] == [f"{LIE}.", f"{CACHE}."]
+        assert [one.after for one in after.repairs if one.reason == "contradicted"] == [f"{CACHE}."]
+        assert after.verification is not None
+        assert (after.verification.contradicted, after.verification.unanswered) == (1, 0)
+        assert after.verification.usage.input_tokens == 600, "both calls count"
+
+    @pytest.mark.parametrize("second", ["nonsense", answered("", "blocked")], ids=["nonsense", "blocked"])
+    async def test_who_does_not_answer_about_the_sentences_leaves_none(
+        self, begin: UnitOfWorkFactory, tenant: UUID, second: VerificationEntry
+    ) -> None:
+        service, conversation_id = await two_sentences(begin, tenant, verdicts(against_the_lie), second)
+        assert await work(service, conversation_id) == "changed"
+        after = await newest(service, conversation_id)
+        assert not any(told in str(after.state) for told in (LIE, CACHE))
+        assert after.verified == "model"
 
     async def test_no_more_than_four_calls_are_made(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch

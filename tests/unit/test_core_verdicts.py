@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.core.model.claims import Claim
 from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry
-from app.core.validation.claims import DigestText, claims_of
+from app.core.validation.claims import MOST_CLAIMS, DigestText, claims_of, parts_of
 from app.core.validation.verdicts import (
     LONGEST_QUOTE,
     Quotes,
@@ -21,6 +21,7 @@ from app.core.validation.verdicts import (
     VerdictWord,
     VerifiedState,
     applied_verdicts,
+    contradicted_items,
     verdicts_of,
 )
 from tests.profiles import examples
@@ -262,6 +263,52 @@ def test_a_contradicted_item_goes_on_record_and_what_it_replaced_comes_back_as_i
     ]
     assert (state.is_changed, state.is_order_only) == (True, False)
     assert state.counts == VerdictCounts(contradicted=1, unanswered=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (("contradicted", "supported"), "Anna cannot leave before Friday."),
+        (("not_stated", "supported"), "Anna cannot leave before Friday."),
+        (("contradicted", "not_stated"), None),
+        ((), None),
+        (("supported", "supported"), None),
+    ],
+    ids=["one is true", "one is true, one unknown", "none is true", "not asked about", "false only together"],
+)
+def test_of_a_contradicted_item_the_sentences_stay_that_are_supported(
+    words: tuple[VerdictWord, ...], left: str | None
+) -> None:
+    old = entry("F1", "The budget is 900")
+    new = entry("F9", "The budget is 500.\nAnna cannot leave before Friday.", superseded=["The budget is 900"])
+    claims = claims_of([old], [new])
+    verdicts = [said(claims[0], "contradicted", **TRUE)]
+    parts = parts_of(contradicted_items(claims, verdicts, SHOWN), after=len(claims))
+    assert [(one.n, one.text) for one in parts] == [
+        (3, "The budget is 500."),
+        (4, "Anna cannot leave before Friday."),
+    ]
+    verdicts += [said(part, word, **TRUE) for part, word in zip(parts, words, strict=False)]
+    state = applied_verdicts([new], (*claims, *parts), verdicts, shown=SHOWN, before=[old])
+    assert [one.text for one in served(state)] == ["The budget is 900", *([left] if left else [])]
+    assert (state.repairs[0].reason, state.repairs[0].before, state.repairs[0].after) == (
+        "contradicted",
+        new.text,
+        left,
+    )
+    assert state.counts == VerdictCounts(contradicted=1, unanswered=1), "parts are no claims of their own"
+
+
+def test_only_items_of_several_sentences_that_are_proved_wrong_have_parts() -> None:
+    claims = fact_claims("The budget is 500. Anna leaves.", "The budget is 500.", "We fly. We swim.")
+    words: tuple[VerdictWord, ...] = ("contradicted", "contradicted", "not_stated")
+    verdicts = [said(claim, word, **TRUE) for claim, word in zip(claims, words, strict=True)]
+    found = contradicted_items(claims, verdicts, SHOWN)
+    assert [one.n for one in found] == [1, 2]
+    assert {one.target for one in parts_of(found, after=3)} == {"F1"}
+    assert contradicted_items(claims, [replace(one, quote="a quote of nothing") for one in verdicts], SHOWN) == ()
+    many = fact_claims(*["It rains. It snows."] * MOST_CLAIMS)
+    assert len(parts_of(many, after=len(many))) == MOST_CLAIMS, "one call asks about them"
 
 
 def test_what_a_later_version_no_longer_has_on_record_comes_back_from_the_version_before() -> None:

@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 from app.core.model.anchors import ClaimedStatus
 
-ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced", "anchor"]
+ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced", "anchor", "part"]
+"""``part``: a sentence of an item that was contradicted as a whole."""
 
 
 DIGEST_FIELD: Final = "segments"
@@ -30,7 +31,8 @@ class Claim:
     text: str
     """Of the entry, the sentence or the digest that it is about, to the letter: verdicts are applied by it."""
     target: str
-    """The id of that entry; of a sentence, of its narrative; of a digest, of its stretch; of an anchor, its own."""
+    """The id of that entry; of a sentence, of its narrative; of a part, of its item; of a digest, of its stretch; of an
+    anchor, its own."""
     seqs: tuple[int, ...] = ()
     """The messages that its target names as its sources; of a digest, the first and the last of its stretch."""
     by: str | None = None
@@ -52,6 +54,8 @@ class Claim:
             return self.given_up()
         if self.becomes is not None:
             return f"What #{self.seqs[0]} says ({self.text}) {_BECOMES[self.becomes].format(self.seqs[-1])}"
+        if self.kind == "part":
+            return f"Alone, without what stood beside it, this is clear and true: {self.text}"
         return self.text
 
     def given_up(self, successor: str | None = None) -> str:

@@ -83,6 +83,27 @@ def batches(claims: Sequence[Claim]) -> tuple[tuple[Claim, ...], ...]:
     return tuple(tuple(claims[start : start + size]) for start in range(0, len(claims), size))
 
 
+def parts_of(items: Iterable[Claim], *, after: int) -> tuple[Claim, ...]:
+    """The sentences of items that have several, each as a claim, as many as one call may ask about.
+
+    Args:
+        items: Claims about items that were contradicted: not each of their sentences need be false.
+        after: The highest number that a claim has so far.
+    """
+    parts = [
+        replace(item, kind="part", text=text)
+        for item in items
+        if len(texts := sentences_as_told(item.text)) > 1
+        for text in texts
+    ]
+    return tuple(replace(part, n=after + place) for place, part in enumerate(parts[:MOST_CLAIMS], start=1))
+
+
+def sentences_as_told(text: str) -> tuple[str, ...]:
+    """The sentences of a text to the letter, line breaks included, each once: verdicts are applied by them."""
+    return tuple(dict.fromkeys(text[start:end] for start, end in sentence_spans(text)))
+
+
 def older_sources(claims: Iterable[Claim], shown: Collection[int]) -> tuple[int, ...]:
     """The messages on which claims rest and that are not among those shown anyway: the verifier needs them too."""
     rested = {seq for claim in claims if claim.kind != "digest" for seq in claim.seqs}
@@ -106,7 +127,7 @@ def _item(entry: StateEntry) -> Claim:
 
 
 def _sentences(entry: StateEntry) -> Iterator[Claim]:
-    for text in dict.fromkeys(entry.text[start:end] for start, end in sentence_spans(entry.text)):
+    for text in sentences_as_told(entry.text):
         yield Claim(n=0, kind="sentence", field=entry.field, text=text, target=entry.id)
 
 

@@ -22,6 +22,7 @@ from app.core.model.state import StateEntry
 from app.core.text.escaping import clean, unescape
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans
+from app.core.validation.claims import sentences_as_told
 from app.core.validation.same_subject import is_about_same
 
 VerdictWord = Literal["supported", "contradicted", "not_stated"]
@@ -142,7 +143,8 @@ def applied_verdicts(
     state.judge_sentences(judged)
     state.judge_given_up([claim for claim in claims if claim.gives_up], said, refuted)
     digests = [claim for claim, word in judged if claim.kind == "digest" and word == "contradicted"]
-    words = Counter(word for _, word in judged)
+    words = Counter(word for claim, word in judged if claim.kind != "part")
+    asked = {claim.n for claim in claims if claim.kind != "part"}
     after = state.entries()
     is_changed = after != tuple(_on_record_last(entries))
     return VerifiedState(
@@ -151,8 +153,8 @@ def applied_verdicts(
             supported=words["supported"],
             contradicted=words["contradicted"],
             not_stated=words["not_stated"],
-            unproven=sum(claim.n in unproven for claim in claims),
-            unanswered=sum(claim.n not in said and claim.n not in unproven for claim in claims),
+            unproven=len(asked & unproven),
+            unanswered=len(asked - said.keys() - unproven),
         ),
         repairs=(
             *state.repairs,
@@ -165,6 +167,12 @@ def applied_verdicts(
         is_changed=is_changed or bool(digests),
         is_order_only=is_changed and not digests and _served(after) == _served(entries),
     )
+
+
+def contradicted_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
+    """The items of which a verdict says, with a quote that stands there, that they are contradicted."""
+    said, _ = _effective(verdicts, Quotes(shown))
+    return tuple(claim for claim in claims if claim.kind == "item" and said.get(claim.n) == "contradicted")
 
 
 class Quotes:
@@ -214,6 +222,8 @@ class _State:
             given_up: Entries that are in doubt for another reason than that nothing states them.
         """
         refuted: set[str] = set()
+        judged = tuple(judged)
+        sound = {(claim.target, claim.text) for claim, word in judged if claim.kind == "part" and word == "supported"}
         for claim, word in judged:
             if claim.kind != "item":
                 continue
@@ -225,7 +235,7 @@ class _State:
             if entry.text != claim.text:
                 continue
             if word == "contradicted":
-                self._refute(entry, earlier)
+                self._refute(entry, earlier, {text for name, text in sound if name == entry.id})
             elif entry.pruned:
                 continue
             elif word == "not_stated" and not entry.in_doubt:
@@ -326,13 +336,15 @@ class _State:
             self._insert(kept)
             self._record(kept, reason, kept.text, before="")
 
-    def _refute(self, entry: StateEntry, earlier: StateEntry | None) -> None:
-        """Serve what the entry said before, if that was another text; else nothing brings it back any more."""
+    def _refute(self, entry: StateEntry, earlier: StateEntry | None, sound: Collection[str]) -> None:
+        """Serve what the entry said before, if that was another text; else its sound sentences; else nothing."""
         if entry.pruned:
             self._put(replace(entry, replaced_by=()))
         elif earlier is None or earlier.text == entry.text:
-            self._put(replace(entry, pruned=True, replaced_by=()))
-            self._record(entry, "contradicted", None)
+            left, removed = _without(entry.text, set(sentences_as_told(entry.text)).difference(sound))
+            stays = bool(left and removed)  # a text that is false though each sentence is sound goes whole
+            self._put(replace(entry, text=left) if stays else replace(entry, pruned=True, replaced_by=()))
+            self._record(entry, "contradicted", left if stays else None)
         else:
             self._put(earlier)
             self._record(entry, "contradicted", earlier.text)

@@ -17,7 +17,7 @@ from app.core.text.escaping import escape
 from app.core.validation.claims import MOST_CLAIMS
 from app.core.validation.verdicts import LONGEST_QUOTE, VERDICT_WORDS
 
-VERIFY_VERSION: Final = "verify-4"
+VERIFY_VERSION: Final = "verify-5"
 """Recorded with each verification, so that figures can be told apart by it."""
 
 _OUTPUT_EACH: Final = 100  # tokens of one verdict with its quote, in scripts that need more of them too

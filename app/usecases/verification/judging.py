@@ -25,11 +25,11 @@ from app.core.model.timings import VERIFIER_CALLS
 from app.core.state.apply import served
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
-from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources
+from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources, parts_of
 from app.core.validation.evidence import background, evidence
 from app.core.validation.gathering import gone_between
 from app.core.validation.retelling import retold_sources
-from app.core.validation.verdicts import Verdict, verdicts_of
+from app.core.validation.verdicts import ShownTexts, Verdict, contradicted_items, verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -87,6 +87,13 @@ class Subject:
             return []
         return [self._request(claims, profile) for claims in batches(self.claims)]
 
+    def with_parts(self, judgement: Judgement, profile: ModelProfile) -> tuple[Subject, list[VerificationRequest]]:
+        """The subject with the sentences of items that were contradicted, and the call that asks about these."""
+        items = contradicted_items(self.claims, judgement.verdicts, judgement.shown)
+        parts = parts_of(items, after=len(self.claims))
+        claims = replace(self, claims=(*self.claims, *parts))
+        return claims, [self._request(parts, profile)] if parts else []
+
     def _request(self, claims: Sequence[Claim], profile: ModelProfile) -> VerificationRequest:
         """One call: the claims, and what they can be judged by."""
         before = self.reading.before
@@ -113,13 +120,21 @@ class Judgement:
 
     attempts: tuple[Attempt, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
-    shown: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    shown: ShownTexts = field(default_factory=dict)
     """By message, what the verifier saw of it."""
 
     @property
     def last(self) -> Attempt | None:
         """The last call."""
         return self.attempts[-1] if self.attempts else None
+
+    def with_further(self, further: Judgement) -> Judgement:
+        """Both, as one."""
+        return Judgement(
+            attempts=(*self.attempts, *further.attempts),
+            verdicts=(*self.verdicts, *further.verdicts),
+            shown=_joined(self.shown, further.shown),
+        )
 
 
 async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int) -> Reading:
@@ -211,32 +226,58 @@ def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) 
 
 
 async def judge(
-    summarizer: Summarizer, requests: Sequence[VerificationRequest], clock: Clock, *, call_seconds: float
-) -> Judgement:
+    summarizer: Summarizer, subject: Subject, clock: Clock, *, call_seconds: float
+) -> tuple[Subject, Judgement]:
     """Ask about all claims, in at most ``VERIFIER_CALLS`` calls; never raises for what a model does.
 
-    What is cut off by the output limit is asked for in halves, once. Whoever blocks a request, or does not answer, is
-    not asked any more.
+    Of an item of several sentences that was contradicted each sentence is asked about then, in one more call, so that
+    the true ones can stay. The subject is returned with these claims.
+    """
+    profile = summarizer.profile
+    judgement = await _judgement(summarizer, subject.requests(profile), clock, call_seconds, VERIFIER_CALLS)
+    calls_left = VERIFIER_CALLS - len(judgement.attempts)
+    if not calls_left or not judgement.verdicts or (judgement.last and _asks_no_more(judgement.last)):
+        return subject, judgement
+    subject, requests = await off_loop(subject.with_parts, judgement, profile)
+    further = await _judgement(summarizer, requests, clock, call_seconds, calls_left)
+    return subject, judgement.with_further(further)
+
+
+async def _judgement(
+    summarizer: Summarizer, requests: Sequence[VerificationRequest], clock: Clock, call_seconds: float, most_calls: int
+) -> Judgement:
+    """Ask about some claims; what is cut off by the output limit is asked for in halves, once.
+
+    Whoever blocks a request, or does not answer, is not asked any more.
     """
     waiting = deque((request, True) for request in requests)
     attempts: list[Attempt] = []
     verdicts: list[Verdict] = []
     shown: dict[int, tuple[str, ...]] = {}
-    while waiting and len(attempts) < VERIFIER_CALLS:
+    while waiting and len(attempts) < most_calls:
         request, may_be_halved = waiting.popleft()
         attempt, found = await _ask_verifier(summarizer, request, clock, call_seconds)
         attempts.append(attempt)
         parts = halves(request) if attempt.reason == CUT_OFF and may_be_halved else ()
-        if parts and len(attempts) + len(parts) <= VERIFIER_CALLS:
+        if parts and len(attempts) + len(parts) <= most_calls:
             waiting.extendleft((part, False) for part in reversed(parts))
             continue
         if found:
             verdicts += found
-            for seq, texts in (await off_loop(shown_texts, request)).items():
-                shown[seq] = tuple(dict.fromkeys((*shown.get(seq, ()), *texts)))
-        if attempt.outcome == "error" or attempt.reason == BLOCKED:
+            shown = _joined(shown, await off_loop(shown_texts, request))
+        if _asks_no_more(attempt):
             break
     return Judgement(attempts=tuple(attempts), verdicts=tuple(verdicts), shown=shown)
+
+
+def _asks_no_more(attempt: Attempt) -> bool:
+    return attempt.outcome == "error" or attempt.reason == BLOCKED
+
+
+def _joined(shown: ShownTexts, further: ShownTexts) -> dict[int, tuple[str, ...]]:
+    """By message, the texts that several calls showed of it."""
+    seqs = (*shown, *further)
+    return {seq: tuple(dict.fromkeys((*shown.get(seq, ()), *further.get(seq, ())))) for seq in seqs}
 
 
 async def _ask_verifier(

@@ -153,9 +153,8 @@ class VerificationService:
         if not isinstance(claimed, _Claimed):
             return claimed
         subject = await self._subject(tenant_id, claimed)
-        requests = subject.requests(claimed.summarizer.profile)
         timings, clock = self._shell.timings, self._shell.clock
-        judgement = await judge(claimed.summarizer, requests, clock, call_seconds=timings.call_deadline_seconds)
+        subject, judgement = await judge(claimed.summarizer, subject, clock, call_seconds=timings.call_deadline_seconds)
         outcome = await self._stored(tenant_id, claimed, subject, judgement)
         log.info(
             "verification.done",
