@@ -26,6 +26,9 @@ from bench.trust.verifying import requests, subject
 
 VERDICTS: Final = HERE / "verdicts"
 PLAN: Final = VERDICTS / "plan.json"
+SENTENCES: Final = VERDICTS / "sentences.json"
+"""Verdicts on the sentences of sixty false items, each with whether it is true; two that differ from the honest item's
+in words alone were called true by hand."""
 SEED: Final = 20_261_121
 SAMPLE: Final = 40
 """Answers that are asked about."""
@@ -130,7 +133,11 @@ def collect(folder: Path, corpus: Sequence[Case]) -> list[Path]:
 
 def recorded(corpus: Sequence[Case], folder: Path = VERDICTS) -> Iterator[Recorded]:
     """Every answer that was recorded, on today's claims."""
-    files = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json")) if path.name != PLAN.name]
+    files = [
+        json.loads(path.read_text("utf-8"))
+        for path in sorted(folder.glob("*.json"))
+        if path.name not in {PLAN.name, SENTENCES.name}
+    ]
     if not files:
         return
     for name, one, _, prompt, claims in _calls(planned_of(corpus, folder / PLAN.name)):

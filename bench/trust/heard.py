@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
 from typing import Final
 
 from app.core.validation.verdicts import Quotes
-from bench.trust.blind import Recorded
+from bench.trust.blind import SENTENCES, Recorded
 from bench.trust.effects import is_told
 from bench.trust.lies import kind_of
 from bench.trust.verified import asked_of, doubted, false_claims, stands, verified
@@ -102,6 +104,15 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
         given_up=_share(given_up),
         unproven=unproven,
     )
+
+
+def sentences_heard(path: Path = SENTENCES) -> dict[str, Share]:
+    """Of the recorded sentences of false items, how many stay: those that are supported, true and false ones apart."""
+    told = [one for item in json.loads(path.read_text("utf-8"))["items"] for one in item["sentences"]]
+    return {
+        name: _share([one["verdict"] == "supported" for one in told if one["is_true"] is is_true])
+        for name, is_true in (("true", True), ("false", False))
+    }
 
 
 def wilson(found: int, count: int) -> tuple[float, float]:

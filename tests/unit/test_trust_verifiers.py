@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ from app.core.validation.verdicts import LONGEST_QUOTE, Quotes, Verdict, Verifie
 from bench.trust import effects, verified
 from bench.trust.blind import Planned, Recorded
 from bench.trust.effects import Counts, effects_of, evidence_of, giving_up_of
-from bench.trust.heard import Share, heard_of, wilson
+from bench.trust.heard import Share, heard_of, sentences_heard, wilson
 from bench.trust.lies import Lie, planted
 from bench.trust.malice import Harm, _plain, harms_of
 from bench.trust.playing import Played, played
@@ -150,3 +152,16 @@ def test_the_bench_finds_every_quote_that_the_service_accepts(
     quote = copied(text[start : start + size])
     if Quotes({1: (text,)}).include(quote, 1):
         assert any(_plain(form) in _plain(text) for form in (quote, unescape(quote)))
+
+
+def test_verdicts_on_the_sentences_of_false_items_keep_true_ones_alone() -> None:
+    found = sentences_heard()
+    assert found["true"].count > found["false"].count > 60
+    assert found["true"].found > found["true"].count // 2
+    assert found["false"].found == 0
+
+
+def test_a_false_sentence_that_is_supported_is_counted(tmp_path: Path) -> None:
+    told = [{"text": "They met.", "is_true": False, "verdict": "supported"}]
+    (path := tmp_path / "sentences.json").write_text(json.dumps({"items": [{"sentences": told}]}), encoding="utf-8")
+    assert sentences_heard(path) == {"true": Share(found=0, count=0), "false": Share(found=1, count=1)}
