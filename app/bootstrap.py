@@ -16,6 +16,7 @@ from pydantic import SecretStr
 
 from app.core.model.allowances import Limits
 from app.core.model.errors import DependencyUnavailableError
+from app.core.model.model_io import OFFLINE
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.counters import LocalCounters, RedisCounters
 from app.infrastructure.event_bus import RedisEventBus
@@ -28,7 +29,7 @@ from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
 from app.off_loop import WorkShares
 from app.providers.callables import load_tools
 from app.providers.registry import ModelRegistry
-from app.settings import OFFLINE_MODEL, Settings
+from app.settings import Settings
 from app.storage.database import TENANT_CONNECTIONS, make_engine, ping, row_security
 from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
@@ -194,7 +195,7 @@ class Container:
 
 def import_models(settings: Settings) -> None:
     """Import what the models need that may be named: a second and more that, in a running loop, stops heartbeats."""
-    if settings.allowed_models != {OFFLINE_MODEL} or settings.embedding_model:
+    if settings.allowed_models != {OFFLINE} or settings.embedding_model:
         import app.providers.shelf  # noqa: F401, PLC0415 - a process that runs offline needs none of it
 
 

@@ -33,6 +33,7 @@ from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.model.embedding import MOST_DIMENSIONS
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.files import FILE_BYTES, FILES_BYTES
+from app.core.model.model_io import OFFLINE
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named
 from app.core.model.retention import Retention
@@ -41,7 +42,6 @@ from app.core.text.patterns import compiled
 from app.setting_files import PREFIX, StrictDotenv, StrictYaml, misspelled
 
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
-OFFLINE_MODEL = "offline"
 Seconds = Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)]
 MOST_MODELS = 60
 """As many as stay built, with room for those in use."""
@@ -350,7 +350,7 @@ class Settings(BaseSettings):
         in_use |= {self.verifier_model} if self.verifier_model else set()
         if self.models:
             return frozenset({*self.models, *in_use})
-        return frozenset({*in_use, self._default_model, OFFLINE_MODEL})
+        return frozenset({*in_use, self._default_model, OFFLINE})
 
     @property
     def operator_numbers(self) -> OperatorNumbers:
@@ -360,7 +360,7 @@ class Settings(BaseSettings):
 
     @property
     def _default_model(self) -> str:
-        return self.gemini_model if self.google_api_key else OFFLINE_MODEL
+        return self.gemini_model if self.google_api_key else OFFLINE
 
     @classmethod
     def settings_customise_sources(

@@ -23,11 +23,10 @@ from typing import Any, Final
 from unittest import mock
 
 from app.core.model.conversation import Usage
-from app.core.model.model_io import ChatRequest, ReasoningDelta, StepEvent, StepFinish, TextDelta
+from app.core.model.model_io import OFFLINE, ChatRequest, ReasoningDelta, StepEvent, StepFinish, TextDelta
 from app.devserver import EmbeddedServers
 from app.infrastructure.clock import SystemClock
 from app.providers.offline import OfflineChat
-from app.settings import OFFLINE_MODEL
 from app.storage.migrations import run_migrations
 from tests.acceptance.local import local_service
 from tests.acceptance.service import Service
@@ -79,7 +78,7 @@ def played() -> Iterator[tuple[str, str]]:
         EmbeddedServers(Path(folder) / "servers", durable=False) as servers,
     ):
         run_migrations(servers.database_url)
-        settings = {"THROUGHLINE_CHAT_MODEL": OFFLINE_MODEL, "THROUGHLINE_COMPACTION_MODEL": OFFLINE_MODEL}
+        settings = {"THROUGHLINE_CHAT_MODEL": OFFLINE, "THROUGHLINE_COMPACTION_MODEL": OFFLINE}
         with local_service(
             Path(folder), database_url=servers.database_url, redis_url=servers.redis_url, settings=settings
         ) as service:

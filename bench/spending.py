@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from genai_prices import Usage, calc_price
 
+from app.core.model.model_io import OFFLINE
 from app.providers.registry import ModelRegistry
-from app.settings import OFFLINE_MODEL, Settings
+from app.settings import Settings
 
 NOT_RUN: Final = 2
 """Exit status: there is no key, or nobody agreed to the cost."""
@@ -46,7 +47,7 @@ def live_settings(**fixed: Any) -> Settings:
     key = os.environ.get("GEMINI_API_KEY")
     if settings.google_api_key is None and key:
         settings = Settings(google_api_key=key, **fixed)
-    if OFFLINE_MODEL in {settings.resolved_chat_model, settings.resolved_compaction_model}:
+    if OFFLINE in {settings.resolved_chat_model, settings.resolved_compaction_model}:
         raise NoModelError(_NO_KEY)
     return settings
 

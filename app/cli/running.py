@@ -14,12 +14,13 @@ from rich.text import Text
 
 from app.cli.complaints import complain, one_clear_line
 from app.cli.speaking import text_of
+from app.core.model.model_io import OFFLINE
 from app.devserver import EmbeddedServers
 from app.devserver.configured import address, overlooked, read_settings
 from app.devserver.preflight import check_database
 from app.devserver.preflight import migrate as run_migrations
 from app.devserver.run import Service
-from app.settings import OFFLINE_MODEL, Settings
+from app.settings import Settings
 from app.storage.database import is_protected
 
 
@@ -94,7 +95,7 @@ def _facts(settings: Settings) -> list[tuple[str, str]]:
         ("data", "the database of DATABASE_URL" if settings.database_url else _data(settings)),
         ("models", chat if chat == compaction else f"{chat} (chat), {compaction} (compaction)"),
     ]
-    if OFFLINE_MODEL in {chat, compaction}:
+    if OFFLINE in {chat, compaction}:
         facts.append(("", "offline needs no key; for Gemini set GOOGLE_API_KEY and start again"))
     return facts
 

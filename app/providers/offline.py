@@ -38,8 +38,6 @@ from app.off_loop import off_loop
 from app.providers.profiles import offline_profile
 from app.usecases.ports import SummarizerRequest
 
-NAME: Final = "offline"
-
 _WORDS = compiled(r"\S++\s*+")
 _WORDS_PER_DELTA: Final = 4
 _PLAINEST: Final[Mapping[str, Any]] = {
@@ -57,7 +55,7 @@ _PLAINEST: Final[Mapping[str, Any]] = {
 class OfflineChat:
     """Answers with the best passages of the context; deterministic, and costs nothing."""
 
-    profile: ModelProfile = field(default_factory=lambda: offline_profile(NAME))
+    profile: ModelProfile = field(default_factory=offline_profile)
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Yield the reply in pieces of a few words, as a provider would; or a call, where one is wanted."""
@@ -82,7 +80,7 @@ class OfflineChat:
 class OfflineSummarizer:
     """Proposes a state of the most telling sentences; deterministic, and costs nothing."""
 
-    profile: ModelProfile = field(default_factory=lambda: offline_profile(NAME))
+    profile: ModelProfile = field(default_factory=offline_profile)
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
         """A state in the JSON that a provider's model is asked for, or an L1 of the stretch's sentences, in order.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.model.model_io import (
+    OFFLINE,
     CacheTerms,
     CallSettings,
     InputCost,
@@ -75,10 +76,10 @@ def profile_of(
     )
 
 
-def offline_profile(name: str) -> ModelProfile:
+def offline_profile() -> ModelProfile:
     """The limits of the offline model: those of the default Gemini model, in small chunks."""
     return ModelProfile(
-        name=name,
+        name=OFFLINE,
         input_limit=GEMINI_INPUT_LIMIT,
         output_limit=GEMINI_OUTPUT_LIMIT,
         limit_known=True,

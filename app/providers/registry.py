@@ -13,7 +13,7 @@ from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, ModelNotAllowedError
 from app.core.model.files import KeptFile
-from app.core.model.model_io import ContextMessage
+from app.core.model.model_io import OFFLINE, ContextMessage
 from app.providers import offline
 from app.providers.keys import Keys
 from app.usecases.ports import ChatModel, Embedder, Summarizer
@@ -45,8 +45,8 @@ class ModelRegistry:
     def __init__(
         self,
         *,
-        chat: str = offline.NAME,
-        compaction: str = offline.NAME,
+        chat: str = OFFLINE,
+        compaction: str = OFFLINE,
         google_api_key: str | None = None,
         google_base_url: str | None = None,
         openai_api_key: str | None = None,
@@ -101,7 +101,7 @@ class ModelRegistry:
         """
         for wanted in dict.fromkeys([name] if name else [self._chat, self._compaction]):
             self._refuse_unlisted(wanted)
-            if wanted != offline.NAME and not (self._shelf and self._shelf.holds(wanted)):
+            if wanted != OFFLINE and not (self._shelf and self._shelf.holds(wanted)):
                 await asyncio.shield(self._build_of(wanted))
         if name is None and (embedding := self._embedding):
             await asyncio.to_thread(lambda: self._open().build_embedder(embedding))
@@ -110,13 +110,13 @@ class ModelRegistry:
         """The chat model of that name, or the configured one. Raises as ``prepare`` does."""
         name = name or self._chat
         self._refuse_unlisted(name)
-        return offline.OfflineChat() if name == offline.NAME else self._open().chat(name)
+        return offline.OfflineChat() if name == OFFLINE else self._open().chat(name)
 
     def summarizer(self, name: str | None = None) -> Summarizer:
         """The summarizer of that name, or the configured compaction model. Raises as ``prepare`` does."""
         name = name or self._compaction
         self._refuse_unlisted(name)
-        if name == offline.NAME:
+        if name == OFFLINE:
             return offline.OfflineSummarizer()
         return self._open().summarizer(name, self._compaction_timeout)
 

@@ -20,7 +20,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.bootstrap import Parts, compose
 from app.core.model.records import Page, Scope
-from app.core.text.file_types import PAGE_TOKENS, file_tokens, is_what_it_says, media_type_of, pdf_pages
+from app.core.text.file_types import file_tokens, is_what_it_says, media_type_of, pdf_pages
+from app.core.text.token_counts import PAGE_TOKENS
 from app.infrastructure.clock import SystemClock
 from app.providers.registry import ModelRegistry
 from app.settings import Settings

@@ -201,6 +201,17 @@ def test_a_last_message_that_alone_is_too_large_names_the_minimum() -> None:
     put_together(source, caught.value.extra["minimum"])
 
 
+@pytest.mark.parametrize("factor", [0.8, 1.0, 1.3])
+def test_the_minimum_is_in_the_tokens_that_a_budget_is_asked_in(factor: float) -> None:
+    source = material(said(3, words=60), policy=POLICY)
+    source = replace(source, conversation=replace(source.conversation, token_factor=factor))
+    with pytest.raises(BudgetTooSmallError) as caught:
+        put_together(source, 20)
+    put_together(source, caught.value.extra["minimum"])
+    with pytest.raises(BudgetTooSmallError):
+        put_together(source, caught.value.extra["minimum"] - 1)
+
+
 @pytest.mark.case("22")
 def test_keep_full_sends_all_up_to_the_window_and_refuses_beyond() -> None:
     policy = policy_of(context_window=4_000, on_failure="keep_full")

@@ -167,12 +167,14 @@ def test_whatever_stands_beside_the_keys_of_a_part_weighs_by_its_length(part: di
 def test_media_weigh_by_type_not_by_their_data() -> None:
     bare = weigh("user", "", ())
     image = {"type": "media", "media_type": "image/png", "data": "A" * 100_000}
-    assert weigh("user", "", (image,)).tokens == bare.tokens + 258
-    assert weigh("user", "", (image,)).bytes == 258 * 4
+    assert weigh("user", "", (image,)).tokens == bare.tokens + 1_120
+    assert weigh("user", "", (image,)).bytes == 1_120 * 4
     assert weigh("user", "", ({**image, "tokens": 1032},)).tokens == bare.tokens + 1032
     audio = {"type": "media", "media_type": "audio/ogg", "url": "https://example.com/a.ogg"}
     assert weigh("user", "", (audio,)).tokens == bare.tokens + 1920
-    assert weigh("user", "", ({"type": "media", "media_type": "application/pdf"},)).tokens == bare.tokens + 258
+    pdf = {"type": "media", "media_type": "application/pdf"}
+    assert weigh("user", "", (pdf,)).tokens == bare.tokens + 560
+    assert weigh("user", "", ({**pdf, "data": "A" * 400_000},)).tokens == bare.tokens + 560 * 6
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["type", "name", "text", "content", "x"]), st.text()), max_size=3))

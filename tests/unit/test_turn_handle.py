@@ -45,7 +45,7 @@ def result_of(content: str) -> ChatResult:
 
 def begun(most_bytes: int = MOST_BYTES) -> TurnHandle:
     handle = TurnHandle(most_bytes=most_bytes)
-    handle.emit(created_event(message(), TURN, 1))
+    handle.emit(created_event(message(), TURN))
     return handle
 
 
@@ -71,7 +71,7 @@ async def test_the_first_event_tells_the_id_of_the_reply() -> None:
     handle = begun()
     end(handle, "")
     created, last = await heard(handle)
-    assert (created.id, created.data["reply_id"], created.data["turn_id"]) == (1, str(REPLY), str(TURN.id))
+    assert (created.id, created.data["reply_id"], created.data["turn_id"]) == (None, str(REPLY), str(TURN.id))
     assert last.result is not None
     assert last.result.reply.id == REPLY
 

@@ -17,7 +17,7 @@ from app.cli.notices import Notices
 from app.cli.screen import DIM, Screen, one_line
 from app.cli.showing import compaction_words, show_context, show_state
 from app.client import Compaction, Gauge, Message, Throughline
-from app.settings import OFFLINE_MODEL
+from app.core.model.model_io import OFFLINE
 
 PATIENCE_SECONDS: Final = 30.0
 """How long the worker may take to begin; longer, and there is none."""
@@ -177,7 +177,7 @@ class _Play:
         """Nothing is lost: what was written is what the history has."""
         history = self._history()
         self.screen.line()
-        if history[-1].model == OFFLINE_MODEL:
+        if history[-1].model == OFFLINE:
             self._tell(self.story.offline_note)
         if [message.content for message in history if message.model is None] != self.said:
             raise ComplaintError(f"GET …/messages has not the {len(self.said)} messages that were written.")

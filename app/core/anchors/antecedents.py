@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final, get_args
 
 from app.core.anchors.pool import Pool, position
-from app.core.anchors.purposes import bare_choice, exclude_each_other, is_addition, kind_words, specific_purpose
-from app.core.anchors.replacement import TERSE, changing, has_another_value, is_beside, kind_of, tells_of_another
+from app.core.anchors.purposes import bare_choice, exclude_each_other, is_addition, specific_purpose
+from app.core.anchors.replacement import TERSE, has_another_value, is_beside, kind_of, tells_of_another, without_frame
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic, given_up
 from app.core.model.anchors import Anchor, AnchorType
@@ -54,7 +53,7 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tup
     """The anchor that a correction without a subject of its own is about: the last one with a value of its kind."""
     text = without_speaker(by.content)
     said = _point(pool, text, tables)
-    point, whole = _without_frame(pool.topic(said), said, tables), _without_frame(pool.topic(text), text, tables)
+    point, whole = without_frame(said, pool.topic(said), tables), without_frame(text, pool.topic(text), tables)
     if len(point.words) > TERSE:
         return None
     leaving = given_up(text) & (whole.every - whole.words)
@@ -86,10 +85,6 @@ def _is_about_itself(whole: Topic, leaving: frozenset[str], topic: Topic) -> boo
     if leaving and not leaving & topic.every:
         return True
     return len(whole.words) > TERSE and not whole.kinds & topic.kinds
-
-
-def _without_frame(topic: Topic, text: str, tables: tuple[Table, ...]) -> Topic:
-    return replace(topic, words=topic.words - kind_words(text, topic.kinds, tables) - changing(text, tables))
 
 
 def _has_another_value(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001

@@ -13,7 +13,6 @@ from typing import Final
 from app.core.anchors.likelihood import WEIGHTS, BySpeaker, features, likeliest, likelihoods
 from app.core.anchors.pasting import OwnWords
 from app.core.anchors.recognition import (
-    EXACT,
     has_name,
     has_value,
     is_standing,
@@ -29,7 +28,7 @@ from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.model.conversation import Message
 from app.core.model.redaction import redact
 from app.core.text.cued import Folded
-from app.core.text.identifiers import Identifier
+from app.core.text.identifiers import EXACT_KINDS, Identifier
 
 MOST_BY_USER: Final = 24
 MOST_BY_ASSISTANT: Final = 8
@@ -228,7 +227,7 @@ def found_anchor(
 ) -> FoundAnchor:
     """The value, with its weight and its importance, to which its emphasis is added; what is pasted weighs less."""
     speaker: Speaker = "user" if message.role == "user" else "assistant"
-    values = sum(one.kind in EXACT for one in identifiers)
+    values = sum(one.kind in EXACT_KINDS for one in identifiers)
     importance = _BASE[type_] + min(_PER_VALUE * values, _MOST_FOR_VALUES)
     importance += -_PASTED if pasted else (_BY_USER if message.role == "user" else 0) + emphasis
     line = anchor_line(type_, message.seq, content, speaker, pasted=pasted, said_at=message.created_at)

@@ -11,7 +11,7 @@ from typing import Final
 
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of
-from app.core.text.identifiers import find_identifiers
+from app.core.text.identifiers import NAME_KINDS, find_identifiers
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.words import GENERIC_STEMS
@@ -19,7 +19,6 @@ from app.core.text.words import GENERIC_STEMS
 _NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
 """A number behind its noun says which one it is (``room 8``); before it, how many."""
 _TIMES: Final = frozenset({"date", "time"})
-_NAMES: Final = frozenset({"name", "symbol", "quoted"})
 
 
 @memoized()
@@ -43,7 +42,8 @@ def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
     if not stems:
         return stems
-    exact = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind not in _NAMES))
+    found = [one for one in find_identifiers(plain) if one.kind not in NAME_KINDS]
+    exact = frozenset[str]().union(*(stems_of(one.text) for one in found))
     times = (day.group() for table in tables for day in table.times.all_in(plain))
     dated = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind in _TIMES))
     which = {number for group in named for number in _NUMBERED.findall(group)} - dated

@@ -12,6 +12,7 @@ from app.core.anchors.tables import LONGEST, Rule, Table
 from app.core.anchors.topics import stems_of, technology_in
 from app.core.model.anchors import AnchorType, Speaker
 from app.core.text.cued import Cue, Folded
+from app.core.text.identifiers import EXACT_KINDS, NAME_KINDS
 from app.core.text.patterns import capped
 from app.core.text.speakers import without_speaker
 from app.core.text.words import GENERIC_STEMS
@@ -38,8 +39,6 @@ _CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
 _SEVERAL: Final = 2
 """Exact values of one statement: with so many it tells data, whatever its words."""
 
-EXACT: Final = frozenset({"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"})
-_NAMED: Final = frozenset({"name", "quoted", "symbol"})
 _QUOTES: Final = frozenset('"“«„`「')
 _QUOTED: Final = capped(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|`[^`\n]{1,300}`|「[^」\n]{1,300}」",
@@ -172,7 +171,7 @@ def _is_data(statement: Statement) -> bool:
     """Whether it gives several exact values; an exclamation over them is a feeling."""
     if statement.is_question or statement.text.endswith("!"):
         return False
-    return sum(one.kind in EXACT for one in statement.identifiers) >= _SEVERAL
+    return sum(one.kind in EXACT_KINDS for one in statement.identifiers) >= _SEVERAL
 
 
 def _is_concrete(statement: Statement) -> bool:
@@ -182,12 +181,12 @@ def _is_concrete(statement: Statement) -> bool:
 
 def has_value(statement: Statement) -> bool:
     """Whether it has an exact value."""
-    return any(one.kind in EXACT for one in statement.identifiers)
+    return any(one.kind in EXACT_KINDS for one in statement.identifiers)
 
 
 def has_name(statement: Statement) -> bool:
     """Whether it names somebody or something."""
-    return any(one.kind in _NAMED for one in statement.identifiers) or bool(technology_in(statement.text))
+    return any(one.kind in NAME_KINDS for one in statement.identifiers) or bool(technology_in(statement.text))
 
 
 def _mask(quote: re.Match[str]) -> str:

@@ -217,7 +217,7 @@ def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
     if mine and theirs and mine.name == theirs.name:
         new, old = new[mine.end :], old[theirs.end :]
     topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
-    point, prior = _without_frame(new, topic, TABLES), _without_frame(old, known, TABLES)
+    point, prior = without_frame(new, topic, TABLES), without_frame(old, known, TABLES)
     if (
         not has_another_value(point, prior)
         or known.classes - topic.classes
@@ -229,7 +229,8 @@ def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
     )
 
 
-def _without_frame(text: str, topic: Topic, tables: tuple[Table, ...]) -> Topic:
+def without_frame(text: str, topic: Topic, tables: tuple[Table, ...]) -> Topic:
+    """A topic without the words that only name its kind, or say that something changes."""
     return replace(topic, words=topic.words - kind_words(text, topic.kinds, tables) - changing(text, tables))
 
 

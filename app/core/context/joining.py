@@ -81,7 +81,7 @@ class Allotment:
 def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None) -> Draft:
     """The draft with what is recalled; the whole fits into ``room`` wherever ``fit`` does.
 
-    The rest of the context makes way for it as far as engine, section 9 lets it, and gets back what it does not use.
+    The rest of the context makes way for it as far as the policy lets it, and gets back what it does not use.
 
     Args:
         material: With ``recall``.

@@ -153,7 +153,7 @@ def _about(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) 
     most = max(said.values(), default=0.0)
     best = islice((index for index in sorted(said, reverse=True) if said[index] >= ENOUGH * most), _MOST_ABOUT)
     after = corpus.there(1)
-    return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best if index >= 0)))
+    return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best)))
 
 
 def _tell_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from app.core.model.conversation import Message
 from app.core.model.policies.protection import BY_EVENT_TYPE
 from app.core.model.state import StateEntry
-from app.core.text.identifiers import Kind, find_identifiers
+from app.core.text.identifiers import NAME_KINDS, Kind, find_identifiers
 from app.core.text.parts import Part
 from app.core.text.token_counts import weigh
 from app.core.text.words import GENERIC_STEMS, stem, stems, words
@@ -28,8 +28,6 @@ _KNOWN_TYPES: Final = frozenset({*BY_EVENT_TYPE, "casual", "command"})  # any ot
 _RUN: Final = 3  # content words in the same order: by chance a phrase of the language, seldom more
 _LEAST_WORD: Final = 4  # letters; shorter words of alphabets are everywhere
 _LEAST_NUMBER: Final = 3  # digits; smaller bare numbers are everywhere
-_SOFT: Final[frozenset[Kind]] = frozenset({"name", "symbol", "quoted"})
-"""Values that other messages say as well: one is the erased message's own only if nothing else says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +131,7 @@ class Erased:
         """Messages of which nothing is left."""
         text = "\n".join(texts)
         found = [(item.kind, item.text.casefold()) for item in find_identifiers(text)]
-        self._values = {value for kind, value in found if kind not in _SOFT and _says_much(kind, value)}
+        self._values = {value for kind, value in found if kind not in NAME_KINDS and _says_much(kind, value)}
         told = stems(text)
         self._said = frozenset(told)
         self._words = {word for word in told if _is_telling(word)}

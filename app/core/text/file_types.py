@@ -8,16 +8,10 @@ from email.message import Message
 from typing import Final, Literal
 
 from app.core.text.patterns import compiled
-from app.core.text.token_counts import estimate_text
+from app.core.text.token_counts import IMAGE_TOKENS, PAGE_TOKENS, UNKNOWN_PAGE_BYTES, estimate_text
 
 FileKind = Literal["text", "image", "document", "audio", "video"]
 
-IMAGE_TOKENS: Final = 1_120
-"""Of an image, as Gemini 3 takes it where nothing else is asked for; Gemini 2.5 takes 258 for each tile of it."""
-PAGE_TOKENS: Final = 560
-"""Of a page of a PDF, likewise; Gemini 2.5 takes 258."""
-UNKNOWN_PAGE_BYTES: Final = 50_000
-"""Of a PDF whose pages cannot be counted: so many bytes are taken for a page."""
 LABEL_TOKENS: Final = 30
 """What stands around each file, beside its name."""
 

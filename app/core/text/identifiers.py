@@ -14,6 +14,12 @@ from app.core.text.word_lists import GENERIC, NOISE
 Kind = Literal[
     "url", "email", "uuid", "quoted", "path", "date", "time", "money", "version", "code", "symbol", "number", "name"
 ]
+EXACT_KINDS: Final[frozenset[Kind]] = frozenset(
+    {"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"}
+)
+"""Values that are hard to say by chance."""
+NAME_KINDS: Final[frozenset[Kind]] = frozenset({"name", "quoted", "symbol"})
+"""All others: names, and words that other texts have as well."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,15 @@ BYTES_PER_TOKEN: Final = 4
 """The plain rule of thumb behind the estimator ``bytes``."""
 
 _MOST_CHARACTERS: Final = 7  # to a token, of a whole sentence: in few there are more, and in none that holds a value
-_IMAGE_TOKENS: Final = 258  # a small picture, as Gemini bills it; a page of a document weighs the same
+IMAGE_TOKENS: Final = 1_120
+"""Of an image, as Gemini 3 takes it where nothing else is asked for; Gemini 2.5 takes 258 for each tile of it."""
+PAGE_TOKENS: Final = 560
+"""Of a page of a PDF, likewise; Gemini 2.5 takes 258."""
+UNKNOWN_PAGE_BYTES: Final = 50_000
+"""Of a PDF whose pages are not counted: so many bytes are taken for a page."""
 _AUDIO_TOKENS: Final = 32 * 60  # 32 a second, for a clip whose length is unknown and taken as a minute
 _VIDEO_TOKENS: Final = (258 + 32) * 60  # one frame and its sound a second, likewise
-_MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": _IMAGE_TOKENS, "audio": _AUDIO_TOKENS, "video": _VIDEO_TOKENS}
+_MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": IMAGE_TOKENS, "audio": _AUDIO_TOKENS, "video": _VIDEO_TOKENS}
 
 _LETTER_PRICES: Final = {letter: price for price, letters in LETTERS.items() for letter in letters}
 
@@ -298,7 +303,16 @@ def _media_tokens(part: Part) -> int:
     given = part.get("tokens")
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return given
-    return _MEDIA_TOKENS.get(str(part.get("media_type", "")).partition("/")[0].lower(), _IMAGE_TOKENS)
+    family, _, kind = str(part.get("media_type", "")).lower().partition("/")
+    if kind.startswith("pdf"):
+        return PAGE_TOKENS * max(1, _data_bytes(part) // UNKNOWN_PAGE_BYTES)
+    return _MEDIA_TOKENS.get(family, IMAGE_TOKENS)
+
+
+def _data_bytes(part: Part) -> int:
+    """The size of what stands in a part as base64, roughly."""
+    data = part.get("data")
+    return len(data) * 3 // 4 if isinstance(data, str) else 0
 
 
 def _further_bytes(part: Part) -> int:

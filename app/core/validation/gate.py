@@ -88,7 +88,7 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     """Check a summarizer's answer.
 
     Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable``, ``skeleton``,
-    ``wrong_language``, ``unfounded``. (``not_smaller`` is known only after the merge: see ``not_smaller``.)
+    ``wrong_language``, ``unfounded``. (``not_smaller`` is known only after the merge: see ``saves_too_little``.)
     """
     refused = "not_a_summary" if proposal.called_tool and proposal.finish not in FINISH else FINISH.get(proposal.finish)
     if refused:

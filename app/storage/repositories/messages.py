@@ -498,7 +498,7 @@ class MessageRepository(Repository):
         return [(seq, content) for seq, content in await self._session.rows(statement)]
 
     async def pin(self, conversation_id: UUID, message_id: UUID, *, is_pinned: bool, reason: str) -> Message:
-        """Set ``is_pinned`` and ``protected_reason``. The caller recomputes the sums (``recompute``)."""
+        """Set ``is_pinned`` and ``protected_reason``. The caller has the sums made again (``reweigh``)."""
         statement = (
             update(MessageRow)
             .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)

@@ -68,10 +68,10 @@ class ChatEvent:
         return self.result is not None or self.error is not None
 
 
-def created_event(message: Message, turn: Turn, number: int | None = None) -> ChatEvent:
+def created_event(message: Message, turn: Turn) -> ChatEvent:
     """The stream's first event: the stored user message, and the id that the reply is going to have."""
     data = {"message_id": str(message.id), "seq": message.seq, "role": message.role}
-    return ChatEvent(type=CREATED, id=number, data=data | ids_of(turn))
+    return ChatEvent(type=CREATED, data=data | ids_of(turn))
 
 
 def ids_of(turn: Turn) -> dict[str, str]:

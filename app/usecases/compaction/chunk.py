@@ -64,7 +64,7 @@ class SystemShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """What one model call is about."""
+    """The messages that one step folds, with everything that its model calls are made of."""
 
     row: Compaction
     resolved: Resolved
@@ -288,7 +288,7 @@ async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:
 
 
 async def before_running_turn(uow: UnitOfWork, conversation_id: UUID, request: FoldRequest) -> FoldRequest:
-    """The same, but for a turn that runs: neither the message that it answers nor what came after it is folded."""
+    """The request, bounded by a turn that runs: neither the message that it answers nor anything later is folded."""
     turn = await uow.turns.running(conversation_id)
     if turn is None:
         return request

@@ -83,7 +83,7 @@ NOTHING: Final = Asked()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """Everything that ``recalled_from`` makes a ``Recall`` of, off the event loop."""
+    """What was read for a question, of which ``with_gathered`` makes a ``Recall`` off the event loop."""
 
     question: str
     is_explicit: bool

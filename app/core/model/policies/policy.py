@@ -32,7 +32,7 @@ _IN_TURN: frozenset[Moment] = frozenset({"before_call", "between_calls"})
 
 Share = Annotated[float, Field(gt=0, le=1)]
 KEEP_MAX = 1_000  # keeps are read from one bounded outline of the tail (services.compaction)
-RESERVE_MAX = 4_096  # a chat reply rarely needs more; see engine.md, section 3
+RESERVE_MAX = 4_096  # a chat reply rarely needs more
 RESERVE_SHARE = Fraction(1, 10)
 STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
 CAP_FACTOR = 2

@@ -13,7 +13,7 @@ from app.core.anchors.topics import given_up
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import parted
-from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.identifiers import EXACT_KINDS, Identifier, find_identifiers
 from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
@@ -21,7 +21,6 @@ FEW: Final = 3
 
 _REACH: Final = 8  # postings per word that a correction looks back through
 _NEAR: Final = 6  # messages: as far as a correction without a subject of its own points back
-_EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Claim:
     @classmethod
     def of(cls, found: Iterable[str], identifiers: Iterable[Identifier]) -> Claim:
         """By its stems and its identifiers."""
-        values = frozenset((item.kind, item.text.lower()) for item in identifiers if item.kind in _EXACT)
+        values = frozenset((item.kind, item.text.lower()) for item in identifiers if item.kind in EXACT_KINDS)
         return cls(content_of(found), values)
 
     @property
