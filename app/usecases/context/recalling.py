@@ -72,10 +72,13 @@ class Asked:
     record_id: UUID | None = None
     """In a turn: the id under which what is recalled is recorded as an expansion; ``None`` = it is not."""
 
-    @property
-    def makes_room(self) -> bool:
+    def fills(self, budget: int | None) -> bool:
+        """Whether what is recalled may fill a budget; else it takes a share of it, and only of what is free."""
+        return self.query is not None and budget is not None
+
+    def makes_room(self, budget: int | None) -> bool:
         """Whether other things may have to go for it, or be laid out anew, even where the whole would fit."""
-        return self.query is not None or bool(self.passages) or self.wanted.levels is not None
+        return self.fills(budget) or bool(self.passages) or self.wanted.levels is not None
 
 
 NOTHING: Final = Asked()
