@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -220,6 +221,19 @@ async def test_for_a_query_without_a_budget_nothing_is_read_that_could_only_make
     assert found == before
     with pytest.raises(RuntimeError):
         await context(service, conversation_id)  # within a budget they may have to
+
+
+async def test_what_is_known_of_a_conversation_is_not_read_again_and_what_came_since_is(service: Service) -> None:
+    conversation_id = await folded(service)
+    async with service.begin(service.tenant) as uow:
+        read = partial(uow.messages.sources, conversation_id, stems=[], limit=10)
+        whole = (await read()).sources
+        longer = (await read(known=whole[:7])).sources
+        strange = (await read(known=[one._replace(text="Of another talk.") for one in whole[:7]])).sources
+
+    assert whole == longer == strange
+    assert [new is old for new, old in zip(longer, whole, strict=True)][:8] == [*[True] * 6, False, False]
+    assert not any(new is old for new, old in zip(strange, whole, strict=True))
 
 
 async def test_another_tenants_conversation_gives_nothing(service: Service, begin: UnitOfWorkFactory) -> None:

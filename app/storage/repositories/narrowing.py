@@ -58,6 +58,8 @@ class Narrowed:
     """Messages in the whole conversation."""
     language: str | None = None
     """Of its newest messages, where a text was asked for; ``None`` in doubt."""
+    content_epoch: int = 0
+    """The conversation's when it was read: in the same one messages only come."""
 
 
 WHOLE: Final = 1_500
@@ -102,6 +104,7 @@ _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"
 _OF = col(MessageRow.conversation_id) == bindparam("of")
 _LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
 _THESE = _ALL.where(_LISTED)
+_SINCE = _ALL.where(_seq >= bindparam("first"))
 _BYTES = select(_seq, told_bytes()).where(_OF, _LISTED)
 _SUM = select(cast(func.sum(told_bytes()), BigInteger)).where(_OF, _LISTED)
 _SIZE = (
@@ -123,7 +126,7 @@ _HOLDING = (
     .correlate(_PAIRS)
 )
 _LISTS = select(_PAIRS.c.place, func.array(_HOLDING.scalar_subquery(), type_=_BIGINTS))
-built_once(_ALL, _THESE, _BYTES, _SUM, _SIZE, _LISTS)
+built_once(_ALL, _THESE, _SINCE, _BYTES, _SUM, _SIZE, _LISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +146,14 @@ class Narrowing:
         self._of = col(MessageRow.conversation_id) == conversation_id
         self._keys = TermKeys(conversation_id)
 
-    async def sources(self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool) -> Narrowed:
+    async def sources(
+        self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool, known: Sequence[Source]
+    ) -> Narrowed:
         """``MessageRepository.sources``."""
         total, bytes_, last_seq, newest = await self._size(SAMPLED if text else 1)
         language = language_of(newest) if text else None
         if neighbours and total <= WHOLE and bytes_ <= READ_BYTES:
-            return Narrowed(sources=await self._read(), documents={}, total=total, language=language)
+            return Narrowed(sources=await self._whole(known), documents={}, total=total, language=language)
         wanted = list(dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_folded(text, language)]))
         postings = await self._postings(wanted, last_seq)
         weights = {stem: math.log1p(total / max(posting.about, 1)) for stem, posting in postings.items()}
@@ -240,6 +245,13 @@ class Narrowing:
         found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON)
         seqs = {place: frozenset(listed) for place, listed in found}
         return [seqs[place] for place in range(1, len(pairs) + 1)]
+
+    async def _whole(self, known: Sequence[Source]) -> list[Source]:
+        """All of them; of those that are known the last is read again, which tells that it is the same conversation."""
+        if not known:
+            return await self._read()
+        newer = await _sources(await self._session.records(_SINCE, of=self._id, first=known[-1].seq))
+        return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read()
 
     async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
         """Those of these positions, or all."""

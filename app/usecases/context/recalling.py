@@ -17,7 +17,7 @@ from app.core.context.drafts import NO_DETAIL, block_sizes, first_draft, outline
 from app.core.model.conversation import Layout, Message
 from app.core.model.segments import Expansion, Level, Segment
 from app.core.retrieval.choose import Recalled
-from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall_without_history
@@ -119,8 +119,11 @@ async def gather(
     """Read the messages to choose from: a bounded number, whatever the history."""
     narrowed = None
     if question:
-        limit, stems = most_looked_at(material, asked, budget), search_stems(question)
-        narrowed = await uow.messages.sources(material.conversation.id, stems=stems, text=question, limit=limit)
+        limit, stems, talk = most_looked_at(material, asked, budget), search_stems(question), material.conversation
+        narrowed = await uow.messages.sources(
+            talk.id, stems=stems, text=question, limit=limit, known=_known_of(talk.id, talk.content_epoch)
+        )
+        narrowed = replace(narrowed, content_epoch=talk.content_epoch)
         narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
     return Gathered(
         question=question,
@@ -169,6 +172,12 @@ def known_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
     corpus = corpus_of(found, known[1] if known else None)
     _CORPORA.keep(conversation_id, (found, corpus), corpus.size)
     return corpus
+
+
+def _known_of(conversation_id: UUID, content_epoch: int) -> Sequence[Source]:
+    """Its first messages, as far as they were read in the same epoch."""
+    known = _CORPORA.get(conversation_id)
+    return known[0].sources if known is not None and known[0].content_epoch == content_epoch else ()
 
 
 def with_gathered(material: Material, gathered: Gathered) -> Material:
