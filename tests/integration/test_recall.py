@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +14,7 @@ from app.core.context.assembly import AssembledContext
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import Passage
 from app.core.text import memo
+from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.messages import MessageRepository
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -179,7 +182,7 @@ async def test_a_typed_command_and_its_answer_are_never_recalled(service: Servic
     assert "/compact" not in text_of(found.messages)
 
 
-async def broken(self: MessageRepository, conversation_id: UUID, **given: Any) -> Narrowed:
+async def broken(self: object, conversation_id: UUID, **given: Any) -> Narrowed:
     raise RuntimeError("the index is away")
 
 
@@ -204,6 +207,39 @@ async def test_a_conversation_that_is_served_whole_is_not_searched(
 
     assert FACT in text_of((await context(service, conversation_id, budget=None)).messages)
     assert (await turn(service, conversation_id)).warnings == ()
+
+
+async def test_for_a_query_without_a_budget_nothing_is_read_that_could_only_make_way(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await folded(service)
+    before = await context(service, conversation_id, budget=None)
+    for name in ("servable", "showable"):
+        monkeypatch.setattr(AnchorRepository, name, broken)
+    found = await context(service, conversation_id, budget=None)
+
+    assert FACT in text_of(found.messages)
+    assert found == before
+    with pytest.raises(RuntimeError):
+        await context(service, conversation_id)  # within a budget they may have to
+
+
+async def test_what_is_known_of_a_conversation_is_not_read_again_and_what_came_since_is(service: Service) -> None:
+    conversation_id = await folded(service)
+    async with service.begin(service.tenant) as uow:
+        read = partial(uow.messages.sources, conversation_id, stems=[], limit=10)
+        found = await read()
+        whole = found.sources
+        begun = replace(found, sources=whole[:7])
+        longer = (await read(known=begun)).sources
+        other = [one._replace(text="Of another talk.") for one in whole[:7]]
+        strange = (await read(known=replace(begun, sources=other))).sources
+        erased = (await read(known=replace(begun, content_epoch=found.content_epoch - 1))).sources
+
+    assert whole == longer == strange == erased
+    assert not any(new is old for new, old in zip(erased, whole, strict=True)), "something was erased since"
+    assert [new is old for new, old in zip(longer, whole, strict=True)][:8] == [*[True] * 6, False, False]
+    assert not any(new is old for new, old in zip(strange, whole, strict=True))
 
 
 async def test_another_tenants_conversation_gives_nothing(service: Service, begin: UnitOfWorkFactory) -> None:

@@ -9,7 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.core.text.sentences import sentences
-from app.core.text.token_counts import MESSAGE_OVERHEAD, byte_length, estimate_text, least_tokens, tokens_of, weigh
+from app.core.text.token_counts import (
+    MESSAGE_OVERHEAD,
+    byte_length,
+    estimate_lines,
+    estimate_text,
+    least_tokens,
+    tokens_of,
+    weigh,
+)
 from app.core.text.values import values
 from tests.talks import MADE, made_talk
 from tests.unit.timing import assert_linear
@@ -108,6 +116,13 @@ def test_concatenation_adds_up(left: str, right: str) -> None:
 @pytest.mark.parametrize("text", ["\x00", "\ud800", "\udfff\ud800", "\u0000a", "\U0010ffff", "e\u0301"])
 def test_odd_unicode_is_counted(text: str) -> None:
     assert estimate_text(text) >= 1
+
+
+@given(st.lists(st.sampled_from([*SAMPLES, *"\n \t.aΣ7<b>", "\n\n", "é", "图", "  ", "I\u0307"]), max_size=40))
+@example(["\n"] * 70)
+def test_line_by_line_a_text_weighs_the_same(pieces: list[str]) -> None:
+    text = "".join(SAMPLES[piece][0] if piece in SAMPLES else piece for piece in pieces)
+    assert estimate_lines(text) == estimate_text(text)
 
 
 def test_empty_is_zero() -> None:

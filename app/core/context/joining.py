@@ -39,10 +39,11 @@ from app.core.retrieval.serving import (
     passages_element,
     recalled_element,
 )
-from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut
+from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut, messages_tokens
 from app.core.summarizer.offline.items import cost, parted
 from app.core.text.budget import without_last
 from app.core.text.parts import own_content
+from app.core.text.token_counts import estimate_lines
 
 MOST: Final = Fraction(9, 10)
 """Of what pins and the last user message leave, beside what nothing else has a use for; docs/decisions/0015 has the
@@ -174,7 +175,8 @@ def recall_tokens(material: Material, draft: Draft) -> int:
     whole = _with_recalled(draft, bare, material.conversation.locale)
     same = set(map(id, whole)) & set(map(id, bare))
     added, taken = ([one for one in messages if id(one) not in same] for messages in (whole, bare))
-    return max(weigh_all(material, added) - weigh_all(material, taken), 0)
+    whole_tokens = messages_tokens(added, material.policy.estimator, estimate_lines)
+    return max(whole_tokens - weigh_all(material, taken), 0)
 
 
 def as_sent(message: Message) -> ContextMessage:

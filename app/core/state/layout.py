@@ -7,7 +7,7 @@ stays the same to the byte until the next version.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import groupby
@@ -21,7 +21,7 @@ from app.core.model.state import StateSchema
 from app.core.state.digesting import Digestible
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
 from app.core.text.localization.days import date_line
-from app.core.text.token_counts import Estimator, tokens_of, weigh
+from app.core.text.token_counts import Estimator, estimate_text, tokens_of, weigh
 
 ServedAs = Literal["pair", "assistant"]
 
@@ -180,7 +180,9 @@ def block_messages(
     return (ContextMessage(role="user", content=content), ContextMessage(role="assistant", content=ACKNOWLEDGEMENT))
 
 
-def messages_tokens(messages: Sequence[ContextMessage], estimator: Estimator) -> int:
+def messages_tokens(
+    messages: Sequence[ContextMessage], estimator: Estimator, estimate: Callable[[str], int] = estimate_text
+) -> int:
     """What these messages weigh, each weighed as it would be when stored."""
-    weights = [weigh(message.role, message.content, message.parts) for message in messages]
+    weights = [weigh(message.role, message.content, message.parts, estimate=estimate) for message in messages]
     return sum(tokens_of(weight.tokens, weight.bytes, estimator) for weight in weights)

@@ -13,7 +13,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -46,6 +46,9 @@ _LETTER_PRICES: Final = {letter: price for price, letters in LETTERS.items() for
 
 ALL_PRICES: Final[Mapping[str, float]] = {**PRICES, **_LETTER_PRICES}
 """By the names that ``counts`` gives; a single letter is its own name."""
+
+_HUNDREDTHS: Final = {name: round(100 * price) for name, price in ALL_PRICES.items()}
+"""Prices have two digits: so much of a text that is counted in pieces adds up to the last digit."""
 
 _CLASSES: Final[tuple[tuple[int, str], ...]] = (
     (0x0000, "control"),
@@ -166,12 +169,14 @@ _CYRILLIC: Final = frozenset({"cyrillic", "cyrillic_rare"})
 _EMOJI: Final = frozenset({"emoji", "flag", "skin"})
 _EAST_ASIAN: Final = frozenset({"cjk_sign", "hiragana", "katakana", "rare_ideograph", "ideograph"})
 
+_LINE_BREAKS: Final = _Run("line_breaks", compiled(r"\n{1,31}"), frozenset({"ascii"}), begins=("\n",))
+
 _RUNS: Final = (
     # a hump of camelCase is a word of its own
     _Run("word", compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), _LATIN, (2, 3, 5, 8), has_tail=True),
     _Run("capitals", compiled("[A-Z\u00c0-\u00de]{2,}"), _LATIN, (2,), has_tail=True),
     _Run("punctuation", compiled(f"[{_PUNCTUATION}]+"), frozenset({"ascii"}), (1, 2, 3, 4), has_tail=True),
-    _Run("line_breaks", compiled(r"\n{1,31}"), frozenset({"ascii"}), begins=("\n",)),
+    _LINE_BREAKS,
     _Run("blanks", compiled(r" {2,31}|\t{1,31}"), frozenset({"ascii"}), begins=("  ", "\t")),
     _Run("blank_digit", compiled(" (?=[0-9])"), frozenset({"digit"})),
     _Run("blank_emoji", compiled(" (?=[\u2600-\u27bf\U0001f000-\U0001faff])"), _EMOJI),
@@ -247,6 +252,12 @@ def _script_tokens(text: str) -> float:
     return sum(ALL_PRICES[name] * count for name, count in counts(text).items())
 
 
+@memoized(FIGURE)
+def _hundredths(line: str) -> int:
+    """Hundredths of tokens of a text without line breaks."""
+    return sum(_HUNDREDTHS[name] * count for name, count in counts(line).items())
+
+
 def byte_length(text: str) -> int:
     """UTF-8 length; a lone surrogate counts as the three bytes it would take."""
     return len(text.encode("utf-8", "surrogatepass"))
@@ -271,6 +282,16 @@ def estimate_text(text: str, estimator: Estimator = "script") -> int:
     )
 
 
+def estimate_lines(text: str) -> int:
+    """The script estimate of a text whose lines were counted before, each once: no other run spans a line break.
+
+    Where the prices add up to whole tokens, the rounding of their sum decides as it does for the text.
+    """
+    hundredths = sum(map(_hundredths, text.split("\n")))
+    hundredths += _HUNDREDTHS[_LINE_BREAKS.name] * len(_LINE_BREAKS.pattern.findall(text))
+    return -(-hundredths // 100) if hundredths % 100 else estimate_text(text)
+
+
 def least_tokens(characters: int) -> int:
     """What a sentence of so many characters weighs at the least, to be known before it is weighed."""
     return characters // _MOST_CHARACTERS
@@ -281,15 +302,18 @@ def tokens_of(tokens: int, bytes_: int, estimator: Estimator) -> int:
     return tokens if estimator == "script" else -(-bytes_ // BYTES_PER_TOKEN)
 
 
-def weigh(role: str, content: str, parts: Sequence[Part] = ()) -> Weight:
+def weigh(
+    role: str, content: str, parts: Sequence[Part] = (), *, estimate: Callable[[str], int] = estimate_text
+) -> Weight:
     """Weigh a message as it will be sent: its content, its parts and the markers around it.
 
     A tool's result that stands in the content too weighs once.
     Media weigh by their own ``tokens`` where given, else by type, whatever the length of their data.
     Further keys of parts, which every context has, weigh by their length, but for the first ``BESIDE`` bytes.
+    The content is weighed by ``estimate``: where its lines come again, by ``estimate_lines``.
     """
     own = own_content(role, content, parts)
-    tokens, size, beside = MESSAGE_OVERHEAD + estimate_text(own), byte_length(own), 0
+    tokens, size, beside = MESSAGE_OVERHEAD + estimate(own), byte_length(own), 0
     for part in parts:
         media = _media_tokens(part) if part.get("type") == "media" else None
         more = _further_bytes(part)

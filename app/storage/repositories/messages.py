@@ -600,17 +600,25 @@ class MessageRepository(Repository):
         return [seq for (seq,) in await self._session.rows(rows.order_by(_seq))]
 
     async def sources(
-        self, conversation_id: UUID, *, stems: Sequence[str], limit: int, text: str = "", neighbours: bool = True
+        self,
+        conversation_id: UUID,
+        *,
+        stems: Sequence[str],
+        limit: int,
+        text: str = "",
+        neighbours: bool = True,
+        known: Narrowed | None = None,
     ) -> Narrowed:
         """The messages among which those that fit these stems are: all of a small conversation (1 500 messages).
 
         Of a larger one at most ``limit`` messages that hold stems, those that hold the rarest ones first, and the
         neighbours of the best quarter of them, forty at least, up to three places away. Without ``neighbours`` also of
         a small one no more than the messages that hold stems. ``text`` is sought by the stems of its own language and
-        the conversation's too.
+        the conversation's too. Those of a small one that are ``known``, its first ones, are not read again while
+        nothing of it was erased since.
         """
         narrowing = Narrowing(self._session, conversation_id)
-        return await narrowing.sources(stems, text, limit=limit, neighbours=neighbours)
+        return await narrowing.sources(stems, text, limit=limit, neighbours=neighbours, known=known)
 
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int

@@ -39,7 +39,7 @@ from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.scoped_session import TenantSession
-from app.storage.tables import MessageRow
+from app.storage.tables import ConversationRow, MessageRow
 from app.storage.tenancy import built_once
 
 
@@ -58,6 +58,8 @@ class Narrowed:
     """Messages in the whole conversation."""
     language: str | None = None
     """Of its newest messages, where a text was asked for; ``None`` in doubt."""
+    content_epoch: int = 0
+    """The conversation's at the moment of reading: in the same one messages only come."""
 
 
 WHOLE: Final = 1_500
@@ -102,10 +104,18 @@ _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"
 _OF = col(MessageRow.conversation_id) == bindparam("of")
 _LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
 _THESE = _ALL.where(_LISTED)
+_SINCE = _ALL.where(_seq >= bindparam("first"))
 _BYTES = select(_seq, told_bytes()).where(_OF, _LISTED)
 _SUM = select(cast(func.sum(told_bytes()), BigInteger)).where(_OF, _LISTED)
+_EPOCH = select(col(ConversationRow.content_epoch)).where(col(ConversationRow.id) == bindparam("of")).scalar_subquery()
 _SIZE = (
-    select(col(MessageRow.message_sum), col(MessageRow.byte_sum), _seq, func.left(col(MessageRow.content), SAMPLE))
+    select(
+        col(MessageRow.message_sum),
+        col(MessageRow.byte_sum),
+        _seq,
+        _EPOCH.label("epoch"),
+        func.left(col(MessageRow.content), SAMPLE),
+    )
     .where(_OF)
     .order_by(_seq.desc())
     .limit(bindparam("limit", type_=BigInteger))
@@ -123,7 +133,7 @@ _HOLDING = (
     .correlate(_PAIRS)
 )
 _LISTS = select(_PAIRS.c.place, func.array(_HOLDING.scalar_subquery(), type_=_BIGINTS))
-built_once(_ALL, _THESE, _BYTES, _SUM, _SIZE, _LISTS)
+built_once(_ALL, _THESE, _SINCE, _BYTES, _SUM, _SIZE, _LISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +153,15 @@ class Narrowing:
         self._of = col(MessageRow.conversation_id) == conversation_id
         self._keys = TermKeys(conversation_id)
 
-    async def sources(self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool) -> Narrowed:
+    async def sources(
+        self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool, known: Narrowed | None
+    ) -> Narrowed:
         """``MessageRepository.sources``."""
-        total, bytes_, last_seq, newest = await self._size(SAMPLED if text else 1)
+        total, bytes_, last_seq, epoch, newest = await self._size(SAMPLED if text else 1)
         language = language_of(newest) if text else None
         if neighbours and total <= WHOLE and bytes_ <= READ_BYTES:
-            return Narrowed(sources=await self._read(), documents={}, total=total, language=language)
+            found = await self._whole(known.sources if known and known.content_epoch == epoch else ())
+            return Narrowed(sources=found, documents={}, total=total, language=language, content_epoch=epoch)
         wanted = list(dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_folded(text, language)]))
         postings = await self._postings(wanted, last_seq)
         weights = {stem: math.log1p(total / max(posting.about, 1)) for stem, posting in postings.items()}
@@ -179,7 +192,7 @@ class Narrowing:
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
                 return await self._say(texts, [_at(step) for step in steps], limit)
-        _, _, last_seq, _ = await self._size()
+        _, _, last_seq, _, _ = await self._size()
         firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
         newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
         holders = col(MessageRow.term_keys).op("@>")(sought)
@@ -207,13 +220,13 @@ class Narrowing:
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
         return within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES)
 
-    async def _size(self, sampled: int = 1) -> tuple[int, int, int, list[str]]:
-        """Messages that are neither commands nor erased, their bytes, the last ``seq``, how the newest ones begin."""
+    async def _size(self, sampled: int = 1) -> tuple[int, int, int, int, list[str]]:
+        """Messages that are neither commands nor erased, their bytes, the last ``seq``, the epoch, the newest ones."""
         found = await self._session.rows(_SIZE, of=self._id, limit=sampled)
         if not found:
-            return 0, 0, 0, []
-        messages, bytes_, last_seq, _ = found[0]
-        return messages, bytes_, last_seq, [row[-1] for row in found]
+            return 0, 0, 0, 0, []
+        messages, bytes_, last_seq, epoch, _ = found[0]
+        return messages, bytes_, last_seq, epoch, [row[-1] for row in found]
 
     async def _postings(self, stems: Sequence[str], last_seq: int) -> dict[str, _Posting]:
         keys = [self._keys.of_stem(stem) for stem in stems]
@@ -240,6 +253,13 @@ class Narrowing:
         found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON)
         seqs = {place: frozenset(listed) for place, listed in found}
         return [seqs[place] for place in range(1, len(pairs) + 1)]
+
+    async def _whole(self, known: Sequence[Source]) -> list[Source]:
+        """All of them; of those that are known the last is read again, which tells that it is the same conversation."""
+        if not known:
+            return await self._read()
+        newer = await _sources(await self._session.records(_SINCE, of=self._id, first=known[-1].seq))
+        return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read()
 
     async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
         """Those of these positions, or all."""

@@ -133,7 +133,7 @@ class ContextService:
             resolved = self._shell.resolver(conversation, model=model).bringing(brought)
             room = self._room_for_detail(resolved, budget, asked)
             loaded, fits = await load(
-                uow, resolved, budget, all_anchors=asked.makes_room, detail_room=room, may_recall=asked.in_turn
+                uow, resolved, budget, all_anchors=asked.makes_room(budget), detail_room=room, may_recall=asked.in_turn
             )
             material = chosen(loaded, asked.wanted)
         material = _with_question_held(material) if asked.in_turn else material

@@ -30,6 +30,9 @@ from app.storage.unit_of_work import UnitOfWork
 
 CANDIDATES: Final = 300
 """Messages that hold the question's words, beside their neighbours, in a conversation too long to look at whole."""
+ASKED_CANDIDATES: Final = 600
+"""As many at the least for a query without a budget: of five talks in one, 300 lose three points of the evidence that
+1 500 find within the same room, 600 none (questions of ``bench.narrowing``)."""
 MOST_CANDIDATES: Final = 1_500
 """Where the budget holds many: as many as a conversation that is looked at whole."""
 CHOICE: Final = 3
@@ -72,10 +75,13 @@ class Asked:
     record_id: UUID | None = None
     """In a turn: the id under which what is recalled is recorded as an expansion; ``None`` = it is not."""
 
-    @property
-    def makes_room(self) -> bool:
+    def fills(self, budget: int | None) -> bool:
+        """Whether what is recalled may fill a budget; else it takes a share of it, and only of what is free."""
+        return self.query is not None and budget is not None
+
+    def makes_room(self, budget: int | None) -> bool:
         """Whether other things may have to go for it, or be laid out anew, even where the whole would fit."""
-        return self.query is not None or bool(self.passages) or self.wanted.levels is not None
+        return self.fills(budget) or bool(self.passages) or self.wanted.levels is not None
 
 
 NOTHING: Final = Asked()
@@ -113,9 +119,11 @@ async def gather(
     """Read the messages to choose from: a bounded number, whatever the history."""
     narrowed = None
     if question:
-        limit = candidates_for(_places(material, budget, is_explicit=asked.query is not None))
-        stems = search_stems(question)
-        narrowed = await uow.messages.sources(material.conversation.id, stems=stems, text=question, limit=limit)
+        limit, stems, talk = most_looked_at(material, asked, budget), search_stems(question), material.conversation
+        known = _CORPORA.get(talk.id)
+        narrowed = await uow.messages.sources(
+            talk.id, stems=stems, text=question, limit=limit, known=known[0] if known else None
+        )
         narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
     return Gathered(
         question=question,
@@ -132,16 +140,17 @@ def search_stems(question: str) -> list[str]:
     return [*own, *islice((other for other in dict.fromkeys(alike) if other not in own), RELATED)]
 
 
+def most_looked_at(material: Material, asked: Asked, budget: int | None) -> int:
+    """How many messages are looked at, beside their neighbours: by how many of the conversation's could be recalled."""
+    fills, total = asked.fills(budget), material.conversation.total
+    room = (1.0 if fills else material.policy.recall_share) * (budget or material.budgets.budget)
+    most = candidates_for(room * total.messages / max(total.tokens, 1))
+    return most if fills or asked.query is None else max(most, ASKED_CANDIDATES)
+
+
 def candidates_for(places: float) -> int:
     """How many messages are looked at where there is room for so many of them."""
     return min(max(CANDIDATES, round(CHOICE * places)), MOST_CANDIDATES)
-
-
-def _places(material: Material, budget: int | None, *, is_explicit: bool) -> float:
-    """How many of the conversation's messages could be recalled, about."""
-    total = material.conversation.total
-    share = 1.0 if is_explicit else material.policy.recall_share
-    return share * (budget or material.budgets.budget) * total.messages / max(total.tokens, 1)
 
 
 _CORPORA: Final = Latest[UUID, tuple[Narrowed, Corpus]]()
