@@ -18,7 +18,6 @@ from app.core.text.memo import forget
 from app.core.text.words import stem
 from app.storage.repositories.narrowing import Narrowed
 from app.usecases.context.recalling import (
-    ASKED_CANDIDATES,
     CANDIDATES,
     MOST_CANDIDATES,
     RELATED,
@@ -68,22 +67,21 @@ def test_a_long_question_brings_no_more_of_them_than_that() -> None:
     assert search_stems("") == []
 
 
-@pytest.mark.parametrize(("places", "looked_at"), [(0, CANDIDATES), (100, 300), (200, 600), (1e9, MOST_CANDIDATES)])
+@pytest.mark.parametrize(("places", "looked_at"), [(0, CANDIDATES), (200, 600), (300, 900), (1e9, MOST_CANDIDATES)])
 def test_the_more_there_is_room_for_the_more_are_looked_at(places: float, looked_at: int) -> None:
     assert candidates_for(places) == looked_at
 
 
 def test_a_query_looks_at_as_many_as_its_budget_holds_and_without_one_at_as_many_as_its_share_does() -> None:
-    given = material([message(1, "A word.")], policy=policy_of(context_window=8_000))
+    given = material([message(1, "A word.")], policy=policy_of(context_window=80_000))
     total = Sums(messages=9_000, tokens=180_000)
     talk = replace(given, conversation=replace(given.conversation, total=total))
     query, in_turn = Asked(query="Which word?"), Asked(in_turn=True)
     looked_at = partial(most_looked_at, talk)
 
-    assert looked_at(query, None) == ASKED_CANDIDATES
     assert looked_at(query, 1_000) == CANDIDATES, "control: few have room"
     assert looked_at(query, 1_000_000) == MOST_CANDIDATES
-    assert looked_at(in_turn, None) == CANDIDATES
+    assert CANDIDATES < looked_at(query, None) == looked_at(in_turn, None) < MOST_CANDIDATES
 
 
 def test_a_conversation_that_did_not_change_is_taken_apart_once_and_answers_each_question_as_if_it_were_new() -> None:

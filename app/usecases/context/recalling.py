@@ -28,11 +28,10 @@ from app.core.text.parts import own_parts
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWork
 
-CANDIDATES: Final = 300
-"""Messages that hold the question's words, beside their neighbours, in a conversation too long to look at whole."""
-ASKED_CANDIDATES: Final = 600
-"""As many at the least for a query without a budget: of five talks in one, 300 lose three points of the evidence that
-1 500 find within the same room, 600 none (questions of ``bench.narrowing``)."""
+CANDIDATES: Final = 600
+"""Messages that hold the question's words, beside their neighbours, in a conversation too long to look at whole. Of
+five talks in one, 300 lose three points of the evidence that 1 500 find within the same room, 600 none (questions of
+``bench.narrowing``)."""
 MOST_CANDIDATES: Final = 1_500
 """Where the budget holds many: as many as a conversation that is looked at whole."""
 CHOICE: Final = 3
@@ -142,10 +141,9 @@ def search_stems(question: str) -> list[str]:
 
 def most_looked_at(material: Material, asked: Asked, budget: int | None) -> int:
     """How many messages are looked at, beside their neighbours: by how many of the conversation's could be recalled."""
-    fills, total = asked.fills(budget), material.conversation.total
-    room = (1.0 if fills else material.policy.recall_share) * (budget or material.budgets.budget)
-    most = candidates_for(room * total.messages / max(total.tokens, 1))
-    return most if fills or asked.query is None else max(most, ASKED_CANDIDATES)
+    total = material.conversation.total
+    room = (1.0 if asked.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
+    return candidates_for(room * total.messages / max(total.tokens, 1))
 
 
 def candidates_for(places: float) -> int:
