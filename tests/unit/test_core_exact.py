@@ -249,6 +249,30 @@ def test_control_a_value_of_a_named_source_adds_none() -> None:
     assert examined(item(CABIN, 1)).candidate.items[0].from_seqs == (1,)
 
 
+def test_control_what_several_may_have_told_names_none_of_them() -> None:
+    said = talk("The cabin costs 900 euros.", "So 900 euros.", "Is the ferry 40 francs?", "We need 25 chairs.")
+    known = Shown(said, [entry("F1", "The boat is 70 pounds", seqs=(41,)), entry("N2", "A boat of 70 pounds", seqs=())])
+
+    def sources(text: str, *seqs: int, replaces: Sequence[str] = ()) -> tuple[int, ...]:
+        return examine(candidate(item(text, *seqs, replaces=replaces)), known).candidate.items[0].from_seqs
+
+    assert sources("The cabin is 900 euros, the ferry 40 francs", 4) == (4, 3)
+    assert sources("The cabin is 900 euros", 3) == (3,)
+    assert sources("The cabin is 900 euros") == (2,), "one without any gets the newest"
+    assert sources("They bought 25", 1) == (1,), "a small number stands there by chance"
+    assert sources("The boat: 70 pounds", 1) == (1, 41), "a narrative is no second source"
+    assert sources("The boat: 70 pounds", 1, replaces=["F1"]) == (1,), "the merge adds those of what it replaces"
+    assert sources("The boat: 70 pounds", 41) == (41,)
+
+
+def test_an_earlier_message_is_known_by_the_entries_that_rest_on_it() -> None:
+    known = Shown(TRIP, [entry("F1", "The boat is 70 pounds, the deposit 12", seqs=(41, 42))])
+    by_entry = examine(candidate(item("The boat without the deposit is 58 pounds", 42)), known)
+    assert by_entry.failures == (), "it is calculated from"
+    assert examine(candidate(item("The boat is 70 pounds", 41)), known).borrowed == ()
+    assert len(examine(candidate(item("The ticket is BK-2291", 41)), known).borrowed) == 1
+
+
 PRICES = talk(
     "The roof was quoted at 70-80k euros?",
     "No, 60 at most.",
@@ -504,12 +528,14 @@ def test_what_would_have_been_lost_is_added_and_checked() -> None:
     added = [
         {"field": "logos", "text": "The permit takes 45 days", "from": [3]},
         {"field": "logos", "text": "The permit costs 333 euros", "from": [3]},
+        {"field": "logos", "text": "The lawyer wants 1,250 euros", "from": [5, 77]},
     ]
     _, again = asked_again(answer("", [fact(WRONG, 1), fact(CABIN, 1)]), {"statements": [], "added": added})
     assert again.candidate is not None
-    assert texts(again.candidate) == [CABIN, "The permit takes 45 days"]
+    assert texts(again.candidate) == [CABIN, "The permit takes 45 days", "The lawyer wants 1,250 euros"]
+    assert again.candidate.items[-1].from_seqs == (5,), "nor is a message added that was not shown"
     restored = [one.after for one in again.repairs if one.reason == "value_restored"]
-    assert restored == ["The permit takes 45 days"], "what does not hold was never added"
+    assert restored == ["The permit takes 45 days", "The lawyer wants 1,250 euros"], "what does not hold was not added"
 
 
 # --- narratives

@@ -170,7 +170,7 @@ class _Examination:
         near = self._shown.near(item.from_seqs, item.replaces)
         if near and any(self._is_borrowed(value, near) for value in found):
             self._borrowed.append(Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text))
-        return replace(item, from_seqs=self._shown.completed(item.from_seqs, found))
+        return replace(item, from_seqs=self._shown.completed(item.from_seqs, found, item.replaces))
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
         return replace(digest, tags=tuple(tag for tag in digest.tags if not unshown(tag, values(tag), self._shown)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -36,6 +36,8 @@ _MOST_ALIKE: Final = 2
 _SCALES: Final = (1_000.0, 10_000.0, 1_000_000.0)
 _LEAST_UNSCALED: Final = 10
 """Smaller whole numbers stand everywhere."""
+_LEAST_TELLING: Final = 100
+"""Where a smaller number without a unit stands, there it stands by chance."""
 _LIKE_SIZE: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _MOST_OWN: Final = 6
@@ -55,6 +57,10 @@ class Shown:
         self.messages: Final = {message.seq: message for message in messages}
         self._entries: Final = {-number: entry for number, entry in enumerate(previous, start=1)}
         self._numbers: Final = {entry.id: number for number, entry in self._entries.items()}
+        self._resting: Final[defaultdict[int, list[int]]] = defaultdict(list)
+        for number, entry in self._entries.items():
+            for seq in entry.from_seqs:
+                self._resting[seq].append(number)
         self._seqs: Final = [message.seq for message in messages]
         self._places: Final = {seq: place for place, seq in enumerate(self._seqs)}
         self._values: Final[dict[int, tuple[Value, ...]]] = {}
@@ -85,7 +91,7 @@ class Shown:
         """Where a value stands, or else its number without its scale, beside an amount of its size: "70k? No, 60"."""
         return self._given.sources(value) or self._unscaled(value)
 
-    def tells_day(self, value: Value, seqs: Iterable[int]) -> bool:
+    def tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
         """Whether the day of a date ("the 18th", "16-18") stands in or beside these messages, its month anywhere.
 
         Of a statement that names no messages: whether the two stand beside each other.
@@ -110,29 +116,46 @@ class Shown:
         """The sources that entries of the previous state are."""
         return [self._numbers[entry] for entry in entries if entry in self._numbers]
 
-    def near(self, seqs: Iterable[int], entries: Iterable[str] = ()) -> set[int]:
-        """The given messages with their neighbours, and the given entries."""
+    def near(self, seqs: Sequence[int], entries: Iterable[str] = ()) -> set[int]:
+        """The given messages with their neighbours, and the given entries; of earlier messages what rests on them."""
         found = set(self.numbers(entries))
         for seq in seqs:
             if (place := self._places.get(seq)) is not None:
                 found.update(self._seqs[max(0, place - _REACH) : place + _REACH + 1])
             elif seq in self._entries:
                 found.add(seq)
-        return found
+        return found.union(self._resting_on(seqs))
 
-    def completed(self, seqs: Sequence[int], found: Iterable[Value]) -> tuple[int, ...]:
+    def completed(self, seqs: Sequence[int], found: Iterable[Value], entries: Iterable[str] = ()) -> tuple[int, ...]:
         """The sources of a text with every message that alone holds one of its values.
 
-        Erasing that message must reach the text. What only an entry holds has that entry's sources.
+        Erasing that message must reach the text. What only one entry holds has that entry's sources. A value that
+        several hold may be from any of them: none is added, unless the text has no sources at all.
+
+        Args:
+            seqs: The sources that it names.
+            found: Its values.
+            entries: Those that it takes the place of: their sources become its own.
         """
         named = dict.fromkeys(seqs)
+        covered = {*seqs, *self.numbers(entries), *self._resting_on(seqs)}
         for value in found:
             sources = self.sources(value)
-            if not sources or BACKGROUND in sources or not sources.isdisjoint(named):
+            if _is_everywhere(value) or BACKGROUND in sources or not sources.isdisjoint(covered):
                 continue
-            newest = max(sources)
-            named.update(dict.fromkeys([newest] if newest > 0 else self._entries[newest].from_seqs))
+            holding = [self._sources_of(source) for source in sorted(sources, reverse=True)]
+            holding = list(dict.fromkeys(filter(None, holding)))
+            if len(holding) == 1 or not covered:
+                named.update(dict.fromkeys(next(iter(holding), ())))
         return tuple(named)
+
+    def _resting_on(self, seqs: Iterable[int]) -> list[int]:
+        """The entries that rest on those of these messages that are not shown themselves."""
+        return [entry for seq in seqs if seq not in self.messages for entry in self._resting.get(seq, ())]
+
+    def _sources_of(self, source: int) -> tuple[int, ...]:
+        """The messages that a source is: itself, or those that an entry rests on; a narrative names none."""
+        return (source,) if source > 0 else self._entries[source].from_seqs
 
     def basis(
         self,
@@ -153,7 +176,9 @@ class Shown:
             beside: What it takes the place of: among the texts beside its sources, the first.
         """
         words = frozenset(stems(text))
+        seqs = tuple(seqs)
         own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
+        own += [one for one in self._resting_on(seqs) if one not in own]
         held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
         likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
         own = own or likely[:_MOST_SOURCES] or self._alike(words)
@@ -244,3 +269,8 @@ class Shown:
                 yield Said(regions(message.content)[1], around)
             elif message.role == "system":
                 yield Said(message.content)
+
+
+def _is_everywhere(value: Value) -> bool:
+    is_bare = value.kind == "number" and not value.base and value.amount is not None
+    return is_bare and abs(value.amount or 0) < _LEAST_TELLING
