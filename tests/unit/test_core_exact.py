@@ -108,13 +108,42 @@ def test_control_with_the_value_in_a_message_it_holds() -> None:
         assert examine(candidate(item(text, 1)), Shown((*TRIP, *talk(text, start=6)))).failures == ()
 
 
-def test_the_hint_says_what_the_messages_near_it_hold() -> None:
+def test_the_hint_says_what_may_be_meant() -> None:
     (failure,) = examined(item("The dog is 5 years old", 3)).failures
-    assert "#3: 3 years" in failure.says
-    (far,) = examined(item("Clara pays 950 euros", 1)).failures
-    assert far.says.split("; ") == ["#1: 900 euros", "#2: 59 euros"], "and no message further away"
+    assert failure.says == "#3: 3 years"
     (doubt,) = doubts_of([failure])
     assert (doubt.statement, doubt.values, doubt.says) == ("The dog is 5 years old", ("5 years",), failure.says)
+    known = Shown(
+        talk(
+            "The hall costs 300 euros. The band costs 280 euros a night, the hall 40 miles away.",
+            "We met on 24 February. The band costs 410 euros with a hall.",
+            "The lamp costs 290 euros.",
+        )
+    )
+
+    def hint(text: str) -> str:
+        return "".join(one.says for one in examine(candidate(item(text, 1)), known).failures)
+
+    assert hint("The band costs 350 euros a night") == "#1: 280 euros"
+    assert hint("The band costs 350 euros") == "#1: 280 euros; #2: 410 euros", "both say as much of it"
+    assert hint("The band costs 280 euros, later 350 euros") == "#2: 410 euros", "not what it tells rightly"
+    assert [one.says for one in examined(item("Clara has ticket BK-2219", 1)).failures] == ["#1: BK-2291"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("The tent is 350 euros", "nothing of it is told"),
+        ("The band costs 3,500 euros", "of another size"),
+        ("The band costs 45 miles", "of another unit"),
+        ("The band plays on 7 March", "of another kind"),
+        ("The band is BK-7711", "of another form"),
+    ],
+)
+def test_control_what_can_hardly_be_meant_is_no_hint(text: str, why: str) -> None:
+    known = Shown(talk("The band, no. HX-4040, costs 280 euros.", "Fine, 24 February."))
+    (failure,) = examine(candidate(item(text, 1)), known).failures
+    assert (failure.says, len(failure.values)) == ("", 1), why
 
 
 def test_a_value_of_the_state_the_anchors_or_the_system_prompt_was_shown() -> None:

@@ -57,7 +57,7 @@ class Failure:
     """Of an item in its candidate, or the number of a stretch; ``None`` for a sentence of a narrative."""
     values: tuple[Value, ...] = ()
     says: str = ""
-    """What the messages hold of that kind, for whoever is asked again."""
+    """What the messages hold that may be meant, for whoever is asked again."""
 
     @property
     def key(self) -> tuple[str, int | None, str]:
@@ -192,7 +192,6 @@ class _Examination:
         return bool(orders)
 
     def _fail(self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]) -> None:
-        told = (self._shown.says(sorted(near), kind) for kind in dict.fromkeys(value.kind for value in novel))
         self._failures.append(
             Failure(
                 field=field,
@@ -200,7 +199,7 @@ class _Examination:
                 statement=text,
                 reason="novel_value",
                 values=tuple(novel),
-                says="; ".join(filter(None, told)),
+                says=self._shown.says(text, novel, sorted(near)),
             )
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
@@ -18,16 +18,17 @@ from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
 from app.core.text.operands import Operands, operands
 from app.core.text.patterns import compiled
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Given, Value
 from app.core.text.words import stems
 from app.core.validation.expected import Basis, Source
+from app.core.validation.hints import Told, meant, told_in
 from app.core.validation.orders import Said, Wishes, orders_in
 
 BACKGROUND: Final = 0
 """The source of what belongs to no message: the system prompt."""
 _REACH: Final = 2
 """Messages before and after a source: an answer is understood from its question."""
-_MOST_HINTS: Final = 3
+_MOST_HINTS: Final = 6
 _FEW: Final = 4
 """Sources of a value: one that stands in more tells nothing of where a statement comes from."""
 _MOST_SOURCES: Final = 3
@@ -63,7 +64,7 @@ class Shown:
                 self._resting[seq].append(number)
         self._seqs: Final = [message.seq for message in messages]
         self._places: Final = {seq: place for place, seq in enumerate(self._seqs)}
-        self._values: Final[dict[int, tuple[Value, ...]]] = {}
+        self._told: Final[dict[int, tuple[Told, ...]]] = {}
         self._given: Final = Given()
         self._texts: Final = {message.seq: message_text(message) for message in messages}
         self._texts.update((number, entry.text) for number, entry in self._entries.items())
@@ -232,22 +233,16 @@ class Shown:
             self._operands[source] = operands(self._texts.get(source, ""), message.created_at if message else None)
         return self._operands[source]
 
-    def says(self, seqs: Iterable[int], kind: str) -> str:
-        """Which values of a kind these messages hold, for whoever is asked again: ``#12: 3 years``."""
-        told = (
-            (seq, value.text)
-            for seq in seqs
-            if (message := self.messages.get(seq)) is not None
-            for value in self._values_of(message)
-            if value.kind == kind
-        )
-        hints = list(dict.fromkeys(f"#{seq}: {text}" for seq, text in told))
-        return "; ".join(hints[:_MOST_HINTS])
+    def says(self, statement: str, novel: Iterable[Value], seqs: Iterable[int]) -> str:
+        """What these messages hold that a statement may mean in place of values that were not shown."""
+        said = [(seq, self._told_in(seq)) for seq in seqs if seq in self.messages]
+        hints = dict.fromkeys(hint for value in novel for hint in meant(statement, value, said))
+        return "; ".join(islice(hints, _MOST_HINTS))
 
-    def _values_of(self, message: Message) -> tuple[Value, ...]:
-        if message.seq not in self._values:
-            self._values[message.seq] = values(message_text(message), message.created_at)
-        return self._values[message.seq]
+    def _told_in(self, seq: int) -> tuple[Told, ...]:
+        if seq not in self._told:
+            self._told[seq] = told_in(self.messages[seq])
+        return self._told[seq]
 
     @cached_property
     def wishes(self) -> Wishes:
