@@ -127,6 +127,8 @@ def test_the_hint_says_what_may_be_meant() -> None:
     assert hint("The band costs 350 euros a night") == "#1: 280 euros"
     assert hint("The band costs 350 euros") == "#1: 280 euros; #2: 410 euros", "both say as much of it"
     assert hint("The band costs 280 euros, later 350 euros") == "#2: 410 euros", "not what it tells rightly"
+    assert hint("It was 350 euros on 24 February") == "", "a value of another sentence"
+    assert hint("For 40 miles it was 350 euros") == "#1: 280 euros", "what tells another of its values"
     assert [one.says for one in examined(item("Clara has ticket BK-2219", 1)).failures] == ["#1: BK-2291"]
 
 

@@ -1,7 +1,7 @@
 """Which values a statement may mean in place of those that were not shown: a hint for whoever is asked again.
 
 A hint that names any value tempts into telling it. So only values of the same kind, unit and size are named that stand
-in the sentence of a message that shares most words with the statement's own.
+in the sentence of a message that shares most words and other values with the statement.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ class Told:
     words: frozenset[str]
     values: tuple[Value, ...]
 
+    def shared(self, words: frozenset[str], forms: frozenset[str]) -> int:
+        """How many of these words, and values of these forms, it holds."""
+        return len(words & self.words) + sum(not forms.isdisjoint(one.forms) for one in self.values)
+
 
 def told_in(message: Message) -> tuple[Told, ...]:
     """The sentences of a message that tell values."""
@@ -50,7 +54,7 @@ def meant(statement: str, value: Value, said: Iterable[tuple[int, Sequence[Told]
     forms = frozenset[str]().union(*(one.forms for one in stated))
     words = next((one.words for one in _told(statement, stated) if value in one.values), frozenset())
     likely = [
-        (len(words & told.words), f"#{seq}: {one.text}")
+        (told.shared(words, forms), f"#{seq}: {one.text}")
         for seq, sentences in said
         for told in sentences
         for one in told.values
