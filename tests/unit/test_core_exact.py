@@ -292,7 +292,10 @@ def test_control_what_several_may_have_told_names_none_of_them() -> None:
     assert sources("The cabin is 900 euros") == (2,), "one without any gets the newest"
     assert sources("They bought 25", 1) == (1,), "a small number stands there by chance"
     assert sources("The boat: 70 pounds", 1) == (1, 41), "a narrative is no second source"
-    assert sources("The boat: 70 pounds", 1, replaces=["F1"]) == (1,), "the merge adds those of what it replaces"
+    twice = [entry("F1", "The boat is 70 pounds", seqs=(41,)), entry("F2", "The raft is 70 pounds", seqs=(42,))]
+    known = Shown(said, twice)
+    assert sources("The boat: 70 pounds", 1) == (1,)
+    assert sources("The boat: 70 pounds", 1, replaces=["F1"]) == (1, 41), "that of what it replaces"
     assert sources("The boat: 70 pounds", 41) == (41,)
 
 

@@ -130,23 +130,25 @@ class Shown:
     def completed(self, seqs: Sequence[int], found: Iterable[Value], entries: Iterable[str] = ()) -> tuple[int, ...]:
         """The sources of a text with every message that alone holds one of its values.
 
-        Erasing that message must reach the text. What only one entry holds has that entry's sources. A value that
-        several hold may be from any of them: none is added, unless the text has no sources at all.
+        Erasing that message must reach the text. What only one entry holds has that entry's sources, and what it shares
+        with an entry that it takes the place of has those. A value that several others hold may be from any of them:
+        none is added, unless the text has no sources at all.
 
         Args:
             seqs: The sources that it names.
             found: Its values.
-            entries: Those that it takes the place of: their sources become its own.
+            entries: Those that it takes the place of.
         """
         named = dict.fromkeys(seqs)
-        covered = {*seqs, *self.numbers(entries), *self._resting_on(seqs)}
+        covered = {*seqs, *self._resting_on(seqs)}
         for value in found:
             sources = self.sources(value)
             if _is_everywhere(value) or BACKGROUND in sources or not sources.isdisjoint(covered):
                 continue
-            holding = [self._sources_of(source) for source in sorted(sources, reverse=True)]
-            holding = list(dict.fromkeys(filter(None, holding)))
-            if len(holding) == 1 or not covered:
+            replaced = sources.intersection(self.numbers(entries))
+            newest_first = map(self._sources_of, sorted(replaced or sources, reverse=True))
+            holding = list(dict.fromkeys(filter(None, newest_first)))
+            if len(holding) == 1 or replaced or not covered:
                 named.update(dict.fromkeys(next(iter(holding), ())))
         return tuple(named)
 
