@@ -42,26 +42,36 @@ def told_in(message: Message) -> tuple[Told, ...]:
     return tuple(_told(text, values(text, message.created_at)))
 
 
-def meant(statement: str, value: Value, said: Iterable[tuple[int, Sequence[Told]]]) -> list[str]:
-    """Values that a statement may mean by one of its own, each with its message: ``#12: 3 years``.
+def meant(statement: str, novel: Iterable[Value], said: Iterable[tuple[int, Sequence[Told]]]) -> Iterator[str]:
+    """Values that a statement may mean, each with its message: ``#12: 3 years``.
 
     Args:
         statement: What it tells rightly is not meant once more.
-        value: One of its values.
+        novel: Those of its values that were not shown.
         said: What messages tell, by number.
     """
     stated = values(statement)
     forms = frozenset[str]().union(*(one.forms for one in stated))
-    words = next((one.words for one in _told(statement, stated) if value in one.values), frozenset())
-    likely = [
-        (told.shared(words, forms), f"#{seq}: {one.text}")
-        for seq, sentences in said
-        for told in sentences
-        for one in told.values
-        if _is_alike(one, value) and one.forms.isdisjoint(forms)
-    ]
-    most = max((shared for shared, _ in likely), default=0)
-    return list(dict.fromkeys(hint for shared, hint in likely if shared == most > 0))[:_MOST]
+    told = [(seq, sentence) for seq, sentences in said for sentence in sentences]
+    for sentence in _told(statement, stated):
+        ranked = [(one.shared(sentence.words, forms), seq, one) for seq, one in told]
+        ranked = sorted((one for one in ranked if one[0]), key=lambda one: -one[0])
+        for value in novel:
+            if value in sentence.values:
+                yield from _nearest(value, ranked, forms)
+
+
+def _nearest(value: Value, ranked: Iterable[tuple[int, int, Told]], forms: frozenset[str]) -> list[str]:
+    """What may be meant of the sentences that share most and tell such a value."""
+    hints: dict[str, None] = {}
+    best = 0
+    for shared, seq, told in ranked:
+        if shared < best or len(hints) >= _MOST:
+            break
+        likely = (one for one in told.values if _is_alike(one, value) and one.forms.isdisjoint(forms))
+        hints.update(dict.fromkeys(f"#{seq}: {one.text}" for one in likely))
+        best = shared if hints else 0
+    return list(hints)[:_MOST]
 
 
 def _told(text: str, found: Iterable[Value]) -> Iterator[Told]:

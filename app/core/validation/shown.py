@@ -29,6 +29,8 @@ BACKGROUND: Final = 0
 _REACH: Final = 2
 """Messages before and after a source: an answer is understood from its question."""
 _MOST_HINTS: Final = 6
+_MOST_MEANT: Final = 5
+"""Values of a statement that hints are given for: as many as whoever is asked again is told of."""
 _FEW: Final = 4
 """Sources of a value: one that stands in more tells nothing of where a statement comes from."""
 _MOST_SOURCES: Final = 3
@@ -235,10 +237,12 @@ class Shown:
             self._operands[source] = operands(self._texts.get(source, ""), message.created_at if message else None)
         return self._operands[source]
 
-    def says(self, statement: str, novel: Iterable[Value], seqs: Iterable[int]) -> str:
+    def says(self, statement: str, novel: Sequence[Value], seqs: Iterable[int]) -> str:
         """What these messages hold that a statement may mean in place of values that were not shown."""
         said = [(seq, self._told_in(seq)) for seq in seqs if seq in self.messages]
-        hints = dict.fromkeys(hint for value in novel for hint in meant(statement, value, said))
+        if not said:
+            return ""
+        hints = dict.fromkeys(meant(statement, novel[:_MOST_MEANT], said))
         return "; ".join(islice(hints, _MOST_HINTS))
 
     def _told_in(self, seq: int) -> tuple[Told, ...]:
