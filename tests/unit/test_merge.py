@@ -105,6 +105,15 @@ def test_what_a_model_replaces_or_sets_aside_stays_on_record_with_what_was_writt
     assert merged(earlier, candidate(item("The budget is 700 francs", 21, replaces=["F1"]))).outdated == ()
 
 
+@pytest.mark.parametrize(("unproven", "served"), [((), ["F50"]), (("F1",), ["F1", "F50"])])
+def test_what_a_cut_item_no_longer_tells_is_set_aside(unproven: tuple[str, ...], served: list[str]) -> None:
+    earlier = [entry("F1", "The budget is 900 francs")]
+    cut = replace(item("The budget is in francs", 21, replaces=["F1"]), unproven=unproven)
+    result = merge(SESSION, earlier, candidate(cut), SPAN, 7, 50, by_model=True)
+    assert [one.id for one in result.entries] == served
+    assert [one.in_doubt for one in result.entries if one.id == "F1"] == [True] * len(unproven)
+
+
 def test_several_entries_may_be_joined_in_one_and_one_split_in_several() -> None:
     earlier = [entry("F1", "Likes tea"), entry("F2", "Likes coffee", seqs=(2,))]
     joined = merged(earlier, candidate(item("Likes tea and coffee", 20, replaces=["F1", "F2"])))

@@ -18,6 +18,8 @@ class CandidateItem:
     from_seqs: tuple[int, ...] = ()
     replaces: tuple[str, ...] = ()
     """Ids of entries that this text takes the place of."""
+    unproven: tuple[str, ...] = ()
+    """Those of them of which it no longer tells all, since a part of it was cut: they are set aside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

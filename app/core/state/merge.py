@@ -229,7 +229,7 @@ def _in_doubt(
         name
         for item in candidate.items
         for name in item.replaces
-        if name in fate.replaced and is_about_same(item.text, served[name].text)
+        if name in fate.replaced and name not in item.unproven and is_about_same(item.text, served[name].text)
     }
     anchored = [canonical(anchor.content) for anchor in anchors]
     given_up = (fate.replaced.keys() - proven) | fate.dropped

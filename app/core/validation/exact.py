@@ -56,6 +56,8 @@ class Failure:
     index: int | None = None
     """Of an item in its candidate, or the number of a stretch; ``None`` for a sentence of a narrative."""
     values: tuple[Value, ...] = ()
+    orders: tuple[str, ...] = ()
+    """The sentences that order the reader about."""
     says: str = ""
     """What the messages hold that may be meant, for whoever is asked again."""
 
@@ -188,7 +190,8 @@ class _Examination:
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
         orders = [order for order in orders_in(text) if not self._shown.wishes.include(order)]
         if orders:
-            self._failures.append(Failure(field=field, index=index, statement=text, reason="order"))
+            failure = Failure(field=field, index=index, statement=text, reason="order", orders=tuple(orders))
+            self._failures.append(failure)
         return bool(orders)
 
     def _fail(self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]) -> None:
@@ -283,8 +286,8 @@ def _edited(
 ) -> Candidate:
     """The candidate with other statements: ``edit`` gives the new one, empty for none, ``None`` for as it is.
 
-    ``previous``: what is changed lost a part of it. So an item takes the place only of such of these entries that it
-    still tells, and half of a digest is none.
+    ``previous``: what is changed lost a part of it. So an item is sure to take the place only of such of these entries
+    that it still tells, and half of a digest is none.
     """
     items = []
     for index, item in enumerate(candidate.items):
@@ -292,7 +295,7 @@ def _edited(
         if text is None:
             items.append(item)
         elif text:
-            items.append(replace(item, text=text, replaces=_still_replaced(item.replaces, text, previous)))
+            items.append(replace(item, text=text, unproven=_no_longer_told(item.replaces, text, previous)))
     narrative = {
         field: _retold(text, lambda sentence, field=field: edit((field, None, sentence)))  # type: ignore[misc]
         for field, text in candidate.narrative.items()
@@ -301,10 +304,10 @@ def _edited(
     return replace(candidate, items=tuple(items), narrative=narrative, digests=digests)
 
 
-def _still_replaced(names: tuple[str, ...], text: str, previous: Mapping[str, str] | None) -> tuple[str, ...]:
+def _no_longer_told(names: tuple[str, ...], text: str, previous: Mapping[str, str] | None) -> tuple[str, ...]:
     if previous is None:
-        return names
-    return tuple(name for name in names if name in previous and _tells_all_of(text, previous[name]))
+        return ()
+    return tuple(name for name in names if not (name in previous and _tells_all_of(text, previous[name])))
 
 
 def _tells_all_of(text: str, earlier: str) -> bool:
@@ -359,23 +362,40 @@ def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[d
 
 
 def _without(failure: Failure) -> str:
-    """What is left of a statement without its failing values; empty when it has to go as a whole."""
-    text = failure.statement
-    if failure.reason != "novel_value" or failure.field == STRETCHES:  # what follows an order may go on with it
+    """What is left of a statement without what fails in it; empty when it has to go as a whole."""
+    if failure.field == STRETCHES:
         return ""
+    if failure.reason == "order":
+        return _before_orders(failure)
+    text = failure.statement
     for value in failure.values:
         text = _without_value(text, value.text)
     return text or _without_parts(failure)
 
 
+def _before_orders(failure: Failure) -> str:
+    """The sentences before the first order: those after it may go on with it."""
+    left: list[str] = []
+    for sentence in sentences(failure.statement):
+        if sentence in failure.orders:
+            break
+        left.append(sentence)
+    text = " ".join(left)
+    return text if _says_something(text) else ""
+
+
 def _without_parts(failure: Failure) -> str:
-    """A statement without those of its sentences, or of their parts between semicolons, that hold a failing value."""
+    """A statement without those of its sentences, or of their parts between semicolons, that hold a failing value.
+
+    A sentence with a negation or a condition beside such a value may turn the one before it: both go.
+    """
     left: list[str] = []
     for start, end in sentence_spans(failure.statement):
         parts = [(one.group(), start + one.start()) for one in _PART.finditer(failure.statement[start:end])]
         failing = [any(at <= one.start < at + len(part) for one in failure.values) for part, at in parts]
         if any(fails and _BOUND.search(part) for (part, _), fails in zip(parts, failing, strict=True)):
-            return ""
+            left = left[:-1]
+            continue
         kept = "".join(part for (part, _), fails in zip(parts, failing, strict=True) if not fails).strip()
         if kept and failing[-1]:  # the end of the sentence went with its last part
             kept = kept.rstrip(_SEMICOLONS).rstrip() + (parts[-1][0][-1:] if parts[-1][0][-1:] in _ENDS else "")
