@@ -9,6 +9,7 @@ from typing import Any
 from app.core.model.candidate import Candidate
 from app.core.model.segments import SegmentDigest
 from app.core.summarizer.candidate import parse_candidate
+from app.core.text.relative import undated
 from app.core.text.sentences import sentences
 from bench.trust.lies import is_served, kind_of
 from bench.trust.playing import Played
@@ -99,6 +100,11 @@ def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
     candidate = parse_candidate(case.answer, case.request.schema)
     served = set(told.items.values())
     yield "honest items changed or gone", [item.text not in served for item in candidate.items]
+    yield "honest items that lost a source which they name", [bool(lost) for lost, _ in _sources(case, told)]
+    yield (
+        "honest items given a source that neither they nor what they replace name",
+        [bool(added) for _, added in _sources(case, told)],
+    )
     yield (
         "honest narratives changed",
         [not _is_whole(text, told.texts.get(field, "")) for field, text in candidate.narrative.items()],
@@ -112,6 +118,16 @@ def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
     yield "honest `dropped` that took effect", [name not in told.items for name in dropped]
     named = {*replaced, *dropped}
     yield "valid entries still served", [name in told.items for name in before if name not in named]
+
+
+def _sources(case: Case, told: Played) -> Iterator[tuple[set[int], set[int]]]:
+    """Of each item as it was written: sources that it lost, and such as only code says it has."""
+    known = {entry.id: set(entry.from_seqs) for entry in case.request.previous}
+    made = {undated(entry.text): set(entry.from_seqs) for entry in told.applied.entries} if told.applied else {}
+    for item in parse_candidate(case.answer, case.request.schema).items:
+        named, has = set(item.from_seqs), made.get(item.text)
+        if has is not None:
+            yield named - has, has - named.union(*(known.get(name, set()) for name in item.replaces))
 
 
 def _is_whole(written: str, served: str) -> bool:

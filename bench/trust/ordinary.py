@@ -7,7 +7,8 @@ worked on; the others (``held``) are only counted, as are eight that were writte
 about code, lessons, support and friends, are halved likewise (``work-open``, ``work-held``). ``--show`` prints what
 fails of the open talks.
 
-The last columns are a control: one number, amount, date or time of each statement gives way to a random one.
+The last columns are a control: one number, amount, date or time of each statement gives way to a random one. Of the
+hints that the writer of such a statement is given, so many name the value that stood there.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import attribute_sources, parse_candidate
 from app.core.text.sentences import sentences
-from app.core.text.values import values
+from app.core.text.values import Given, Value, values
 from app.core.validation.exact import Failure, examine, settled
 from app.core.validation.shown import Shown
 from bench.report import print_table, write_json
@@ -41,7 +42,7 @@ SETS: Final = ("open", "held", "later", "work-open", "work-held")
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
-failing``."""
+failing``, and of the hints ``hint, right`` and ``hint, wrong``."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,14 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
         left = settled(examined, answer.schema, answer.previous)
         found["items", "gone"] += len(answer.candidate.items) - len(left.candidate.items)
         for kind, item in answer.statements():
-            changed = _changed(item.text, answer.shown, dice)
-            if changed:
+            changed, value = _changed(item.text, answer.shown, dice)
+            if value:
                 found[kind, "changed"] += 1
                 one = CandidateItem(field=item.field, text=changed, from_seqs=item.from_seqs)
-                fails = bool(examine(Candidate(items=(one,), narrative={}), answer.shown).failures)
-                found[kind, "changed, failing"] += fails
+                failures = examine(Candidate(items=(one,), narrative={}), answer.shown).failures
+                found[kind, "changed, failing"] += bool(failures)
+                for hint in (one.says for one in failures if one.says):
+                    found[kind, "hint, right" if _names(hint, value) else "hint, wrong"] += 1
     return found
 
 
@@ -113,16 +116,25 @@ def _kind(failure: Failure) -> str:
     return "narrative sentences" if failure.index is None else "digests"
 
 
-def _changed(text: str, shown: Shown, dice: random.Random) -> str:
-    """The statement with a random value in place of one of its own, or nothing where that stands somewhere too."""
+def _names(hint: str, value: Value) -> bool:
+    """Whether what a writer would be told when asked again names this value."""
+    given = Given()
+    for source, one in enumerate(hint.split("; ")):
+        given.add(source, one.partition(": ")[2])
+    return bool(given.sources(value))
+
+
+def _changed(text: str, shown: Shown, dice: random.Random) -> tuple[str, Value | None]:
+    """The statement with a random value in place of one of its own; without, where that stands somewhere too."""
     found = [value for value in values(text) if value.kind in CHANGED]
     if not found:
-        return ""
+        return "", None
     value = dice.choice(found)
     other = random_value(value, dice)
     changed = text[: value.start] + other + text[value.end :]
     made = next((one for one in values(changed) if one.start == value.start), None)
-    return "" if other == value.text or made is None or shown.sources(made) else changed
+    is_told = other == value.text or made is None or shown.sources(made)
+    return changed, None if is_told else value
 
 
 def _sentence(text: str) -> CandidateItem:
@@ -132,12 +144,13 @@ def _sentence(text: str) -> CandidateItem:
 def _answer(row: Mapping[str, Any]) -> Answer:
     messages = tuple(message(*one) for one in row["messages"])
     schema = schema_named(row["schema"])
+    previous = tuple(_entry(**one) for one in row["previous"])
     return Answer(
         talk=row["talk"],
         language=row["language"],
-        candidate=attribute_sources(parse_candidate(row["answer"], schema), messages),
+        candidate=attribute_sources(parse_candidate(row["answer"], schema), messages, previous),
         messages=messages,
-        previous=tuple(_entry(**one) for one in row["previous"]),
+        previous=previous,
         anchors=tuple(_anchor(*one) for one in row["anchors"]),
         system_prompt=row["system_prompt"],
         schema=schema,
@@ -168,10 +181,11 @@ def main() -> int:
             found = counted(some)
             figures[f"{name} {language}".strip()] = {" ".join(key): number for key, number in found.items()}
             control = [sum(found[kind, which] for kind in KINDS) for which in ("changed, failing", "changed")]
+            right, wrong = (sum(found[kind, f"hint, {which}"] for kind in KINDS) for which in ("right", "wrong"))
             shares = [_share(found[kind, "failing"], found[kind, "all"]) for kind in KINDS]
             gone = str(found["items", "gone"])
-            rows.append([name, language, str(len(some)), gone, *shares, _share(*control)])
-    heads = [*(f"{kind}, failing" for kind in KINDS), "one value changed"]
+            rows.append([name, language, str(len(some)), gone, *shares, _share(*control), _share(right, right + wrong)])
+    heads = [*(f"{kind}, failing" for kind in KINDS), "one value changed", "hints, right"]
     print_table(["set", "language", "answers", "items gone", *heads], rows)
     if asked.show:
         for answer in [*given["open"], *given["work-open"]]:

@@ -11,7 +11,7 @@ from app.core.model.candidate import CandidateDrop, CandidateItem
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import CandidateError, attribute_sources, candidate_json_schema, parse_candidate
 from tests.corpus import assert_values, corpus
-from tests.unit.talk import answer, candidate, fact, item, message, talk
+from tests.unit.talk import answer, candidate, entry, fact, item, message, talk
 from tests.unit.timing import assert_linear
 
 
@@ -280,6 +280,13 @@ def test_a_bare_item_gets_the_message_that_it_was_drawn_from(text: str, seqs: tu
 def test_sources_outside_the_span_are_replaced() -> None:
     items = attribute_sources(candidate(item("Stay under 900 francs", 2, 99), item("Clara", 11, 99)), TALK).items
     assert [each.from_seqs for each in items] == [(13,), (11,)]
+
+
+def test_a_source_that_an_entry_of_the_state_names_stays() -> None:
+    state = [entry("F1", "The trip must stay under 900 francs", seqs=(2, 3))]
+    told = candidate(item("Stay under 900 francs", 2, 99), item("Clara, under 900 francs", 11, 3), item("Porto", 4))
+    items = attribute_sources(told, TALK, state).items
+    assert [each.from_seqs for each in items] == [(2,), (11, 3), (11,)], "no message is added beside it"
 
 
 def test_inflection_does_not_hide_a_source() -> None:

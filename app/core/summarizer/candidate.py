@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, cast, get_args
@@ -19,7 +19,7 @@ from app.core.model.candidate import AnchorProposal, Candidate, CandidateDrop, C
 from app.core.model.conversation import Message
 from app.core.model.overlap import Overlap
 from app.core.model.segments import SegmentDigest
-from app.core.model.state import StateSchema
+from app.core.model.state import StateEntry, StateSchema
 from app.core.text.escaping import clean
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
@@ -124,10 +124,15 @@ def without_giving_up(candidate: Candidate) -> Candidate:
     return replace(candidate, dropped=tuple(drop for drop in candidate.dropped if drop.reason != GIVEN_UP))
 
 
-def attribute_sources(candidate: Candidate, messages: Sequence[Message]) -> Candidate:
-    """Keep sources inside the span; an item left without one gets the message that shares most with it, if any does."""
-    span = {message.seq for message in messages}
-    known = [replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in span)) for item in candidate.items]
+def attribute_sources(
+    candidate: Candidate, messages: Sequence[Message], previous: Iterable[StateEntry] = ()
+) -> Candidate:
+    """Keep sources that were shown; an item left without one gets the message that shares most with it, if any does.
+
+    Shown are the messages, and in their entries the numbers of those that the state so far rests on.
+    """
+    shown = {message.seq for message in messages}.union(*(entry.from_seqs for entry in previous))
+    known = [replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in shown)) for item in candidate.items]
     if all(item.from_seqs for item in known):
         return replace(candidate, items=tuple(known))
     overlap = Overlap(messages)

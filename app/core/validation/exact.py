@@ -59,7 +59,7 @@ class Failure:
     orders: tuple[str, ...] = ()
     """The sentences that order the reader about."""
     says: str = ""
-    """What the messages hold of that kind, for whoever is asked again."""
+    """What the messages hold that may be meant, for whoever is asked again."""
 
     @property
     def key(self) -> tuple[str, int | None, str]:
@@ -172,7 +172,7 @@ class _Examination:
         near = self._shown.near(item.from_seqs, item.replaces)
         if near and any(self._is_borrowed(value, near) for value in found):
             self._borrowed.append(Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text))
-        return replace(item, from_seqs=self._shown.completed(item.from_seqs, found))
+        return replace(item, from_seqs=self._shown.completed(item.from_seqs, found, item.replaces))
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
         return replace(digest, tags=tuple(tag for tag in digest.tags if not unshown(tag, values(tag), self._shown)))
@@ -195,7 +195,6 @@ class _Examination:
         return bool(orders)
 
     def _fail(self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]) -> None:
-        told = (self._shown.says(sorted(near), kind) for kind in dict.fromkeys(value.kind for value in novel))
         self._failures.append(
             Failure(
                 field=field,
@@ -203,7 +202,7 @@ class _Examination:
                 statement=text,
                 reason="novel_value",
                 values=tuple(novel),
-                says="; ".join(filter(None, told)),
+                says=self._shown.says(text, novel, sorted(near)),
             )
         )
 

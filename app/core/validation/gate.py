@@ -103,7 +103,7 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     for check in CHECKS if by_model else QUOTERS_CHECKS:
         if reason := check(candidate, request):
             return GateReport(reason=reason)
-    attributed = attribute_sources(_without_excuse(candidate), request.messages)
+    attributed = attribute_sources(_without_excuse(candidate), request.messages, request.previous)
     if not by_model:  # it quotes: there is nothing to look up
         return _with_dates(GateReport(candidate=_with_orders_quoted(attributed, request), by_model=False), request)
     whole, repairs = _without_passage_names(
@@ -119,7 +119,8 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
     second = second_answer(proposal.text, request.schema, request)
     shown = report.shown or Shown.of(request)
     candidate, repairs = corrected(report.examined, second.statements, shown)
-    holding = [item for item in second.added if not examine(Candidate(items=(item,), narrative={}), shown).failures]
+    lost = attribute_sources(Candidate(items=second.added, narrative={}), request.messages, request.previous).items
+    holding = [item for item in lost if not examine(Candidate(items=(item,), narrative={}), shown).failures]
     added = [item for item in holding if request.schema.field(item.field).is_list]
     told = [item for item in holding if not request.schema.field(item.field).is_list]
     narrative = dict(candidate.narrative)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
@@ -18,16 +18,19 @@ from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
 from app.core.text.operands import Operands, operands
 from app.core.text.patterns import compiled
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Given, Value
 from app.core.text.words import stems
 from app.core.validation.expected import Basis, Source
+from app.core.validation.hints import Told, meant, told_in
 from app.core.validation.orders import Said, Wishes, orders_in
 
 BACKGROUND: Final = 0
 """The source of what belongs to no message: the system prompt."""
 _REACH: Final = 2
 """Messages before and after a source: an answer is understood from its question."""
-_MOST_HINTS: Final = 3
+_MOST_HINTS: Final = 6
+_MOST_MEANT: Final = 5
+"""Values of a statement that hints are given for: as many as whoever is asked again is told of."""
 _FEW: Final = 4
 """Sources of a value: one that stands in more tells nothing of where a statement comes from."""
 _MOST_SOURCES: Final = 3
@@ -36,6 +39,8 @@ _MOST_ALIKE: Final = 2
 _SCALES: Final = (1_000.0, 10_000.0, 1_000_000.0)
 _LEAST_UNSCALED: Final = 10
 """Smaller whole numbers stand everywhere."""
+_LEAST_TELLING: Final = 100
+"""Where a smaller number without a unit stands, there it stands by chance."""
 _LIKE_SIZE: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _MOST_OWN: Final = 6
@@ -55,9 +60,13 @@ class Shown:
         self.messages: Final = {message.seq: message for message in messages}
         self._entries: Final = {-number: entry for number, entry in enumerate(previous, start=1)}
         self._numbers: Final = {entry.id: number for number, entry in self._entries.items()}
+        self._resting: Final[defaultdict[int, list[int]]] = defaultdict(list)
+        for number, entry in self._entries.items():
+            for seq in entry.from_seqs:
+                self._resting[seq].append(number)
         self._seqs: Final = [message.seq for message in messages]
         self._places: Final = {seq: place for place, seq in enumerate(self._seqs)}
-        self._values: Final[dict[int, tuple[Value, ...]]] = {}
+        self._told: Final[dict[int, tuple[Told, ...]]] = {}
         self._given: Final = Given()
         self._texts: Final = {message.seq: message_text(message) for message in messages}
         self._texts.update((number, entry.text) for number, entry in self._entries.items())
@@ -85,7 +94,7 @@ class Shown:
         """Where a value stands, or else its number without its scale, beside an amount of its size: "70k? No, 60"."""
         return self._given.sources(value) or self._unscaled(value)
 
-    def tells_day(self, value: Value, seqs: Iterable[int]) -> bool:
+    def tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
         """Whether the day of a date ("the 18th", "16-18") stands in or beside these messages, its month anywhere.
 
         Of a statement that names no messages: whether the two stand beside each other.
@@ -110,29 +119,48 @@ class Shown:
         """The sources that entries of the previous state are."""
         return [self._numbers[entry] for entry in entries if entry in self._numbers]
 
-    def near(self, seqs: Iterable[int], entries: Iterable[str] = ()) -> set[int]:
-        """The given messages with their neighbours, and the given entries."""
+    def near(self, seqs: Sequence[int], entries: Iterable[str] = ()) -> set[int]:
+        """The given messages with their neighbours, and the given entries; of earlier messages what rests on them."""
         found = set(self.numbers(entries))
         for seq in seqs:
             if (place := self._places.get(seq)) is not None:
                 found.update(self._seqs[max(0, place - _REACH) : place + _REACH + 1])
             elif seq in self._entries:
                 found.add(seq)
-        return found
+        return found.union(self._resting_on(seqs))
 
-    def completed(self, seqs: Sequence[int], found: Iterable[Value]) -> tuple[int, ...]:
+    def completed(self, seqs: Sequence[int], found: Iterable[Value], entries: Iterable[str] = ()) -> tuple[int, ...]:
         """The sources of a text with every message that alone holds one of its values.
 
-        Erasing that message must reach the text. What only an entry holds has that entry's sources.
+        Erasing that message must reach the text. What only one entry holds has that entry's sources, and what it shares
+        with an entry that it takes the place of has those. A value that several others hold may be from any of them:
+        none is added, unless the text has no sources at all.
+
+        Args:
+            seqs: The sources that it names.
+            found: Its values.
+            entries: Those that it takes the place of.
         """
         named = dict.fromkeys(seqs)
+        covered = {*seqs, *self._resting_on(seqs)}
         for value in found:
             sources = self.sources(value)
-            if not sources or BACKGROUND in sources or not sources.isdisjoint(named):
+            if _is_everywhere(value) or BACKGROUND in sources or not sources.isdisjoint(covered):
                 continue
-            newest = max(sources)
-            named.update(dict.fromkeys([newest] if newest > 0 else self._entries[newest].from_seqs))
+            replaced = sources.intersection(self.numbers(entries))
+            newest_first = map(self._sources_of, sorted(replaced or sources, reverse=True))
+            holding = list(dict.fromkeys(filter(None, newest_first)))
+            if len(holding) == 1 or replaced or not covered:
+                named.update(dict.fromkeys(next(iter(holding), ())))
         return tuple(named)
+
+    def _resting_on(self, seqs: Iterable[int]) -> list[int]:
+        """The entries that rest on those of these messages that are not shown themselves."""
+        return [entry for seq in seqs if seq not in self.messages for entry in self._resting.get(seq, ())]
+
+    def _sources_of(self, source: int) -> tuple[int, ...]:
+        """The messages that a source is: itself, or those that an entry rests on; a narrative names none."""
+        return (source,) if source > 0 else self._entries[source].from_seqs
 
     def basis(
         self,
@@ -153,7 +181,9 @@ class Shown:
             beside: What it takes the place of: among the texts beside its sources, the first.
         """
         words = frozenset(stems(text))
+        seqs = tuple(seqs)
         own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
+        own += [one for one in self._resting_on(seqs) if one not in own]
         held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
         likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
         own = own or likely[:_MOST_SOURCES] or self._alike(words)
@@ -207,22 +237,18 @@ class Shown:
             self._operands[source] = operands(self._texts.get(source, ""), message.created_at if message else None)
         return self._operands[source]
 
-    def says(self, seqs: Iterable[int], kind: str) -> str:
-        """Which values of a kind these messages hold, for whoever is asked again: ``#12: 3 years``."""
-        told = (
-            (seq, value.text)
-            for seq in seqs
-            if (message := self.messages.get(seq)) is not None
-            for value in self._values_of(message)
-            if value.kind == kind
-        )
-        hints = list(dict.fromkeys(f"#{seq}: {text}" for seq, text in told))
-        return "; ".join(hints[:_MOST_HINTS])
+    def says(self, statement: str, novel: Sequence[Value], seqs: Iterable[int]) -> str:
+        """What these messages hold that a statement may mean in place of values that were not shown."""
+        said = [(seq, self._told_in(seq)) for seq in seqs if seq in self.messages]
+        if not said:
+            return ""
+        hints = dict.fromkeys(meant(statement, novel[:_MOST_MEANT], said))
+        return "; ".join(islice(hints, _MOST_HINTS))
 
-    def _values_of(self, message: Message) -> tuple[Value, ...]:
-        if message.seq not in self._values:
-            self._values[message.seq] = values(message_text(message), message.created_at)
-        return self._values[message.seq]
+    def _told_in(self, seq: int) -> tuple[Told, ...]:
+        if seq not in self._told:
+            self._told[seq] = told_in(self.messages[seq])
+        return self._told[seq]
 
     @cached_property
     def wishes(self) -> Wishes:
@@ -244,3 +270,8 @@ class Shown:
                 yield Said(regions(message.content)[1], around)
             elif message.role == "system":
                 yield Said(message.content)
+
+
+def _is_everywhere(value: Value) -> bool:
+    is_bare = value.kind == "number" and not value.base and value.amount is not None
+    return is_bare and abs(value.amount or 0) < _LEAST_TELLING

@@ -1,0 +1,109 @@
+"""Which values a statement may mean in place of those that were not shown: a hint for whoever is asked again.
+
+A hint that names any value tempts into telling it. So only values of the same kind, unit and size are named that stand
+in the sentence of a message that shares most words and other values with the statement.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.model.conversation import Message
+from app.core.model.overlap import message_text
+from app.core.text.sentences import sentence_spans
+from app.core.text.values import Value, values
+from app.core.validation.evidence import content
+
+_MOST: Final = 2
+"""For one value."""
+_LIKE_SIZE: Final = 5
+"""Times larger or smaller: an error in a digit, not another thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A sentence with the values that it tells."""
+
+    words: frozenset[str]
+    values: tuple[Value, ...]
+
+    def shared(self, words: frozenset[str], forms: frozenset[str]) -> int:
+        """How many of these words, and values of these forms, it holds."""
+        return len(words & self.words) + sum(not forms.isdisjoint(one.forms) for one in self.values)
+
+
+def told_in(message: Message) -> tuple[Told, ...]:
+    """The sentences of a message that tell values."""
+    text = message_text(message)
+    return tuple(_told(text, values(text, message.created_at)))
+
+
+def meant(statement: str, novel: Iterable[Value], said: Iterable[tuple[int, Sequence[Told]]]) -> Iterator[str]:
+    """Values that a statement may mean, each with its message: ``#12: 3 years``.
+
+    Args:
+        statement: What it tells rightly is not meant once more.
+        novel: Those of its values that were not shown.
+        said: What messages tell, by number.
+    """
+    stated = values(statement)
+    forms = frozenset[str]().union(*(one.forms for one in stated))
+    told = [(seq, sentence) for seq, sentences in said for sentence in sentences]
+    for sentence in _told(statement, stated):
+        ranked = [(one.shared(sentence.words, forms), seq, one) for seq, one in told]
+        ranked = sorted((one for one in ranked if one[0]), key=lambda one: -one[0])
+        for value in novel:
+            if value in sentence.values:
+                yield from _nearest(value, ranked, forms)
+
+
+def _nearest(value: Value, ranked: Iterable[tuple[int, int, Told]], forms: frozenset[str]) -> list[str]:
+    """What may be meant of the sentences that share most and tell such a value."""
+    hints: dict[str, None] = {}
+    best = 0
+    for shared, seq, told in ranked:
+        if shared < best or len(hints) >= _MOST:
+            break
+        likely = (one for one in told.values if _is_alike(one, value) and one.forms.isdisjoint(forms))
+        hints.update(dict.fromkeys(f"#{seq}: {one.text}" for one in likely))
+        best = shared if hints else 0
+    return list(hints)[:_MOST]
+
+
+def _told(text: str, found: Iterable[Value]) -> Iterator[Told]:
+    spans = sentence_spans(text)
+    starts = [start for start, _ in spans]
+    held: defaultdict[int, list[Value]] = defaultdict(list)
+    for value in found:
+        held[bisect_right(starts, value.start) - 1].append(value)
+    for place, inside in held.items():
+        start, end = spans[place]
+        yield Told(_subject(text, start, end, inside), tuple(inside))
+
+
+def _subject(text: str, start: int, end: int, found: Iterable[Value]) -> frozenset[str]:
+    """The words of a sentence that tell what it is about: none of a value, such as its unit."""
+    pieces = []
+    for value in found:
+        pieces.append(text[start : value.start])
+        start = value.end
+    words = content(" ".join([*pieces, text[start:end]]))
+    return frozenset(word for word in words if not word[0].isdigit())
+
+
+def _is_alike(one: Value, value: Value) -> bool:
+    if (one.kind, one.base) != (value.kind, value.base):
+        return False
+    if value.kind == "identifier":
+        return _without_digits(one) == _without_digits(value)
+    if value.kind not in {"number", "money"} or not value.amount:
+        return True
+    return one.amount is not None and 1 <= _LIKE_SIZE * abs(one.amount / value.amount) <= _LIKE_SIZE**2
+
+
+def _without_digits(value: Value) -> str:
+    return "".join(sign for sign in value.text.casefold() if not sign.isdigit())
