@@ -307,6 +307,21 @@ def test_in_a_state_of_one_text_they_stand_at_its_end() -> None:
     last = text.removeprefix(tale)
     assert all(one.content in last for one in DEBTS)
     assert last.startswith(" The user wrote")
+    added = [(one.reason, one.before, one.entry_id) for one in made.repairs]
+    assert added == [("value_restored", "", made.entries[0].id)] * len(DEBTS)
+    assert [one.after for one in made.repairs] == [f'The user wrote: "{one.content}"' for one in DEBTS]
+
+
+def test_what_the_one_text_before_told_stands_ahead_of_the_new_one() -> None:
+    """Behind it, "12,170 words" would be read as what holds now."""
+    policy = policy_of(context_window=4_000, state_schema="summary")
+    field = SUMMARY.fields[0].name
+    cut = "The fish market was cut, so that chapter three has 12,170 words."
+    before = StateEntry(id="N1", field=field, role="narrative", text=f"A tale is written. {cut}", since_version=1)
+    tale = "The user stores crates of lamps on the northern pier. They are opened with a flat iron bar."
+    made = applied(f'{{"{field}": "{tale}"}}', CRATES, before, schema=SUMMARY, policy=policy, version=2)
+    assert made.state[field] == f"{cut} {tale}"
+    assert [(one.reason, one.after) for one in made.repairs] == [("value_restored", cut)]
 
 
 def test_what_there_is_no_room_for_is_not_read() -> None:

@@ -27,7 +27,7 @@ from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
 from app.core.state.outdated import Outdated
 from app.core.state.pruning import most_tokens, prune, state_of
-from app.core.state.survival import forgotten, untold, with_quotes
+from app.core.state.survival import as_sentence, forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
 from app.core.summarizer.offline.retold import is_told
@@ -150,7 +150,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     if _anchors_exceed(applied, context):
         return "anchors_over_budget"
     aside = (*merged.repairs, *repairs_of(context.anchors, ranking))
-    repairs = (*report.repairs, *aside, *_shortened(merged, applied, context.schema))
+    repairs = (*report.repairs, *aside, *applied.repairs, *_shortened(merged, applied, context.schema))
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
 
 
@@ -317,8 +317,17 @@ def _applied(
         cap = max(cap - max(excess, SEAM), floor)
         applied = _pruned(whole, context, found, cap=cap, anchor_room=room)
     told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
-    restored = merged.counts.restored_by_code + sum(text.casefold() in told for _, text in quotes)
-    return _with_what_went(replace(applied, counts=replace(applied.counts, restored_by_code=restored)), whole, context)
+    back = [text for _, text in quotes if text.casefold() in told]
+    counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(back))
+    repairs = tuple(_brought_back(back, applied, context.schema)) if merged.by_model else ()
+    return _with_what_went(replace(applied, counts=counts, repairs=repairs), whole, context)
+
+
+def _brought_back(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
+    """What code added to a model's one text; in lists it stands as entries of its own."""
+    for entry in served(applied.entries) if is_told(schema) else ():
+        for text in map(as_sentence, texts):
+            yield Repair(field=entry.field, reason="value_restored", before="", after=text, entry_id=entry.id)
 
 
 def _most(context: ApplyContext) -> int:

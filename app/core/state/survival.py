@@ -42,7 +42,8 @@ def with_quotes(
 ) -> tuple[StateEntry, ...]:
     """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text.
 
-    ``at_end``: behind a text that is the whole state, and not between its sentences.
+    ``at_end``: behind a text that is the whole state, and not between its sentences; what the one before it said, ahead
+    of it, since what a text says last is read as what holds now.
     """
     if is_told(schema):
         return tuple(_with_told(entry, quotes, version, at_end=at_end) for entry in entries)
@@ -146,18 +147,21 @@ def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: in
     """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
     if entry.role != "narrative" or not quotes:
         return entry
-    older = [_sentence(text) for seq, text in quotes if seq <= OPENING]
-    newer = [_sentence(text) for seq, text in quotes if seq > OPENING]
-    first, *rest = statements(entry.text) or [""]
-    text = " ".join(part for part in (first, *older, *rest, *newer) if part)
+    told = [(seq, as_sentence(text)) for seq, text in quotes]
     if at_end:
-        text = " ".join([entry.text, *older, *newer])
+        before = [text for seq, text in told if seq == _SO_FAR]
+        parts = [*before, entry.text, *(text for seq, text in told if seq != _SO_FAR)]
+    else:
+        older = [text for seq, text in told if seq <= OPENING]
+        first, *rest = statements(entry.text) or [""]
+        parts = [first, *older, *rest, *(text for seq, text in told if seq > OPENING)]
+    text = " ".join(filter(None, parts))
     if entry.since_version == version:
         return replace(entry, text=text)
     return replace(entry, text=text, since_version=version, superseded=(*entry.superseded, entry.text))
 
 
-def _sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
     """A quote as a sentence of its own: after another, one that begins small would read as its end."""
     word = text.partition(" ")[0]
     return closed(f"{text[:1].upper()}{text[1:]}" if word.isalpha() else text)
