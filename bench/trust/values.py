@@ -41,6 +41,8 @@ HALVES: Final = {
     "careful, open": _OPEN / "careful_values.jsonl",
     "days, open": _OPEN / "told_days_spanish_french.jsonl",
     "days, sealed": _SEALED / "told_days_spanish_french.jsonl",
+    "days further, open": _OPEN / "told_days_further.jsonl",
+    "days further, sealed": _SEALED / "told_days_further.jsonl",
     "numbers, open": _OPEN / "told_numbers_spanish_french.jsonl",
     "numbers, sealed": _SEALED / "told_numbers_spanish_french.jsonl",
 }
