@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from app.core.text.calendar_names import Name, month_names, weekday_names
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import OneWord
 
@@ -50,6 +51,11 @@ def _measured(key: str) -> dict[str, tuple[str, str]]:
     """The two things that stand before a word, by word."""
     rows = ((first, *_own(words, code)) for code, values in _VALUES.items() for first, words in getattr(values, key))
     return {word: (first, second) for first, second, *words in rows for word in words}
+
+
+def _named(names: Iterable[Name]) -> dict[str, int]:
+    """Names of the calendar that stand in no file."""
+    return {own: number for code, word, number in names for own in _own((word,), code)}
 
 
 def _hour(written: str) -> tuple[int, int]:
@@ -100,8 +106,8 @@ UNITS: Final[Mapping[str, tuple[str, float]]] = {
 }
 """A unit's word to its base and the factor to it; a month has no seconds, a mile no metres: they do not convert."""
 CURRENCIES: Final[Mapping[str, str]] = _rows("currencies")
-MONTHS: Final[Mapping[str, int]] = _integers("months")
-WEEKDAYS: Final[Mapping[str, int]] = _integers("weekdays")
+MONTHS: Final[Mapping[str, int]] = _named(month_names()) | _integers("months")
+WEEKDAYS: Final[Mapping[str, int]] = _named(weekday_names()) | _integers("weekdays")
 """Monday is 0."""
 NEAR: Final[Mapping[str, int]] = _integers("days")
 """Days from the message's day."""
