@@ -207,6 +207,8 @@ def _days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tup
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
         stated(c, start if number else first, last if is_last else end, [(year, month, day)])
+        if not is_last:  # perhaps no day: "Main Street 27, 8–15 August"
+            c.give(start, [f"n:{day}"], "number")
     return last
 
 
@@ -286,6 +288,7 @@ def _is_amount(c: Cursor, place: int) -> bool:
 def _give_slashed(c: Cursor, place: int) -> None:
     text = c.tokens[place].text
     over, under = (int(part) for part in text.split("/"))
-    if len(text) > 3 or c.word(place - 1) in _BEFORE_DAYS:  # noqa: PLR2004 - "3/8" alone is a fraction
+    is_listed = c.kind(place + 1) in {"n", "f"} and c.gap(place + 1) in {" ", ": "}  # "6/3 148/76, 7/3 151/80"
+    if len(text) > 3 or is_listed or c.word(place - 1) in _BEFORE_DAYS:  # noqa: PLR2004 - "3/8" alone is a fraction
         days: list[Day] = [(None, under, over), (None, over, under)]
         c.give(place, [form for day in days if moments.is_day(day) for form in moments.given(day, c.at)])
