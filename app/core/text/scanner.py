@@ -41,6 +41,10 @@ _SHAPES: Final = (
         r"(?P<path>(?<![^\s\"'`(\[<«„“:=,])(?:[a-z]:\\|~/|\.{1,2}/|/)[\w.@+-]{1,255}(?:[/\\][\w.@+-]{1,255}){0,40}/?"
         rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}+/){{0,20}}[\w@-]{{1,100}}+(?:\.[\w-]{{1,30}}+){{0,3}}\.(?:{_EXTENSIONS})\b)"
     ),
+    (
+        rf"(?P<reference>(?<![\w./@-])(?P<names>(?:{_LETTER}{{1,8}}+/){{1,4}})(?P<numbers>\d{{1,8}}+(?:[/-]\d{{1,8}}+){{1,3}})"
+        r"(?![\w/]|[.-]\w))"
+    ),
     rf"(?P<version>(?<!{_INNER})v\d{{1,5}}(?:\.\d{{1,5}}){{1,4}}(?!{_INNER}))",
     r"(?P<uuid>(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-]))",
     (
@@ -75,7 +79,10 @@ _SHAPES: Final = (
         r"|\d++(?:-\d{1,3}(?:[ ']\d{3}(?!\d))++|(?:[.,:'/]|\.?-)\d++)*+)"
         rf"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))|(?P<tail>{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
-    rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|[-']\d{_INNER}*+)*+|_{_INNER}*+)",
+    (
+        rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|[-']\d{_INNER}*+)*+"
+        rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
+    ),
     rf"(?P<han_word>{'|'.join(HAN_WORDS)})",
     rf"(?P<han_number>[{HAN_SIGNS}]{{1,20}}+{_HAN_DECIMALS})",
     rf"(?P<fraction>[{_FRACTIONS}])",
@@ -102,6 +109,8 @@ def tokens(text: Folded) -> list[Token]:
             found.extend(shapes.plain(match["plain"], match.start(), text.cased))
         elif kind == "word":
             found.extend(shapes.run(match[kind], match.start(), text.cased))
+        elif kind == "reference":
+            found.extend(shapes.reference(match, text.cased))
         elif kind in _READERS:
             found.extend(_READERS[kind](match))
     return settled(found, text.text)
