@@ -45,6 +45,7 @@ _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
 _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_of("values", "before_weekdays")
 _BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
+_OF: Final = words_of("values", "shared")
 _VERBS: Final = frozenset({"may", "march", "mar"})
 _LAST_DAY, _LIST, _FILLING, _FAR = 31, 4, 2, 5
 _DAY: Final = 86_400
@@ -207,6 +208,8 @@ def _days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tup
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
         stated(c, start if number else first, last if is_last else end, [(year, month, day)])
+        if not is_last:  # perhaps no day: "Main Street 27, 8–15 August"
+            c.give(start, [f"n:{day}"], "number")
     return last
 
 
@@ -284,8 +287,9 @@ def _is_amount(c: Cursor, place: int) -> bool:
 
 
 def _give_slashed(c: Cursor, place: int) -> None:
-    text = c.tokens[place].text
+    text, after = c.tokens[place].text, place + 1
     over, under = (int(part) for part in text.split("/"))
-    if len(text) > 3 or c.word(place - 1) in _BEFORE_DAYS:  # noqa: PLR2004 - "3/8" alone is a fraction
+    is_share = len(text) == 3 and after < len(c.tokens) and (c.word(after) in _OF or c.unit(after)[0] is not None)  # noqa: PLR2004
+    if not is_share or c.word(place - 1) in _BEFORE_DAYS:
         days: list[Day] = [(None, under, over), (None, over, under)]
         c.give(place, [form for day in days if moments.is_day(day) for form in moments.given(day, c.at)])

@@ -44,22 +44,25 @@ def settled(tokens: list[Token], text: str) -> list[Token]:
     """
     if not any(token.kind == "w" and token.text in t.HOMOGRAPHS for token in tokens):
         return tokens
-    language = detect(text)
     return [
         one
         for place, token in enumerate(tokens)
-        for one in (
-            _settled(tokens, place, text, language) if token.kind == "w" and token.text in t.HOMOGRAPHS else (token,)
-        )
+        for one in (_settled(tokens, place, text) if token.kind == "w" and token.text in t.HOMOGRAPHS else (token,))
     ]
 
 
-def _settled(tokens: Sequence[Token], place: int, text: str, language: str | None) -> tuple[Token, ...]:
+def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...]:
     token = tokens[place]
-    for code in sorted(t.HOMOGRAPHS[token.text]):
-        if code == language or _is_beside(tokens, place, text, code):
-            return (replace(token, text=t.own_word(token.text, code)),)
+    if token.text not in t.SHORT_MONTHS or _is_numbered(tokens, place):
+        for code in sorted(t.HOMOGRAPHS[token.text]):
+            if code == detect(text) or _is_beside(tokens, place, text, code):
+                return (replace(token, text=t.own_word(token.text, code)),)
     return (token,) if token.text in VOCABULARY else ()
+
+
+def _is_numbered(tokens: Sequence[Token], place: int) -> bool:
+    """Whether a number stands beside a word."""
+    return any(one.kind in {"n", "o"} for one in (*tokens[place - 1 : place], *tokens[place + 1 : place + 2]))
 
 
 def _is_beside(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:

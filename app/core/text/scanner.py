@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from app.core.text import shapes
@@ -40,6 +41,10 @@ _SHAPES: Final = (
         r"(?P<path>(?<![^\s\"'`(\[<«„“:=,])(?:[a-z]:\\|~/|\.{1,2}/|/)[\w.@+-]{1,255}(?:[/\\][\w.@+-]{1,255}){0,40}/?"
         rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}+/){{0,20}}[\w@-]{{1,100}}+(?:\.[\w-]{{1,30}}+){{0,3}}\.(?:{_EXTENSIONS})\b)"
     ),
+    (
+        rf"(?P<reference>(?<![\w./@-])(?P<names>(?:{_LETTER}{{1,8}}+/){{1,4}})(?P<numbers>\d{{1,8}}+(?:[/-]\d{{1,8}}+){{1,3}})"
+        r"(?![\w/]|[.-]\w))"
+    ),
     rf"(?P<version>(?<!{_INNER})v\d{{1,5}}(?:\.\d{{1,5}}){{1,4}}(?!{_INNER}))",
     r"(?P<uuid>(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-]))",
     (
@@ -56,6 +61,11 @@ _SHAPES: Final = (
         rf"(?P<han_date>(?:(?P<year>\d{{4}}|{_FEW_HAN}{{4}}) ?年 ?)?(?P<month>\d{{1,2}}|{_FEW_HAN}{{1,2}}) ?月(?!饼)"
         rf"(?: ?(?P<day>\d{{1,2}}(?![\d年月点:])|{_FEW_HAN}{{1,3}}) ?[日号]?)?)"
     ),
+    r"(?P<ko>(?<!\d)(?:(?P<ko_year>\d{4})년 ?)?(?P<ko_month>\d{1,2})월(?: ?(?P<ko_day>\d{1,2})일)?)",
+    (
+        r"(?P<vi>(?<![\d.,/:-])(?P<vi_day>\d{1,2}) tháng (?P<vi_month>\d{1,2})(?!\d| ngày)"
+        r"(?:,? năm (?P<vi_year>\d{4})(?!\d))?)"
+    ),
     rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[日号](?!线))",
     (
         rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时](?![一二三四五六七八九][零一二三四五六七八九])"
@@ -69,7 +79,10 @@ _SHAPES: Final = (
         r"|\d++(?:-\d{1,3}(?:[ ']\d{3}(?!\d))++|(?:[.,:'/]|\.?-)\d++)*+)"
         rf"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))|(?P<tail>{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
-    rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|[-']\d{_INNER}*+)*+|_{_INNER}*+)",
+    (
+        rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|[-']\d{_INNER}*+)*+"
+        rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
+    ),
     rf"(?P<han_word>{'|'.join(HAN_WORDS)})",
     rf"(?P<han_number>[{HAN_SIGNS}]{{1,20}}+{_HAN_DECIMALS})",
     rf"(?P<fraction>[{_FRACTIONS}])",
@@ -79,7 +92,9 @@ _SCAN: Final = compiled("|".join(_SHAPES))
 _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "url": shapes.url, "email": shapes.email, "path": shapes.path, "version": shapes.version, "uuid": shapes.code,
     "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
-    "han_date": shapes.han_date, "han_day": shapes.han_day, "han_time": shapes.han_time, "weekday": shapes.weekday,
+    "han_date": shapes.han_date, "ko": partial(shapes.named_date, language="ko"),
+    "vi": partial(shapes.named_date, language="vi"), "han_day": shapes.han_day, "han_time": shapes.han_time,
+    "weekday": shapes.weekday,
     "span": shapes.span, "number": shapes.number, "han_word": shapes.word, "han_number": shapes.han_number,
     "fraction": shapes.fraction, "sign": shapes.sign,
 }  # fmt: skip
@@ -94,6 +109,8 @@ def tokens(text: Folded) -> list[Token]:
             found.extend(shapes.plain(match["plain"], match.start(), text.cased))
         elif kind == "word":
             found.extend(shapes.run(match[kind], match.start(), text.cased))
+        elif kind == "reference":
+            found.extend(shapes.reference(match, text.cased))
         elif kind in _READERS:
             found.extend(_READERS[kind](match))
     return settled(found, text.text)

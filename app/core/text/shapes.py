@@ -23,6 +23,13 @@ _HAN_BEFORE: Final = compiled(r"\A[\u3400-\u9fff]{1,255}")
 _CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
 _FRACTION: Final = compiled(r"(\d{1,4})/(\d{1,4})")
 _CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
+_YEAR: Final = r"20(?!00)[0-4]\d"
+_NUMBER_OF_YEAR: Final = compiled(
+    rf"(?!{_YEAR}/{_YEAR}$)(?:(?:(?:\d{{3,5}}|3[2-9]|[4-9]\d)(?:/\d{{1,4}})?|1[3-9]|2\d|3[01])/{_YEAR}|{_YEAR}/\d{{3,6}})"
+)
+"""A number and the year in which it was given; no share of two thousand."""
+_LONG_BEHIND: Final = compiled(r"\d{1,3}-\d{3,12}(?!000$)\d{3}|\d{1,5}-0\d{3,12}")
+"""No range: too much longer than what stands before it."""
 _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
 _SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2})s")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
@@ -33,6 +40,7 @@ _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """Of a network: also where it could be a number with its thousands parted."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
 _POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
+_HANGUL: Final = "가힣"
 _TRAILING: Final = ".,;:!?)]}…»”'\"*_"
 _CENTURY: Final = 2000
 _HALF_DAY: Final = 12
@@ -128,6 +136,22 @@ def han_date(match: re.Match[str]) -> Iterator[Token]:
     yield _token("d", match.group(), match.start(), [tuple(_integer(match[part]) for part in ("year", "month", "day"))])
 
 
+def named_date(match: re.Match[str], language: str) -> Iterator[Token]:
+    """Such as "2026년 9월 18일", "18 tháng 9 năm 2026"."""
+    parts = (_integer(match[f"{language}_{part}"]) for part in ("year", "month", "day"))
+    yield _token("d", match.group(), match.start(), [tuple(parts)])
+
+
+def reference(match: re.Match[str], cased: str) -> Iterator[Token]:
+    """The number of a letter, a case, an invoice, in capitals: "AH/2026/1187"; otherwise only its numbers."""
+    text, start = match.group(), match.start()
+    if cased[start : match.end("names")].isupper():
+        yield _code(text, start)
+    else:
+        yield from _words(match["names"].split("/"), start)
+        yield from _digits(match["numbers"], match.start("numbers"))
+
+
 def han_day(match: re.Match[str]) -> Iterator[Token]:
     """Such as "12号"."""
     yield _token("o", match.group(), match.start(), _integer(match["lone"]))
@@ -197,11 +221,24 @@ def run(text: str, start: int, cased: str) -> Iterator[Token]:
     if not any(letter.isdigit() for letter in text):
         yield from _words(pieces, start)
         return
+    if "/" in text:
+        yield from _code_or_year(text, start, cased)
+        return
     is_phrase = len(pieces) > 1 and all(piece.isalpha() or piece.isdecimal() for piece in pieces)
     if is_phrase and cased[start : start + len(text)].islower() and not SCANNED.isdisjoint(pieces):  # "mid-2026"
         yield from _words(pieces, start)
         return
     yield _identifier(text, start, pieces)
+
+
+def _code_or_year(text: str, start: int, cased: str) -> Iterator[Token]:
+    """Such as "A-2026-311/2"; no "pre-2020/21"."""
+    if cased[start].isupper():
+        yield _code(text, start)
+        return
+    head, _, tail = text.partition("/")
+    yield from run(head, start, cased)
+    yield from _digits(tail, start + len(head) + 1)
 
 
 def number(match: re.Match[str]) -> Iterator[Token]:
@@ -228,7 +265,7 @@ def number(match: re.Match[str]) -> Iterator[Token]:
             start += len(side) + 1
     elif not more and name not in SCANNED and not _POWERS.isdisjoint(name):  # "3x²"
         return
-    elif name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name):
+    elif name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name) or _is_counted(digits, name):
         yield from _digits(digits, start)
         yield from _words([_unit_in(piece) or piece for piece in (name, *more)], match.start("tail") + (tail[0] == "-"))
     else:
@@ -254,6 +291,11 @@ def _integer(digits: str | None) -> int | None:
     if not digits:
         return None
     return int(digits) if digits.isdecimal() else int(of_han(digits))
+
+
+def _code(text: str, start: int) -> Token:
+    """Told as a whole, perhaps with other signs between its parts."""
+    return _token("identifier", text, start, {f"i:{squashed(text)}", f"s:{text}"})
 
 
 def _version(text: str, start: int) -> Token:
@@ -310,6 +352,11 @@ def _unit_in(text: str) -> str:
     return next((COMPOUND_STEMS[text[:size]] for size in range(9, 3, -1) if text[:size] in COMPOUND_STEMS), "")
 
 
+def _is_counted(digits: str, name: str) -> bool:
+    """Whether Korean words count what stands before them: "410권을"."""
+    return len(digits) > 1 and _HANGUL[0] <= name[0] <= _HANGUL[1]
+
+
 def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
     """Such as "5 pm", "5-7 pm": of the first of two hours the half is open."""
     pieces = digits.split("-")
@@ -347,6 +394,8 @@ def _digits_in_one(digits: str, start: int) -> Token | None:
     amounts = [] if _ADDRESS.fullmatch(digits) else readings(digits)
     if digits.isdecimal() or " " in digits:
         return _token("n", digits, start, amounts or [float(digits[:30].replace(" ", ""))])
+    if _is_code(digits):
+        return _code(digits, start)
     if days := _days(digits):
         return _token("d", digits, start, days)
     if match := _FRACTION.fullmatch(digits):
@@ -356,10 +405,15 @@ def _digits_in_one(digits: str, start: int) -> Token | None:
         return (
             _token("n", digits, start, amounts) if amounts or not match else _token("t", digits, start, _clock(match))
         )
-    if _CODE.fullmatch(digits) and len(digits) >= _SHORTEST_CODE:  # a telephone's, an order's number
-        return _token("identifier", digits, start, {f"i:{squashed(digits)}", f"s:{digits}"})
     is_version = not set(digits) & set("-/,:'")
     return _version(digits, start) if is_version else None
+
+
+def _is_code(digits: str) -> bool:
+    """The number of a telephone, an order, a case."""
+    if _NUMBER_OF_YEAR.fullmatch(digits) or _LONG_BEHIND.fullmatch(digits):
+        return True
+    return len(digits) >= _SHORTEST_CODE and _CODE.fullmatch(digits) is not None and not _days(digits)
 
 
 def _days(digits: str) -> list[tuple[int, int, int | None]]:

@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from app.core.text.calendar_names import Name, month_names, short_months, weekday_names
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import OneWord
 
 _VALUES: Final = {language.code: language.values for language in languages()}
+_LISTED: Final = {word for values in _VALUES.values() for _, words in values.months for word in words}
+_FULL_MONTHS: Final = month_names()
+_SHORT_MONTHS: Final = tuple(
+    name for name in short_months() if name[1] not in _LISTED.union(word for _, word, _ in _FULL_MONTHS)
+)
+SHORT_MONTHS: Final = frozenset(word for _, word, _ in _SHORT_MONTHS)
+"""Abbreviations that count beside a number alone."""
+_HOMOGRAPHS: Final = (
+    *((code, word) for code, values in _VALUES.items() for word in values.homographs),
+    *((code, word) for code, word, _ in _SHORT_MONTHS),
+)
 HOMOGRAPHS: Final[Mapping[str, frozenset[str]]] = {
-    word: frozenset(code for code, values in _VALUES.items() if word in values.homographs)
-    for values in _VALUES.values()
-    for word in values.homographs
+    word: frozenset(code for code, other in _HOMOGRAPHS if other == word) for _, word in _HOMOGRAPHS
 }
 """The languages in which a word counts by itself, though it is another elsewhere."""
 
@@ -50,6 +60,11 @@ def _measured(key: str) -> dict[str, tuple[str, str]]:
     """The two things that stand before a word, by word."""
     rows = ((first, *_own(words, code)) for code, values in _VALUES.items() for first, words in getattr(values, key))
     return {word: (first, second) for first, second, *words in rows for word in words}
+
+
+def _named(names: Iterable[Name]) -> dict[str, int]:
+    """Names of the calendar that stand in no file."""
+    return {own: number for code, word, number in names for own in _own((word,), code)}
 
 
 def _hour(written: str) -> tuple[int, int]:
@@ -100,8 +115,8 @@ UNITS: Final[Mapping[str, tuple[str, float]]] = {
 }
 """A unit's word to its base and the factor to it; a month has no seconds, a mile no metres: they do not convert."""
 CURRENCIES: Final[Mapping[str, str]] = _rows("currencies")
-MONTHS: Final[Mapping[str, int]] = _integers("months")
-WEEKDAYS: Final[Mapping[str, int]] = _integers("weekdays")
+MONTHS: Final[Mapping[str, int]] = _named((*_FULL_MONTHS, *_SHORT_MONTHS)) | _integers("months")
+WEEKDAYS: Final[Mapping[str, int]] = _named(weekday_names()) | _integers("weekdays")
 """Monday is 0."""
 NEAR: Final[Mapping[str, int]] = _integers("days")
 """Days from the message's day."""

@@ -1,0 +1,70 @@
+"""The names of months and weekdays in languages whose files list none, as the CLDR has them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from typing import Final
+
+from babel import localedata
+from babel.dates import format_skeleton
+
+from app.core.text.folding import folded
+from app.core.text.languages.loading import languages
+from app.core.text.word_lists import NOISE
+
+_WITHOUT_FILE: Final = ("da", "fi", "hu", "nb", "ro", "sk")
+_DETECTED: Final = tuple(one.code for one in languages() if not one.values.months and one.spaced)
+_CODES: Final = (*_DETECTED, *_WITHOUT_FILE)
+_SHORTEST: Final = 3
+Name = tuple[str, str, int]
+"""A language, a word of it and what it means."""
+
+
+def month_names() -> tuple[Name, ...]:
+    """The months behind a day ("18 września") and alone ("wrzesień")."""
+    behind_days = (
+        (code, word, month)
+        for code in _CODES
+        for month in range(1, 13)
+        for word in format_skeleton("MMMMd", date(2026, month, 15), locale=code).split()
+    )
+    return _unmistakable([*behind_days, *_names(_CODES, "months", "wide")])
+
+
+def short_months() -> tuple[Name, ...]:
+    """Their abbreviations in languages that a text can be known to be in: "set" and "mar" are other words elsewhere."""
+    names = ((code, name.rstrip("."), month) for code, name, month in _names(_DETECTED, "months", "abbreviated"))
+    return tuple((code, name.lower(), month) for code, name, month in names if _is_name(name))
+
+
+def weekday_names() -> tuple[Name, ...]:
+    """The weekdays; Monday is 0."""
+    return _unmistakable(_names(_CODES, "days", "wide"))
+
+
+def _names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
+    """Only what the data of a language itself say: Babel mixes up what they inherit."""
+    for code in codes:
+        contexts = localedata.load(code, merge_inherited=False)[key]
+        for names in (contexts[context].get(width, {}) for context in contexts):
+            if isinstance(names, Mapping):
+                yield from ((code, name, number) for number, name in names.items())
+
+
+def _unmistakable(told: Iterable[Name]) -> tuple[Name, ...]:
+    """Single words that mean one number, whatever the language, and nothing else."""
+    meanings: defaultdict[str, set[int]] = defaultdict(set)
+    names = [(code, folded(word).text, number) for code, word, number in told]
+    for _, word, number in names:
+        meanings[word].add(number)
+    return tuple(
+        (code, word, number)
+        for code, word, number in dict.fromkeys(names)
+        if len(meanings[word]) == 1 and word not in NOISE and _is_name(word)
+    )
+
+
+def _is_name(word: str) -> bool:
+    return len(word) >= _SHORTEST and word.replace("-", "").replace("'", "").isalpha()
