@@ -15,10 +15,10 @@ from uuid import UUID, uuid4
 import structlog
 from redis.asyncio import Redis
 
+from app.circuit import Circuit
 from app.core.model.allowances import STEP, STEPS, SlidingCount
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.redis_client import redis_client
-from app.providers.circuit import Circuit
 from app.usecases.ports import Hit, Place
 
 Result = TypeVar("Result")

@@ -12,9 +12,9 @@ from uuid import UUID
 import structlog
 from redis.exceptions import ResponseError
 
+from app.circuit import Circuit
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.redis_client import CALL_SECONDS, redis_client
-from app.providers.circuit import Circuit
 
 KEPT_SECONDS: Final = 600
 """A stream whose process died goes after so long."""

@@ -14,12 +14,12 @@ from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
 from pydantic_ai.embeddings.result import EmbeddingResult
 from pydantic_ai.providers import Provider
 
+from app.circuit import Circuit
 from app.core.model.conversation import Usage
 from app.core.model.embedding import Embedded, InputKind, packed
 from app.core.model.errors import ModelUnavailableError
 from app.core.text.token_counts import estimate_text
 from app.off_loop import off_loop
-from app.providers.circuit import Circuit
 from app.providers.failures import unavailable
 from app.providers.guarded import guarded
 from app.providers.loop import ProviderLoop

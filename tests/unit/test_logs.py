@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.reading.ledger import Line
 from app.core.reading.logs import is_log, log_lines, values_in
+from app.core.reading.tool_data_lines import Line
 
 FAILING = """shop/cart/service.py:24: in total_rows
     assert total_rows([]) == 0

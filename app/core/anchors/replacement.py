@@ -245,7 +245,7 @@ def has_another_value(point: Topic, topic: Topic) -> bool:
 
 def completes(new: str, old: str) -> bool:
     """Whether the old text tells of a task under way that the new one tells is done."""
-    if not _UNDER_WAY.fits(old) or _DONE.fits(old) or not _DONE.fits(new) or _NOT_DONE.fits(new):
+    if not _UNDER_WAY.matches(old) or _DONE.matches(old) or not _DONE.matches(new) or _NOT_DONE.matches(new):
         return False
     topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
     task, done = known.every - _PROGRESS, topic.every - _PROGRESS

@@ -14,7 +14,7 @@ from app.core.anchors.tables import LONGEST
 from app.core.model.conversation import Message
 from app.core.reading.passages import is_data, own_words
 from app.core.text.clauses import clause_starts
-from app.core.text.cued import Folded
+from app.core.text.cued import NormalizedText
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
@@ -87,9 +87,9 @@ class Statement:
         return self.text.replace("’", "'")
 
     @cached_property
-    def folded(self) -> Folded:
+    def normalized(self) -> NormalizedText:
         """What is looked up of ``plain`` before patterns are tried."""
-        return Folded(self.plain)
+        return NormalizedText(self.plain)
 
 
 def statements(message: Message) -> list[Statement]:

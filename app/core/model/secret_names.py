@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from app.core.model.secret_shapes import Finder, Found
-from app.core.text.factors import fold, pieces
 from app.core.text.patterns import compiled
 from app.core.text.plain_view import plain_view
+from app.core.text.required_literals import normalized, pieces
 
 _PASSWORDS: Final = (
     r"passwords?|passwd|passphrase|passcode|pwd|парол(?:ь|я|ем|и|ю|ями?)|(?:кодов|парольн)(?:ое|ая) (?:слово|фраза)"
@@ -136,7 +136,7 @@ def _may_fit(text: str, needed: frozenset[str] | None) -> bool:
     """Whether a text has any of the pieces without which a pattern does not fit."""
     if needed is None:
         return True
-    folded = fold(text)
+    folded = normalized(text)
     return any(piece in folded for piece in needed)
 
 

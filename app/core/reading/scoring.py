@@ -11,8 +11,8 @@ from typing import Final
 
 from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
 from app.core.reading.importance import Ratings, rated
-from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
+from app.core.reading.tool_data_lines import Line, group_key, is_call, parse_line
 from app.core.text.cued import SAID
 from app.core.text.identifiers import Identifier, Kind
 from app.core.text.memo import memoized
@@ -122,7 +122,7 @@ def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
     """By passage: whether a record of a list was talked of more than the others, by all that the record said."""
     lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
     for passage in passages:
-        if passage.whole and (name := list_name(passage.whole.text)):
+        if passage.whole and (name := group_key(passage.whole.text)):
             lists[passage.seq, name].append(passage)
     talk = _talk(passages) if lists else frozenset[str]()
     scaled: dict[int, float] = {}
@@ -219,7 +219,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
 @memoized()
 def _values_in_words(text: str) -> tuple[Sequence[str], Sequence[str]]:
     """What is as exact as an identifier, and none: counts and times in words, and names in small letters."""
-    told = IN_WORDS.finditer(text) if SAID.opened(text) & _IN_WORDS_BIT else ()
+    told = IN_WORDS.finditer(text) if SAID.may_match_text(text) & _IN_WORDS_BIT else ()
     codes = CODES.findall(text) if _HAS_DIGIT.search(text) else ()
     return [" ".join(match.group().casefold().split()) for match in told], codes
 

@@ -24,8 +24,8 @@ from app.core.segments.reading import Stretch, stretch_of
 from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean
-from app.core.text.factors import fold
 from app.core.text.patterns import any_literal, compiled
+from app.core.text.required_literals import normalized
 from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
@@ -270,7 +270,7 @@ class _List:
 
 def _stands_in(term: str, text: str) -> bool:
     """Whether a term is in a text, at the bounds of words."""
-    if fold(term) not in fold(text):
+    if normalized(term) not in normalized(text):
         return False  # of most, without a pattern
     return any_literal([term], before=r"(?<!\w)", after=r"(?!\w)", flags=re.IGNORECASE).search(text) is not None
 

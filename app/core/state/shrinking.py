@@ -17,17 +17,6 @@ from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
 from app.core.reading.choice import Option, Told
 from app.core.reading.cues import READING_TOOL
 from app.core.reading.labels import role_of
-from app.core.reading.ledger import (
-    RECORDS_APART,
-    Line,
-    as_records,
-    heads_of,
-    is_call,
-    list_name,
-    parse_line,
-    records_in,
-    terse,
-)
 from app.core.reading.logs import is_prose
 from app.core.reading.scoring import (
     HEAD,
@@ -39,6 +28,17 @@ from app.core.reading.scoring import (
     worth_of_action,
     worth_of_data,
     worths_of_data,
+)
+from app.core.reading.tool_data_lines import (
+    RECORDS_APART,
+    Line,
+    as_records,
+    group_key,
+    heads_of,
+    is_call,
+    parse_line,
+    records_in,
+    terse,
 )
 from app.core.state.pruning import age, state_of
 from app.core.summarizer.offline.items import cost, parted, together
@@ -245,7 +245,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
 def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
     """By record: whether it was talked of more than the others of its list."""
     found: dict[tuple[str, str], float] = {}
-    for name, group in groupby(data, lambda one: list_name(one[1])):
+    for name, group in groupby(data, lambda one: group_key(one[1])):
         records = list(group)
         factors = relevances([parse_line(text) for _, text in records], talk) if name else [1.0] * len(records)
         found.update(((entry.id, text), factor) for (entry, text), factor in zip(records, factors, strict=True))

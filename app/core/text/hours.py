@@ -113,7 +113,7 @@ def _hour_first(c: Cursor, place: int) -> int:
         c.add("time", place, after, times)
         return after
     if after > at or (is_clock and not is_named):
-        c.give(place, times, "time")
+        c.add_possible(place, times, "time")
     return place
 
 
@@ -172,12 +172,12 @@ def _written(c: Cursor, place: int) -> int:
     forms = moments.times(hour, minute, half)
     if second is not None:
         exact = frozenset(f"{form}:{second:02}" for form in forms)
-        length = {f"q:{plain(hour * 3600 + minute * 60 + second)}|s"} if c.generous else set()
-        forms = forms | exact | length if c.generous else exact
-    if half == "h" or hour > _HOURS or minute > _MINUTES or c.generous:  # or a length
+        length = {f"q:{plain(hour * 3600 + minute * 60 + second)}|s"} if c.all_readings else set()
+        forms = forms | exact | length if c.all_readings else exact
+    if half == "h" or hour > _HOURS or minute > _MINUTES or c.all_readings:  # or a length
         lengths = {f"q:{plain(hour * 3600 + minute * 60)}|s", f"q:{plain(hour * 60 + minute)}|s"}
         forms |= {*lengths, f"n:{hour}", f"n:{minute}"}
-    c.add("time", place, after, forms, is_claim=half != "?")
+    c.add("time", place, after, forms, is_stated=half != "?")
     return after
 
 
@@ -203,7 +203,7 @@ def _past_or_to(c: Cursor, place: int) -> tuple[int, int, int]:
     way = _TO_OR_PAST.get(joint, 0)
     is_named = c.kind(place) == "w" and c.word(place + 2) in NAMED_HOURS
     is_plain = word in _MINUTE_WORDS or joint in {"past", "vor", "nach"} or is_named
-    is_maybe = c.generous and joint == "to" and c.before(place) != "from"
+    is_maybe = c.all_readings and joint == "to" and c.before(place) != "from"
     if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(place + 2)):
         return 0, 0, place
     return c.small(place + 2), way * minutes, place + 2
@@ -218,10 +218,10 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
         return 0, 0, place
     if word in {"halb", "dreiviertel"} and c.word(place + 2) not in UNITS:
         return c.small(place + 1), -30 if word == "halb" else -15, place + 1
-    if word == "half" and c.generous and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
+    if word == "half" and c.all_readings and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
         return c.small(place + 1), 30, place + 1
     if SHARES.get(word) == _HALF or word == "четверть":
-        is_maybe = word != "четверть" and c.generous and c.word(place + 2) not in UNITS and following not in DOZENS
+        is_maybe = word != "четверть" and c.all_readings and c.word(place + 2) not in UNITS and following not in DOZENS
         hour = c.small(place + 1) if is_maybe else 0
         return ORDINALS.get(following, hour), -45 if word == "четверть" else -30, place + 1
     return 0, 0, place
@@ -244,7 +244,7 @@ def _hour(c: Cursor, place: int) -> int:
         c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))
         return place + 2
     if c.word(place) in _ONE_HOUR and c.before(place) in BEFORE_HOURS:  # «в час»
-        c.give(place, moments.times(1, 0, ""), "time")
+        c.add_possible(place, moments.times(1, 0, ""), "time")
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
         _give_in_four(c, place)
         return place
@@ -259,7 +259,7 @@ def _hour(c: Cursor, place: int) -> int:
     before = c.before(place)
     if before in BEFORE_HOURS | _PARTS_OF_DAY or (word in _AFTER_HOURS and hour) or _is_end(c, place):
         half = _name_of_half(before) if before in _PARTS_OF_DAY else ""
-        c.give(place, moments.times(hour, 0, half), "time")
+        c.add_possible(place, moments.times(hour, 0, half), "time")
     _give_together(c, place, hour)
     return place
 
@@ -268,8 +268,8 @@ def _hour_or_length(c: Cursor, place: int, half: str) -> int:
     """Such as "в три ночи"; without a word that stands before times, "три ночи", "one night" and "两晚" are lengths."""
     forms = moments.times(c.small(place), 0, half)
     if c.before(place) not in BEFORE_HOURS:
-        if c.generous:
-            c.give(place, forms, "time")
+        if c.all_readings:
+            c.add_possible(place, forms, "time")
         return place
     base, factor = UNITS[c.word(place + 1)]
     c.add("time", place, place + 2, {*forms, f"q:{plain(c.small(place) * factor)}|{base}"})
@@ -281,7 +281,7 @@ def _give_together(c: Cursor, place: int, hour: int) -> None:
     if c.gap(place + 1) == "-" and c.kind(place + 1) == "n" and len(c.tokens[place + 1].text) == _TWO:
         minute = c.tokens[place + 1].text
         if minute.isdecimal() and int(minute) <= _MINUTES:
-            c.give(place, moments.times(hour, int(minute), ""), "time")
+            c.add_possible(place, moments.times(hour, int(minute), ""), "time")
 
 
 def _give_in_four(c: Cursor, place: int) -> None:
@@ -291,4 +291,4 @@ def _give_in_four(c: Cursor, place: int) -> None:
         return
     hour, minute = int(text[:2]), int(text[2:])
     if hour < _HOURS and minute <= _MINUTES and (text[0] == "0" or c.before(place) in BEFORE_HOURS):
-        c.give(place, moments.times(hour, minute, "0"), "time")
+        c.add_possible(place, moments.times(hour, minute, "0"), "time")

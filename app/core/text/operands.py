@@ -77,7 +77,7 @@ def operands(text: str, at: datetime | None = None, *, without: Iterable[tuple[i
     plain_text, pieces = scanned(text)
     left_out = tuple(without)
     read_out = _Read()
-    for found in read(plain_text, pieces, day_of(at), generous=True):
+    for found in read(plain_text, pieces, day_of(at), all_readings=True):
         start = plain_text.original(found.start)
         if not any(first <= start < last for first, last in left_out):
             read_out.take(found, plain_text.text[found.start : found.end], start)
@@ -101,7 +101,7 @@ class _Read:
             self._weekdays[WEEKDAYS[text]] = None
         for form in sorted(found.forms):
             if (day := moments.day_in(form)) is not None:
-                (self._days if found.is_claim else self._relative)[day] = None
+                (self._days if found.is_stated else self._relative)[day] = None
             elif (minutes := moments.minutes_in(form)) is not None:
                 self._times[minutes] = None
             elif form.startswith("o:"):

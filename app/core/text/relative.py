@@ -47,7 +47,7 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    return _relative_times(text, SAID.opened(text))
+    return _relative_times(text, SAID.may_match_text(text))
 
 
 def _relative_times(text: str, possible: int) -> list[Near]:
@@ -83,7 +83,7 @@ class Other:
 
 def other_times(text: str) -> list[Other]:
     """Those of a text; first those of which most of the day is needed."""
-    possible = SAID.opened(text)
+    possible = SAID.may_match_text(text)
     return [
         Other(language, match[0], needed)
         for language, needed, bit, pattern in _OTHER
@@ -94,7 +94,7 @@ def other_times(text: str) -> list[Other]:
 
 def is_relative(text: str) -> bool:
     """Whether a text tells any time by the day on which it is said."""
-    possible = SAID.opened(text) & _ANY
+    possible = SAID.may_match_text(text) & _ANY
     if not possible:
         return False
     return bool(_relative_times(text, possible)) or any(

@@ -74,9 +74,9 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
     plain_text, pieces = scanned(text)
     found: list[Value] = []
     last = 0
-    for one in read(plain_text, pieces, day, generous=False):
+    for one in read(plain_text, pieces, day, all_readings=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
-        if not one.is_claim or start < last or end <= start:
+        if not one.is_stated or start < last or end <= start:
             continue
         last = end
         amount = one.readings[0] * one.scale if one.readings else None
@@ -90,7 +90,7 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
 def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
     """All forms and amounts (with their bases) that a text of that day may mean, and the text to be searched."""
     plain_text, pieces = scanned(text)
-    found = read(plain_text, pieces, day, generous=True)
+    found = read(plain_text, pieces, day, all_readings=True)
     small = plain_text.text
     return (
         frozenset(form for one in found for form in one.forms),

@@ -100,7 +100,7 @@ def examine(candidate: Candidate, shown: Shown) -> Examined:
     return _Examination(shown).of(candidate)
 
 
-def unshown(
+def unsupported_values(
     text: str,
     found: Sequence[Value],
     shown: Shown,
@@ -162,7 +162,7 @@ class _Examination:
         found = values(item.text)
         if self._fails_by_order(item.field, index, item.text):
             return item
-        novel = unshown(item.text, found, self._shown, item.from_seqs, self._shown.numbers(item.replaces))
+        novel = unsupported_values(item.text, found, self._shown, item.from_seqs, self._shown.numbers(item.replaces))
         if novel:
             self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
             return item
@@ -175,7 +175,9 @@ class _Examination:
         return replace(item, from_seqs=self._shown.completed(item.from_seqs, found, item.replaces))
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
-        return replace(digest, tags=tuple(tag for tag in digest.tags if not unshown(tag, values(tag), self._shown)))
+        return replace(
+            digest, tags=tuple(tag for tag in digest.tags if not unsupported_values(tag, values(tag), self._shown))
+        )
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
         sources = self._shown.sources(value)
@@ -184,7 +186,7 @@ class _Examination:
     def _statement(self, field: str, index: int | None, sentence: str) -> None:
         if self._fails_by_order(field, index, sentence):
             return
-        if novel := unshown(sentence, values(sentence), self._shown, calculated=self._calculated):
+        if novel := unsupported_values(sentence, values(sentence), self._shown, calculated=self._calculated):
             self._fail(field, index, sentence, novel, ())
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
@@ -207,7 +209,7 @@ class _Examination:
         )
 
 
-def corrected(examined: Examined, answers: Mapping[int, str], shown: Shown) -> tuple[Candidate, tuple[Repair, ...]]:
+def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -> tuple[Candidate, tuple[Repair, ...]]:
     """The candidate with what the model says when it is asked again.
 
     Args:
@@ -247,7 +249,7 @@ def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
     )
 
 
-def settled(examined: Examined, schema: StateSchema, previous: Iterable[StateEntry] = ()) -> Settled:
+def without_failures(examined: Examined, schema: StateSchema, previous: Iterable[StateEntry] = ()) -> Settled:
     """The candidate without what fails still.
 
     Args:

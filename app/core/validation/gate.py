@@ -37,13 +37,13 @@ from app.core.text.patterns import compiled
 from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
-from app.core.validation.asking import second_answer
 from app.core.validation.cut_off import is_cut_off
 from app.core.validation.dates import with_dates
 from app.core.validation.digests import described
-from app.core.validation.exact import STRETCHES, Examined, corrected, examine, settled
+from app.core.validation.exact import STRETCHES, Examined, examine, with_answers, without_failures
 from app.core.validation.excuses import is_excuse
 from app.core.validation.orders import orders_in
+from app.core.validation.second_question import second_answer
 from app.core.validation.shown import Shown
 
 LEAST_SAVED: Final = 0.10
@@ -84,7 +84,7 @@ class GateReport:
 _CHANGES: Final = frozenset({"novel_value", "order", "narrative_line"})
 
 
-def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
+def check_answer(proposal: Proposal, request: SummaryRequest) -> GateReport:
     """Check a summarizer's answer.
 
     Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable``, ``skeleton``,
@@ -118,7 +118,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
         return report
     second = second_answer(proposal.text, request.schema, request)
     shown = report.shown or Shown.of(request)
-    candidate, repairs = corrected(report.examined, second.statements, shown)
+    candidate, repairs = with_answers(report.examined, second.statements, shown)
     lost = attribute_sources(Candidate(items=second.added, narrative={}), request.messages, request.previous).items
     holding = [item for item in lost if not examine(Candidate(items=(item,), narrative={}), shown).failures]
     added = [item for item in holding if request.schema.field(item.field).is_list]
@@ -135,7 +135,7 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
     """What is left after the exact checks; refused when that is nothing, or no item of a span that holds facts."""
     shown = so_far.shown or Shown.of(request)
     examined = examine(candidate, shown)
-    left = settled(examined, request.schema, request.previous)
+    left = without_failures(examined, request.schema, request.previous)
     report = replace(so_far, examined=examined, repairs=(*so_far.repairs, *left.repairs), shown=shown)
     if left.is_refused:
         return replace(report, reason="unfounded")

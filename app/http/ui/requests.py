@@ -22,7 +22,7 @@ from app.http.refusals import invalid_field
 from app.http.requests import Passages
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.shared.idempotency import Idem
-from app.usecases.ui.asking import Again
+from app.usecases.ui.turns import Again
 
 MAX_URL: Final = 8_192
 MAX_SENT: Final = 4_096

@@ -15,15 +15,15 @@ from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
+from app.usecases.chat.failed_turns import tell_failed
 from app.usecases.chat.mirroring import Mirrors
 from app.usecases.chat.opening import ReadyOpening, opening_of, prepared_opening, refuse_unfit_input
 from app.usecases.chat.regenerating import SUPERSEDED
 from app.usecases.chat.relaying import Seal, relay
 from app.usecases.chat.replaying import replayed
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
-from app.usecases.chat.turn_end import tell_failed
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, ids_of
-from app.usecases.compaction.due import claim_in_turn, due_before_call
+from app.usecases.compaction.due_triggers import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.preparing import Prepared, prepared_with_retries

@@ -29,7 +29,7 @@ from app.off_loop import A_POLICY, ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.due import claim_at_rest
+from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.history.holding import (
     NO_GOALS,
     Goals,

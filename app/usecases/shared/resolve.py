@@ -86,7 +86,7 @@ class Resolved:
             return None
         return Caching(
             prefix=self.prefix,
-            tokens=self.at_evaluation(self.system_tokens),
+            tokens=self.counted(self.system_tokens),
             mode=self.policy.cache,
             ttl=timedelta(seconds=self.policy.cache_ttl),
         )
@@ -94,7 +94,7 @@ class Resolved:
     @property
     def tokens(self) -> int:
         """Numerator of utilization: the estimate, by what the provider reported of requests so far."""
-        return self.at_evaluation(self.breakdown.total)
+        return self.counted(self.breakdown.total)
 
     @property
     def as_set(self) -> tuple[CompactionPolicy, Budgets]:
@@ -141,11 +141,11 @@ class Resolved:
         """Tokens of the tools that are offered once so many more tokens are folded."""
         return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
 
-    def at_evaluation(self, estimated: int) -> int:
+    def counted(self, estimated: int) -> int:
         """Estimated tokens as they count against thresholds."""
         return counted(estimated, self.conversation.token_factor)
 
-    def in_estimate(self, tokens: int) -> int:
+    def estimated_within(self, tokens: int) -> int:
         """The most estimated tokens that count as at most so many."""
         return estimated_within(tokens, self.conversation.token_factor)
 
@@ -160,7 +160,7 @@ class Resolved:
     @property
     def target_tokens(self) -> int:
         """The target in estimates, for a context with everything in it that a compaction brings along."""
-        return self.in_estimate(self.budgets.target)
+        return self.estimated_within(self.budgets.target)
 
     @property
     def floor_tokens(self) -> int:
@@ -188,7 +188,7 @@ class Resolved:
     def adaptive(self) -> Resolved:
         """With the thresholds that follow from the conversation's pace, where its policy asks for that."""
         floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
-        adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.at_evaluation(floor))
+        adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.counted(floor))
         if adapted is None:
             return self
         policy, budgets = in_force(self.policy, self.budgets, adapted)

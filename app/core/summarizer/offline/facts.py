@@ -11,10 +11,10 @@ from typing import Final
 from app.core.model.state import StateEntry
 from app.core.reading.choice import Option, Told
 from app.core.reading.importance import Ratings
-from app.core.reading.ledger import as_records, is_call, name_of
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth, score_all
 from app.core.reading.sentence import TRAITS
+from app.core.reading.tool_data_lines import as_records, is_call, name_of
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
 from app.core.summarizer.offline.keeping import Keeping

@@ -16,6 +16,7 @@ from pydantic_ai.embeddings import EmbeddingModel
 from pydantic_ai.models import Model
 from pydantic_ai.providers import Provider
 
+from app.circuit import Circuit
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import InvalidInputError
@@ -24,7 +25,6 @@ from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
 from app.providers import embedding, gemini, gemini_caches, others, responses
 from app.providers.cache_prices import terms_of
-from app.providers.circuit import Circuit
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
 from app.providers.language import Language, LanguageChat, LanguageSummarizer
@@ -65,7 +65,7 @@ class _Refusal:
 
 
 @dataclass(slots=True, kw_only=True)
-class Shelf:
+class BuiltModels:
     """What is built; its clients run on an event loop of their own.
 
     ``build`` may be called from any thread: each model is built once, and a name that could not be built is refused

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.reading.ledger import (
+from app.core.reading.scoring import relevances
+from app.core.reading.tool_data_lines import (
     Line,
     as_records,
+    group_key,
     heads_of,
     is_call,
-    is_exact,
+    is_code_like,
     lines_from_data,
-    list_name,
     parse_line,
     parsed,
     records_in,
     terse,
 )
-from app.core.reading.scoring import relevances
 
 RESERVATION = {
     "reservation_id": "ZX81QK",
@@ -108,9 +108,9 @@ def test_an_id_in_a_mere_list_gives_way_to_the_record_that_it_heads() -> None:
 
 
 def test_a_list_is_known_by_its_name_or_by_the_form_of_its_ids() -> None:
-    assert list_name("cards: card_11, visa") == "cards: "
-    assert list_name("evt_a1, Sync") == list_name("evt_b27, Review") != list_name("TR-7, Review")
-    assert list_name("search(query=A1-77)") == ""
+    assert group_key("cards: card_11, visa") == "cards: "
+    assert group_key("evt_a1, Sync") == group_key("evt_b27, Review") != group_key("TR-7, Review")
+    assert group_key("search(query=A1-77)") == ""
 
 
 def test_russian_and_chinese_values_stay_as_they_are() -> None:
@@ -227,9 +227,9 @@ def test_records_that_were_talked_of_alike_are_told_alike_whatever_their_words()
     ],
 )
 def test_a_word_that_is_exact(word: str) -> None:
-    assert is_exact(word)
+    assert is_code_like(word)
 
 
 @pytest.mark.parametrize("word", ["word", "a_", "_", "a//b", "a/", "a.b_c", "a@b", "a@b.", "x y_z", "a_b" + "_c" * 200])
 def test_a_word_that_is_not(word: str) -> None:
-    assert not is_exact(word)
+    assert not is_code_like(word)

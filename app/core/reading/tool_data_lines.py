@@ -162,7 +162,7 @@ def heads_of(texts: Iterable[str]) -> dict[str, str]:
     return heads
 
 
-def list_name(text: str) -> str:
+def group_key(text: str) -> str:
     """What the records of one list have in common: the line's name, else the form of the id at their head."""
     if name := name_of(text):
         return name
@@ -213,13 +213,13 @@ def line_from_fields(texts: Iterable[str]) -> Line | None:
     return _line(_text("", [leaves], named=False), leaves) if leaves else None
 
 
-def is_exact(word: str) -> bool:
+def is_code_like(word: str) -> bool:
     """Whether a word is an id, a code, an address, a path or a date."""
     return len(word) <= _LONGEST_WORD and _EXACT.fullmatch(word) is not None
 
 
 def _is_code(word: str) -> bool:
-    return is_exact(word) or (len(word) <= _LONGEST_WORD and _CODE.fullmatch(word) is not None)
+    return is_code_like(word) or (len(word) <= _LONGEST_WORD and _CODE.fullmatch(word) is not None)
 
 
 def _line(text: str, leaves: Sequence[_Leaf]) -> Line:
@@ -384,7 +384,7 @@ def _leaf(key: str, value: Any) -> _Leaf | None:
     is_amount = isinstance(value, float) or (isinstance(value, int) and _SIZE.search(key) is not None)
     if is_amount or text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
         return _Leaf(key, text, "amounts")
-    if is_exact(text) or (" " in text and any(map(str.isdigit, text))):
+    if is_code_like(text) or (" " in text and any(map(str.isdigit, text))):
         return _Leaf(key, text, "values")
     return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) else "words")
 
