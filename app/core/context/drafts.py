@@ -9,7 +9,6 @@ from typing import Final
 from app.core.anchors.rendering import anchors_element
 from app.core.anchors.serving import Servable
 from app.core.model.anchors import FoundAnchor
-from app.core.model.calibration import counted, estimated_within
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.files import ConversationFile
 from app.core.model.gauge import AdaptiveThresholds
@@ -91,14 +90,6 @@ class Material:
     )
     rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
     """The ranking for the question once it was computed; a copy of this material shares it."""
-
-    def counted(self, estimated: int) -> int:
-        """Estimated tokens as they count against the budgets, by what the provider taught of this conversation."""
-        return counted(estimated, self.conversation.token_factor)
-
-    def estimated_within(self, tokens: int) -> int:
-        """The most estimated tokens that count as at most so many: contexts are put together in estimates."""
-        return estimated_within(tokens, self.conversation.token_factor)
 
     def ranking(self, recall: Recall) -> Ranking:
         """The messages that may be recalled, ranked for the question; computed once."""

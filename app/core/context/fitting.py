@@ -81,7 +81,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest) -> Draft:
     minimum = size_of(material, draft)
     if minimum <= room.tokens:
         return draft
-    needed, left = material.counted(minimum), material.counted(max(room.tokens, 0))
+    needed, left = material.conversation.counted(minimum), material.conversation.counted(max(room.tokens, 0))
     raise BudgetTooSmallError(
         f"the last user message alone needs {needed} tokens, the budget leaves {left}:"
         f" ask for a budget of at least {needed}",

@@ -75,7 +75,7 @@ class ConversationMeasures:
         """What the next request would weigh if nothing had been compacted."""
         resolved, total = self.resolved, self.resolved.conversation.total
         said = tokens_of(total.tokens, total.bytes, resolved.policy.estimator)
-        return resolved.counted(resolved.fixed_tokens + said)
+        return resolved.conversation.counted(resolved.fixed_tokens + said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

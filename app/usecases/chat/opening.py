@@ -283,7 +283,7 @@ async def _left_open(uow: UnitOfWork, shell: Shell, conversation: Conversation, 
 def _refuse_heavy(resolved: Resolved, given: ChatInput) -> None:
     """What comes with every request of the turn must leave room for messages."""
     brought, budget = resolved.bringing(given.brought), resolved.budgets.budget
-    if brought is resolved or brought.counted(brought.fixed_tokens) < budget:
+    if brought is resolved or brought.conversation.counted(brought.fixed_tokens) < budget:
         return
     size = brought.system_tokens - resolved.system_tokens
     raise TooLargeError(

@@ -41,7 +41,7 @@ async def would_repeat(uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *,
         resolved.policy,
         resolved.budgets,
         seen_seq=conversation.last_seq,
-        predicted_tokens=resolved.counted(found.predicted_tokens),
+        predicted_tokens=resolved.conversation.counted(found.predicted_tokens),
         lasting_floor=found.lasting,
     )
     await uow.conversations.update(conversation.id, quiet=replace(quiet, reason=found.reason))

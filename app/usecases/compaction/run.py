@@ -223,7 +223,7 @@ class CompactionService:
                     resolved.policy,
                     resolved.budgets,
                     seen_seq=resolved.conversation.last_seq,
-                    predicted_tokens=resolved.counted(nothing.found.predicted_tokens),
+                    predicted_tokens=resolved.conversation.counted(nothing.found.predicted_tokens),
                     lasting_floor=nothing.found.lasting,
                 )
                 await uow.conversations.update(row.conversation_id, quiet=replace(quiet, reason=nothing.found.reason))

@@ -182,7 +182,7 @@ def _most_after(chunk: Chunk) -> int:
     """The most that the context may weigh with its digests: at the target, and smaller than before at evaluation."""
     before, resolved = chunk.resolved.tokens, chunk.resolved
     most = resolved.breakdown.total - 1
-    while most > 0 and resolved.counted(most) >= before:
+    while most > 0 and resolved.conversation.counted(most) >= before:
         most -= 1
     return min(most, resolved.target_tokens) if chunk.row.request.fold == "to_target" else most
 
@@ -237,7 +237,7 @@ def _quiet(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Any:
         applying.policy,
         applying.budgets,
         seen_seq=chunk.resolved.conversation.last_seq,
-        predicted_tokens=chunk.resolved.counted(applied.tokens_after),
+        predicted_tokens=chunk.resolved.conversation.counted(applied.tokens_after),
         lasting_floor=chunk.plan.lasting and above,
     )
     return replace(quiet, reason="irreducible_floor") if chunk.plan.irreducible and above else quiet
@@ -284,7 +284,7 @@ def _numbers(
         "to_seq": plan.to_seq,
         "messages_covered": row.messages_covered + plan.messages,
         "tokens_before": before.tokens if first else row.tokens_before,
-        "tokens_after": before.counted(applied.tokens_after),
+        "tokens_after": before.conversation.counted(applied.tokens_after),
         "entries": row.entries.plus(applied.counts),
         "state_version_before": before.conversation.state_version if first else row.state_version_before,
         "state_version_after": stored.state_version,

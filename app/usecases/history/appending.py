@@ -152,7 +152,7 @@ def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> N
     if policy.oversized == "elide":
         return
     present = resolved.breakdown.total
-    if policy.triggers or policy.on_failure != "keep_full" or resolved.counted(present + size) <= window:
+    if policy.triggers or policy.on_failure != "keep_full" or resolved.conversation.counted(present + size) <= window:
         return
     limit = max(_window(resolved) - present, 0)
     raise TooLargeError(
@@ -172,7 +172,7 @@ def _floor(resolved: Resolved) -> int:
 
 def _window(resolved: Resolved) -> int:
     """The window in estimated tokens."""
-    return resolved.estimated_within(resolved.budgets.window)
+    return resolved.conversation.estimated_within(resolved.budgets.window)
 
 
 def _size(resolved: Resolved, draft: MessageDraft) -> int:

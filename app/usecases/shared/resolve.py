@@ -13,7 +13,6 @@ from app.core.context.awareness import awareness_block
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools_tokens
 from app.core.model.caches import CachedPrefix, Caching
-from app.core.model.calibration import counted, estimated_within
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.gauge import AdaptiveThresholds, Breakdown, Gauge, breakdown_of, explained, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
@@ -86,7 +85,7 @@ class Resolved:
             return None
         return Caching(
             prefix=self.prefix,
-            tokens=self.counted(self.system_tokens),
+            tokens=self.conversation.counted(self.system_tokens),
             mode=self.policy.cache,
             ttl=timedelta(seconds=self.policy.cache_ttl),
         )
@@ -94,7 +93,7 @@ class Resolved:
     @property
     def tokens(self) -> int:
         """Numerator of utilization: the estimate, by what the provider reported of requests so far."""
-        return self.counted(self.breakdown.total)
+        return self.conversation.counted(self.breakdown.total)
 
     @property
     def as_set(self) -> tuple[CompactionPolicy, Budgets]:
@@ -141,14 +140,6 @@ class Resolved:
         """Tokens of the tools that are offered once so many more tokens are folded."""
         return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
 
-    def counted(self, estimated: int) -> int:
-        """Estimated tokens as they count against thresholds."""
-        return counted(estimated, self.conversation.token_factor)
-
-    def estimated_within(self, tokens: int) -> int:
-        """The most estimated tokens that count as at most so many."""
-        return estimated_within(tokens, self.conversation.token_factor)
-
     @property
     def in_estimates(self) -> Budgets:
         """The budgets for planning, which works in estimates: the target counts as reached when the evaluation says so.
@@ -160,7 +151,7 @@ class Resolved:
     @property
     def target_tokens(self) -> int:
         """The target in estimates, for a context with everything in it that a compaction brings along."""
-        return self.estimated_within(self.budgets.target)
+        return self.conversation.estimated_within(self.budgets.target)
 
     @property
     def floor_tokens(self) -> int:
@@ -188,7 +179,7 @@ class Resolved:
     def adaptive(self) -> Resolved:
         """With the thresholds that follow from the conversation's pace, where its policy asks for that."""
         floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
-        adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.counted(floor))
+        adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.conversation.counted(floor))
         if adapted is None:
             return self
         policy, budgets = in_force(self.policy, self.budgets, adapted)
