@@ -74,8 +74,6 @@ RULED: Final = 0.3
 """How likely one has to be that a rule finds, unless it is all of its message: then it stands."""
 RULED_CORRECTION: Final = 0.05
 """How likely a correction has to be that a rule finds: of few words, it is hardly ever likely."""
-OF_BOTH: Final = ("b ", "c ", "x ", "y ")
-"""What features begin with that count for both speakers alike: of pairs and parts of words there are too many."""
 _DIGITS: Final = frozenset("0123456789")
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _MARKS: Final = {"-": "dash", "–": "dash", "—": "dash", ":": "colon", "(": "bracket"}

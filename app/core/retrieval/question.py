@@ -104,7 +104,7 @@ def _names(name: str, text: str, language: str | None) -> bool:
     if language or not name.isascii():
         found = stem_in(name, language)
         return not {found, *forms_of(found)}.isdisjoint(stems_in(text, language))
-    return any_literal([name], before=r"(?<!\w)", after=r"(?!\w)").search(text) is not None
+    return any_literal([name], before=r"(?<!\w)").search(text) is not None
 
 
 def _dates(text: str) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:

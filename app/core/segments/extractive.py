@@ -272,7 +272,7 @@ def _stands_in(term: str, text: str) -> bool:
     """Whether a term is in a text, at the bounds of words."""
     if normalized(term) not in normalized(text):
         return False  # of most, without a pattern
-    return any_literal([term], before=r"(?<!\w)", after=r"(?!\w)", flags=re.IGNORECASE).search(text) is not None
+    return any_literal([term], before=r"(?<!\w)", flags=re.IGNORECASE).search(text) is not None
 
 
 def _fallback(said: Sequence[Message], cut: CutSegment) -> str:

@@ -137,7 +137,7 @@ def _without_stale(sentence: str, gone: Collection[str] | None) -> str:
         return ""
     if not gone:
         return sentence
-    return any_literal(gone, before=r"(?<![\w.,])", after=r"(?!\w)", flags=re.IGNORECASE).sub("…", sentence)
+    return any_literal(gone, before=r"(?<![\w.,])", flags=re.IGNORECASE).sub("…", sentence)
 
 
 def _is_critical(value: Value) -> bool:

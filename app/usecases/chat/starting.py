@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.preparing import Prepared, prepared_with_retries
 from app.usecases.ports import Place
+from app.usecases.shared.background import begin_task
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.retries import Compute, Results
 from app.usecases.shared.shell import Shell
@@ -252,17 +253,11 @@ class ChatService:
         if not created:  # the message was there already
             handle.emit(created_event(started.message, turn))
         handle.emit_all([event for event in events if event.type == SUPERSEDED])
-        running = self._begin_task(self._runner.run(started, handle))
+        running = begin_task(self._runner.run(started, handle), self._tasks)
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
         running.add_done_callback(lambda _: self._limits.give_back(place))
-        self._begin_task(relay(turn, handle, self._shell.streams, self._shell.clock))
+        begin_task(relay(turn, handle, self._shell.streams, self._shell.clock), self._tasks)
         return handle
-
-    def _begin_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 def _with_events(started: Started, created: Sequence[Event]) -> Started:

@@ -144,7 +144,6 @@ async def prepared(
     conversation_id: UUID,
     drafts: Sequence[MessageDraft],
     *,
-    after: int = 0,
     idem: Idem | None = None,
 ) -> Prepared:
     """Weigh messages and find their anchors: in a thread, large ones in a process, a few words not at all.
@@ -154,14 +153,13 @@ async def prepared(
         tenant_id: Whose work it is.
         conversation_id: Where they are going to be appended.
         drafts: In order.
-        after: Messages without words that are going to be appended with these, before them.
         idem: Of the request: where it was made before, nothing is reckoned.
 
     Raises:
         NotFoundError: There is no such conversation.
         TooLargeError: A message has too much text, or reading it took too long and was ended.
     """
-    (ready,) = await prepared_groups(shell, tenant_id, conversation_id, [drafts], after=after, idem=idem)
+    (ready,) = await prepared_groups(shell, tenant_id, conversation_id, [drafts], idem=idem)
     return ready
 
 

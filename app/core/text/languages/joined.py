@@ -37,7 +37,7 @@ def alternatives(section: str, key: str, given: Iterable[Language] | None = None
 
 
 def pattern_of(section: str, key: str, given: Iterable[Language] | None = None) -> re.Pattern[str]:
-    """What fits where any language says this: whole words where words are spaced; nothing where none does.
+    """What matches where any language says this: whole words where words are spaced; nothing where none does.
 
     Args:
         section: Of the files.
