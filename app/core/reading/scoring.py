@@ -143,7 +143,7 @@ def words_said(texts: Iterable[str]) -> frozenset[str]:
 
 def said_twice(lines: Iterable[Line]) -> frozenset[str]:
     """Values that stand in several records: what they have to do with each other."""
-    counts = Counter(value.casefold() for line in lines for value in line.values)
+    counts = Counter(value.casefold() for line in lines for value in line.codes)
     return frozenset(value for value, count in counts.items() if count > 1)
 
 
@@ -152,7 +152,7 @@ def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
 
     What few of the records say, and the talk too, tells which of them is meant.
     """
-    said = [{*line.values, *line.words, *line.amounts} for line in records]
+    said = [{*line.codes, *line.words, *line.amounts} for line in records]
     shared = Counter(value for values in said for value in values)
     hits = [math.fsum(1 / shared[value] for value in values if is_mentioned(value, talk)) for values in said]
     most = max(hits, default=0.0)
@@ -173,16 +173,16 @@ def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Wo
     """What the parts of one line are worth: its words, and its amounts, share what a line of them may be worth."""
     words = _shared(_DATUM_WORD, _DATUM_WORDS, sum(len(part.words) for part in parts))
     amounts = _shared(_DATUM_AMOUNT, _DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
-    with_values = sum(bool(part.values) for part in parts)
+    with_values = sum(bool(part.codes) for part in parts)
     found: list[Worth] = []
     for part in parts:
         values = {
             value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)) * _talked_of(value, mentioned)
-            for value in part.values
+            for value in part.codes
         }
         for group, worth in ((part.words, words), (part.amounts, amounts)):
             values |= {value.casefold(): worth * _talked_of(value, mentioned) for value in group}
-        found.append(Worth(rest=_DATA / with_values if part.values else 0.0, values=values, about="data"))
+        found.append(Worth(rest=_DATA / with_values if part.codes else 0.0, values=values, about="data"))
     return found
 
 

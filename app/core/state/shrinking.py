@@ -234,7 +234,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
                 beside=_tokens(lead) / len(parts) if lead else 0.0,
             )
             clause = _Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option)
-            if lists and parse_line(part).values:
+            if lists and parse_line(part).codes:
                 head = option.key if head is None else head
                 found.append(clause)
             else:
@@ -258,13 +258,11 @@ def _of_data(
     """What each part of a line is worth beside the others: an id behind a name that was talked of is about it."""
     lines = [parse_line(part) for part in parts]
     said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
-    head = next((place for place, line in enumerate(lines) if line.values), None)
+    head = next((place for place, line in enumerate(lines) if line.codes), None)
     for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
         near = min((abs(place - other) for other in said if other != place), default=0)
         yield (
-            worth.times(
-                meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.values else 1.0)
-            ),
+            worth.times(meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)),
             line.stems,
         )
 
@@ -272,7 +270,7 @@ def _of_data(
 def _names(line: Line) -> Iterator[str]:
     """What people call things by, whatever its id: words, with a number or without."""
     yield from line.words
-    yield from (value for value in line.values if " " in value)
+    yield from (value for value in line.codes if " " in value)
 
 
 def _lists(label: str, text: str) -> bool:
