@@ -27,10 +27,10 @@ from app.providers.loop import ProviderLoop
 BAD_VECTORS: Final = "bad_vectors"
 
 
-def model(kind: str, name: str, of: Provider[Any]) -> EmbeddingModel:
+def make_model(kind: str, name: str, provider: Provider[Any]) -> EmbeddingModel:
     """The embedding model of that name, over the client of its provider."""
-    found = infer_embedding_model(f"{kind}:{name}", provider_factory=lambda _: of)
-    return _SingleAttempt(name, provider=of) if isinstance(found, OpenAIEmbeddingModel) else found
+    found = infer_embedding_model(f"{kind}:{name}", provider_factory=lambda _: provider)
+    return _SingleAttempt(name, provider=provider) if isinstance(found, OpenAIEmbeddingModel) else found
 
 
 class _SingleAttempt(OpenAIEmbeddingModel):

@@ -433,4 +433,4 @@ class TenantSession:
     def _give_share_back(self) -> None:
         if self._holds_share and self._shares is not None and self.tenant_id is not None:
             self._holds_share = False
-            self._shares.give_back(self.tenant_id)
+            self._shares.release(self.tenant_id)

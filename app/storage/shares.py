@@ -55,7 +55,7 @@ class ConnectionShares:
             share.waiting -= 1
             self._forget(tenant_id, share)
 
-    def give_back(self, tenant_id: UUID) -> None:
+    def release(self, tenant_id: UUID) -> None:
         """Let the next one of the tenant have it."""
         share = self._tenants[tenant_id]
         share.held -= 1

@@ -198,7 +198,7 @@ async def test_a_jump_ends_below_the_target_or_says_why_not(service: Service, si
 async def test_control_with_nobody_who_evaluates_it_stays_there(
     service: Service, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr("app.usecases.compaction.due_triggers.evaluate", nothing_at_once)
+    monkeypatch.setattr("app.usecases.compaction.due_triggers.first_due_trigger", nothing_at_once)
     with pytest.raises(AssertionError, match="in the turn"):
         await jumps(service, size)
 

@@ -52,7 +52,7 @@ _EQUATES: Final = compiled(
 
 _UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
-_LONGEST: Final = 60  # characters of a subject
+_LONGEST_SUBJECT: Final = 60  # characters of a subject
 _COURTESY: Final = words_of("terms", "courtesies")
 _UNDER_WAY: Final = CuedPattern(pattern_of("claims", "under_way"))
 _DONE: Final = CuedPattern(pattern_of("claims", "done"))
@@ -387,7 +387,7 @@ def form_of(text: str) -> str | None:
 def _statement(text: str) -> tuple[str | None, tuple[str, ...]]:
     """Its form, and its values in order."""
     verb = None if is_supposed(text) else _EQUATES.search(text)
-    if verb is None or not 0 < verb.start() <= _LONGEST or _OPEN_SUBJECT.match(text):
+    if verb is None or not 0 < verb.start() <= _LONGEST_SUBJECT or _OPEN_SUBJECT.match(text):
         return None, ()
     spans = [
         *((one.start, one.start + len(one.text), one.kind) for one in find_identifiers(text) if one.kind in _STATED),

@@ -18,7 +18,7 @@ from app.core.text.words import stems
 _BLOCK: Final = 1_200  # letters without a blank line: nobody types that much in one go
 _LETTERS_PER_SIGN: Final = 3  # what a Chinese or Japanese sign, or a Korean syllable, takes in an alphabet
 _LOG_LINES: Final = 4  # lines that begin like a log's make it a log; fewer do where they are half of a paragraph
-_MOST: Final = 0.5  # of a text's content words must be found in a region
+_ENOUGH_WORDS: Final = 0.5  # of a text's content words must be found in a region
 
 
 def origin_of(message: Message, text: str) -> Origin:
@@ -150,4 +150,4 @@ def _is_in(text: str, region: str, rest: str) -> bool:
     if not wanted or not rest.strip():
         return True
     inside, outside = wanted & set(stems(region)), wanted & set(stems(rest))
-    return len(inside) > len(outside) and len(inside) >= _MOST * len(wanted)
+    return len(inside) > len(outside) and len(inside) >= _ENOUGH_WORDS * len(wanted)

@@ -15,7 +15,7 @@ from app.core.text.words import words as words_of
 
 _FEWEST_LINES: Final = 3  # a shorter answer is a message to whoever called
 _MOST_LINES: Final = 400
-_LONGEST: Final = 400  # characters of a line that are looked at
+_LONGEST_LINE: Final = 400  # characters of a line that are looked at
 _PROSE: Final = 5  # plain words in a row
 _SENTENCE: Final = compiled(rf"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){{{_PROSE - 1},}}[^\W\d_]+\b")
 _TOKEN: Final = compiled(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
@@ -43,7 +43,7 @@ def log_lines(text: str) -> Iterator[str | Line]:
     waiting: list[str] = []
     told: set[str] = set()
     for raw in text.splitlines()[:_MOST_LINES]:
-        line = raw.strip()[:_LONGEST]
+        line = raw.strip()[:_LONGEST_LINE]
         if is_prose(line):
             yield from _flushed(waiting)
             yield line

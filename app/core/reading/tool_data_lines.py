@@ -25,7 +25,7 @@ _RUN: Final = 26  # characters of codes in a row that are kept or lost together:
 _FEW: Final = 3  # scalars: of so small a record amounts say what it is
 _MOST_RECORDS: Final = 60  # of one list
 _DEEPEST: Final = 8
-_LONGEST: Final = 200_000  # characters of a dump that are read
+_LONGEST_DUMP: Final = 200_000  # characters of a dump that are read
 _MOST_LINES: Final = 80
 _LONGEST_WORD: Final = 400  # characters of an id, an address, a path: nothing longer is looked at
 
@@ -74,7 +74,7 @@ class Line:
 def parsed(text: str) -> Any:
     """The data of a dump; ``None`` where it is no JSON object or list."""
     stripped = text.strip()
-    if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST:
+    if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST_DUMP:
         return None
     try:
         found = json.loads(stripped)

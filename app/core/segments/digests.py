@@ -27,7 +27,7 @@ WAY_BACK: Final = 32
 
 _TOPIC: Final = 80  # characters of a topic inside its marker
 _MARKER: Final = 80  # tokens
-_MOST: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
+_MOST_TOKENS: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
 """Tokens of a served text: one that outgrew its level must not crowd out the rest."""
 _SEPARATOR: Final = ", "
 _CLEAR: Final = frozenset({"date", "time", "money"})
@@ -165,7 +165,7 @@ def _forms(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tu
     for level in offered:
         stored = segment.levels.get(level) if level in how.levels else None
         text = (_telling(stored.text) if level == "L3" else stored.text) if stored else ""
-        line, weight = _told_line(before, text, _MOST[level], how.estimator)
+        line, weight = _told_line(before, text, _MOST_TOKENS[level], how.estimator)
         if line:
             yield level, line, weight
 

@@ -16,7 +16,7 @@ from app.core.text.tables import WEEKDAYS
 MONEY: Final = "money"
 """The unit of every currency: conversions between them are no calculation."""
 _COUNTABLE: Final = {"number", MONEY, "time"}
-_MOST: Final = 32
+_MOST_OF_A_SORT: Final = 32
 """Of each sort from one text."""
 
 
@@ -110,12 +110,12 @@ class _Read:
     def operands(self, at: datetime | None) -> Operands:
         return Operands(
             moments=(at,) if at is not None else (),
-            amounts=tuple(islice(self._amounts, _MOST)),
-            days=tuple(islice(self._days, _MOST)),
-            relative=tuple(islice(self._relative, _MOST)),
+            amounts=tuple(islice(self._amounts, _MOST_OF_A_SORT)),
+            days=tuple(islice(self._days, _MOST_OF_A_SORT)),
+            relative=tuple(islice(self._relative, _MOST_OF_A_SORT)),
             weekdays=tuple(self._weekdays),
-            numbers=tuple(islice(self._numbers, _MOST)),
-            times=tuple(islice(self._times, _MOST)),
+            numbers=tuple(islice(self._numbers, _MOST_OF_A_SORT)),
+            times=tuple(islice(self._times, _MOST_OF_A_SORT)),
         )
 
 

@@ -19,7 +19,7 @@ from app.core.text.patterns import compiled
 
 _GRAM: Final = 3  # characters by which pieces are looked up
 _Gram = tuple[str, str, str]
-_MOST: Final = 64  # spellings of one stretch that are kept apart
+_MOST_SPELLINGS: Final = 64  # spellings of one stretch that are kept apart
 _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -247,7 +247,7 @@ class _Reader:
 def _any_of(branches: Sequence[_Matches]) -> _Matches:
     if all(branch.spellings is not None for branch in branches):
         spellings = frozenset[str]().union(*(branch.spellings or () for branch in branches))
-        if len(spellings) <= _MOST:
+        if len(spellings) <= _MOST_SPELLINGS:
             return _Matches(spellings=spellings)
     needs = [branch.needs for branch in branches]
     if any(need is None for need in needs):
@@ -260,7 +260,7 @@ def _in_turn(parts: Iterable[_Matches]) -> _Matches:
     spellings, is_whole = frozenset({""}), True
     needs: list[frozenset[str]] = []
     for part in parts:
-        if part.spellings is not None and len(spellings) * len(part.spellings) <= _MOST:
+        if part.spellings is not None and len(spellings) * len(part.spellings) <= _MOST_SPELLINGS:
             spellings = frozenset(map("".join, product(spellings, part.spellings)))
             continue
         is_whole = False

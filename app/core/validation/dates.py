@@ -25,7 +25,7 @@ _BESIDE: Final = 6
 _ENDS: Final = ".!?…。！？"
 _SAME: Final = 0.6
 """Of a sentence's words, for the message that it tells of where it names none."""
-_LONGEST: Final = 20_000  # characters of a message that are looked at
+_LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
 
 
 def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bool) -> tuple[Candidate, list[Repair]]:
@@ -101,7 +101,7 @@ def _sources(sentence: str, span: Sequence[Message]) -> list[Message]:
     return [
         message
         for message in (span if wanted else ())
-        for text in [message_text(message)[:_LONGEST]]
+        for text in [message_text(message)[:_LONGEST_MESSAGE]]
         if any(word in text.casefold() for word in wanted)
         and len(content.intersection(stems(text))) >= _SAME * len(content)
     ]
@@ -114,7 +114,7 @@ def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
         for message in sources
         if any(
             (other.language, other.distance) == (one.language, one.distance)
-            for other in near_days(message_text(message)[:_LONGEST])
+            for other in near_days(message_text(message)[:_LONGEST_MESSAGE])
         )
     }
     try:
@@ -125,7 +125,7 @@ def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
 
 def _day_said(words: Sequence[str], sources: Sequence[Message]) -> date | None:
     """The day on which the sources that say any of these words were said, where it is one."""
-    texts: Mapping[int, str] = {one.seq: message_text(one)[:_LONGEST].casefold() for one in sources}
+    texts: Mapping[int, str] = {one.seq: message_text(one)[:_LONGEST_MESSAGE].casefold() for one in sources}
     days = {_day(one) for one in sources if any(word.casefold() in texts[one.seq] for word in words)}
     return days.pop() if len(days) == 1 else None
 

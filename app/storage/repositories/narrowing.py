@@ -65,7 +65,7 @@ class Narrowed:
 WHOLE_UP_TO: Final = 1_500
 """Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""
 COMMON_FROM: Final = 400
-"""A stem in more messages than this is common: the rest of them is estimated, and none of them is sought alone."""
+"""A stem in so many messages is common: how many there are beyond them is estimated, and it is never sought alone."""
 ONE_CENTRE_IN: Final = 4
 """One in so many of the messages that hold stems comes with its neighbours, those that hold the rarest ones …"""
 FEWEST_CENTRES: Final = 40

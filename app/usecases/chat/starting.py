@@ -53,8 +53,8 @@ class _Seat:
             self.place = await self.limits.take("running_turns")
             self.is_taken = True
 
-    def give_back(self) -> None:
-        self.limits.give_back(self.place)
+    def release(self) -> None:
+        self.limits.release(self.place)
 
 
 class ChatService:
@@ -87,13 +87,13 @@ class ChatService:
                     partial(self._open, tenant_id, conversation_id, given, idem, seat),
                 )
             if isinstance(begun, TurnHandle):
-                seat.give_back()
+                seat.release()
                 return begun
             started, events = begun
             created = [event for event in events if event.type == "message.created"]
             handle = self._spawn(_with_events(started, created), events, seat.place)
         except BaseException:
-            seat.give_back()
+            seat.release()
             raise
         await shell.outbox.deliver(events, [started.job] if started.job else [])
         return handle
@@ -255,7 +255,7 @@ class ChatService:
         handle.emit_all([event for event in events if event.type == SUPERSEDED])
         running = begin_task(self._runner.run(started, handle), self._tasks)
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
-        running.add_done_callback(lambda _: self._limits.give_back(place))
+        running.add_done_callback(lambda _: self._limits.release(place))
         begin_task(relay(turn, handle, self._shell.streams, self._shell.clock), self._tasks)
         return handle
 

@@ -159,7 +159,7 @@ class Resolved:
         return self.fixed_tokens + self.coming_tool_tokens
 
     def sizes(self, now: datetime) -> Sizes:
-        """What ``evaluate`` looks at, at this moment."""
+        """What ``first_due_trigger`` looks at, at this moment."""
         last_seq, quiet = self.conversation.last_seq, self.conversation.quiet
         return {"tokens": self.tokens, "messages": self.messages, "last_seq": last_seq, "quiet": quiet, "now": now}
 

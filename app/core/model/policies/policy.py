@@ -1,6 +1,6 @@
 """When a conversation is compacted and what may be folded: one frozen, validated value, and its arithmetic.
 
-``evaluate`` is where the decision to compact is taken. It is pure: the caller brings the numbers.
+``first_due_trigger`` is where the decision to compact is taken. It is pure: the caller brings the numbers.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ def _state_cap(policy: CompactionPolicy, planned: int) -> int:
     return cap if policy.state_cap is None else max(min(cap, policy.state_cap), planned)
 
 
-def evaluate(
+def first_due_trigger(
     policy: CompactionPolicy,
     budgets: Budgets,
     *,
