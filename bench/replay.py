@@ -35,7 +35,7 @@ from app.core.state.schema_change import in_schema, next_after, requested_state_
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.parts import Part
 from app.core.text.token_counts import estimate_text, weigh
-from app.core.validation.gate import check_answer
+from app.core.validation.gate import judge
 
 CHUNK_TOKENS: Final = 8_000  # what the offline model digests at once
 OUTPUT_LIMIT: Final = 65_536  # of the default summarizer
@@ -138,7 +138,7 @@ class Replay:
         """Propose, judge and apply one chunk."""
         span = tuple(redact_message(message) for message in self.messages[planned.from_seq - 1 : planned.to_seq])
         request = self.request(span)
-        applied = apply_candidate(check_answer(self.answer(request), request), self._applying(planned, span))
+        applied = apply_candidate(judge(self.answer(request), request), self._applying(planned, span))
         if isinstance(applied, str):
             return applied
         self.version += 1

@@ -15,8 +15,8 @@ from app.core.state.schema_change import next_after
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
-from app.core.validation.gate import check_answer, judge_again
-from app.core.validation.second_question import doubts_of
+from app.core.validation.asking import doubts_of
+from app.core.validation.gate import judge, judge_again
 from bench.replay import OUTPUT_LIMIT
 from bench.trust.rounds import Case
 
@@ -63,7 +63,7 @@ def played(case: Case, answer: str | None = None, *, twin: str | None = None) ->
     """
     request, told = case.request, case.answer if answer is None else answer
     applying = _applying(case, request)
-    report = check_answer(_proposal(told), request)
+    report = judge(_proposal(told), request)
     if report.examined is not None and report.examined.failures:
         doubts = doubts_of(report.examined.failures)
         texts = [doubt.statement if twin is None else _meant(doubt, told, twin, request) for doubt in doubts]

@@ -153,7 +153,7 @@ def without_finish(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "FINISH", {})
-    whole = gate.check_answer
+    whole = gate.judge
     monkeypatch.setattr(ladder, "judge", lambda given, request: whole(replace(given, called_tool=False), request))
 
 

@@ -47,7 +47,7 @@ from app.core.validation.cut_off import is_cut_off
 from app.core.validation.damage import Made, damages, mended
 from app.core.validation.details import check_detail
 from app.core.validation.excuses import is_excuse
-from app.core.validation.gate import check_answer
+from app.core.validation.gate import judge
 from app.storage.repositories.term_keys import keys_of
 from app.usecases.compaction.commands import compact_command
 from bench.ranking import choose
@@ -248,7 +248,7 @@ def _replay(text: str) -> None:
 
 def _gate(told: str, span: Sequence[Message]) -> None:
     facts = [fact(told[place : place + _SHORT], 1) for place in range(0, len(told), _SHORT)]
-    check_answer(proposal(answer(told, facts)), request(span, entry("F1", told[:_SHORT])))
+    judge(proposal(answer(told, facts)), request(span, entry("F1", told[:_SHORT])))
     try:
         parse_candidate(told, SESSION)
     except CandidateError:

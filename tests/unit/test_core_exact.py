@@ -20,9 +20,9 @@ from app.core.model.state import StateSchema
 from app.core.text.patterns import compiled
 from app.core.text.values import values
 from app.core.validation import exact, expected_amounts
+from app.core.validation.asking import MOST_DOUBTS, doubts_of, second_answer
 from app.core.validation.exact import STRETCHES, Examined, Settled, examine, with_answers, without_failures
-from app.core.validation.gate import GateReport, check_answer, judge_again
-from app.core.validation.second_question import MOST_DOUBTS, doubts_of, second_answer
+from app.core.validation.gate import GateReport, judge, judge_again
 from app.core.validation.shown import Shown
 from tests.profiles import examples
 from tests.unit.talk import answer, candidate, entry, fact, item, proposal, request, talk
@@ -505,7 +505,7 @@ def asked_again(
 ) -> tuple[GateReport, GateReport]:
     """The reports of an answer, and of what the model said when it was asked again."""
     first_request = request(span, **others)
-    first = check_answer(proposal(written), first_request)
+    first = judge(proposal(written), first_request)
     assert first.examined is not None
     second_request = replace(first_request, doubts=doubts_of(first.examined.failures))
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
@@ -667,7 +667,7 @@ def test_the_reason_of_that_refusal_is_unfounded_and_asking_again_can_lift_it() 
     field = SUMMARY.fields[0].name
     written = json.dumps({field: " ".join([*HELD, *MADE_UP])})
     asked = SummaryRequest(schema=SUMMARY, messages=TRIP)
-    first = check_answer(proposal(written), asked)
+    first = judge(proposal(written), asked)
     assert (first.reason, first.candidate) == ("unfounded", None)
     assert first.examined is not None
     again = replace(asked, doubts=doubts_of(first.examined.failures))
@@ -876,7 +876,7 @@ def one_statement(text: str) -> str:
 @example(json.dumps({"added": [{"field": SUMMARY.fields[0].name, "text": "It has 99 rooms. " * 40, "from": []}]}))
 def test_whatever_is_answered_again_nothing_that_held_is_changed(schema: StateSchema, said: str) -> None:
     asked = SummaryRequest(schema=schema, messages=TRIP, previous=PREVIOUS)
-    first = check_answer(proposal(mixed(schema)), asked)
+    first = judge(proposal(mixed(schema)), asked)
     assert first.candidate is not None
     assert first.examined is not None
     again = judge_again(first, proposal(said), replace(asked, doubts=doubts_of(first.examined.failures)))

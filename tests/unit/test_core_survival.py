@@ -23,7 +23,7 @@ from app.core.text.language import detect
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text, least_tokens
 from app.core.validation import survival
-from app.core.validation.gate import check_answer
+from app.core.validation.gate import judge
 from app.core.validation.survival import LostSentence, lost_sentences
 from tests.builders import budgets, policy_of
 from tests.builders import message as weighed
@@ -259,7 +259,7 @@ def applied(
         "target": shares.target,
     }
     request = SummaryRequest(schema=schema, messages=tuple(span), previous=previous)
-    made = apply_candidate(check_answer(proposal(text), request), ApplyContext(**(values | changes)))
+    made = apply_candidate(judge(proposal(text), request), ApplyContext(**(values | changes)))
     assert isinstance(made, Applied), made
     return made
 

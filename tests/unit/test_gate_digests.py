@@ -21,7 +21,7 @@ from app.core.validation import digests as gating
 from app.core.validation import gate
 from app.core.validation.digests import MOST_BRIEF, described, imitates
 from app.core.validation.exact import Examined
-from app.core.validation.gate import check_answer
+from app.core.validation.gate import judge
 from tests.profiles import examples
 from tests.unit.talk import START, answer, fact, proposal, request, talk
 
@@ -116,7 +116,7 @@ def checked(*notes: SegmentDigest, asked: SummaryRequest | None = None) -> tuple
     segments = [
         {"segment": one.number, "topic": one.topic, "brief": one.brief, "tags": list(one.tags)} for one in notes
     ]
-    report = check_answer(proposal(json.dumps({**told, "segments": segments}, ensure_ascii=False)), asked or asking())
+    report = judge(proposal(json.dumps({**told, "segments": segments}, ensure_ascii=False)), asked or asking())
     assert report.candidate is not None
     return report.candidate.digests
 
@@ -257,7 +257,7 @@ def test_the_newest_stretches_are_asked_about_and_room_grows_with_them() -> None
 def judged(*notes: Any, **others: Any) -> Any:
     told = json.loads(answer("They talked about Porto.", [fact("The user goes to Porto by train", 1)]))
     text = json.dumps({**told, "segments": list(notes), **others}, ensure_ascii=False)
-    return check_answer(proposal(text), asking())
+    return judge(proposal(text), asking())
 
 
 def test_the_gate_hands_on_what_holds_and_counts_what_does_not() -> None:

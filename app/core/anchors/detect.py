@@ -54,7 +54,7 @@ _DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/a
 _MOST_JOINED: Final = 2
 """Statements behind a label, or a bare no, that may belong to it."""
 
-_COLONS: Final = frozenset(":：")  # a label ends with one
+_COLONS: Final = frozenset(":：")  # a label ends with one, as people type it
 _BARE: Final = 3  # words: "no", "scratch that", "ну уж нет"
 _MOST_WORDS: Final = 12  # of what is right instead
 _BELONGING: Final = frozenset({None, "critical_fact"})

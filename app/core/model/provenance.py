@@ -88,7 +88,7 @@ def sample_of(messages: Sequence[Message]) -> str:
 
 _SIGNS: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _FENCE: Final = compiled(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
-_QUESTION: Final = compiled(r"[?？]")
+_QUESTION: Final = compiled(r"[?？]")  # not the Arabic one: with it, other blocks would count as pasted
 _BLANK: Final = compiled(r"\n[ \t]*\n")
 _QUOTED: Final = compiled(r"^\s{0,3}>")
 _MAIL_HEADER: Final = compiled(

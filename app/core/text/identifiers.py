@@ -1,4 +1,8 @@
-"""Exact values in a text: what a summary must not invent and must not lose. Every pattern runs in linear time."""
+"""Values as they are written (names, quoted titles, amounts, dates, codes), for anchors, recall and the offline model.
+
+They are copied, so each is found as it stands. What a value *means*, and whether a summary may state it, is the
+business of ``values.py``. Every pattern runs in linear time.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,7 @@ _AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}){0,5}(?:[.,]\d{1,6})?"
 _SCALE = rf"(?:\s?(?:{alternatives('exact', 'scales')})\b\.?)"
 _CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')})(?!\w))"
 _UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'units')})\b)"
+# Fewer than the scanner has for ``values.py``: what is found here is stored, and weighed by fitted numbers.
 _EXTENSIONS = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|env|sql|html?|css|scss|go|rs|java|kt|swift|c|h"
     "|cpp|hpp|cs|rb|php|sh|bat|csv|tsv|xlsx?|docx?|pptx?|pdf|png|jpe?g|gif|svg|zip|gz|tar|log|lock|ipynb|proto|tf"

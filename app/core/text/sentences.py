@@ -33,8 +33,10 @@ _SHORTEST_LAST_WORD: Final = 3
 """Before a small letter, other words that are shorter are mostly abbreviations."""
 _SOFT_WRAP: Final = 60
 """A line at least this long may go on in the next."""
-_ENDS: Final = ".!?:;…。！？"
-_STOPS: Final = frozenset(".!?…。！？")
+ENDS: Final = ".!?…。！？"
+"""What a sentence ends with."""
+_LINE_ENDS: Final = f"{ENDS}:;"
+_STOPS: Final = frozenset(ENDS)
 _CLOSING: Final = "\"'”’»」』)]"
 _AFTER_MARK: Final = f"{_CLOSING}*_ \t\r\n"
 _QUESTIONS: Final = ("?", "？", "؟")
@@ -129,7 +131,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         position += len(raw)
         line = text[begin:stop]
         if first >= 0:
-            goes_on = length >= _SOFT_WRAP and line[:1].islower() and text[last - 1] not in _ENDS
+            goes_on = length >= _SOFT_WRAP and line[:1].islower() and text[last - 1] not in _LINE_ENDS
             if goes_on and not _LIST_MARK.match(line):
                 last, length = stop, stop - begin
                 continue

@@ -53,6 +53,7 @@ _JOINERS: Final = frozenset("_-")
 _LETTER: Final = compiled("[A-Za-z]")
 _LEVEL: Final = 2  # characters: the letter and its digit
 _COLONS: Final = frozenset(":：﹕︓∶꞉ː։׃܃܄:˸")
+"""All that a model may read as a colon, and not only what people type."""
 _DEEPEST: Final = 64  # levels of a value, as many as a request may have; what lies deeper is told as text
 _DATA: Final = frozenset({"type", "data"})
 """Keys of a part that hold no words."""

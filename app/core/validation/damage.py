@@ -26,7 +26,7 @@ narrative that was not told anew. ``cut_narrative``: sentences of a narrative ar
 _CARRIED: Final = compiled(r"(.*\S) \([^()]{1,2000}\)\Z")
 """Values of replaced entries that were put behind a text."""
 _NO_STATEMENT: Final = compiled(r"[?？]\Z|[{}|`]|\A#{1,6}\s|:\Z")
-_ENDS: Final = ".!…。！"
+_ENDS: Final = ".!…。！"  # of a statement: a question is none
 _LINE_ITEMS: Final = 2
 _LEAST_LEFT: Final = 0.7
 """Of the narrative before: one that is told anew rarely shrinks below that."""

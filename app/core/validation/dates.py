@@ -16,13 +16,12 @@ from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
 from app.core.text.relative import Near, in_brackets, near_days, other_times, said_on
-from app.core.text.sentences import sentence_spans
+from app.core.text.sentences import ENDS, sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
 
 _BESIDE: Final = 6
 """Characters between a word and the date that says its day already: "yesterday, 12 May"."""
-_ENDS: Final = ".!?…。！？"
 _SAME: Final = 0.6
 """Of a sentence's words, for the message that it tells of where it names none."""
 _LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
@@ -142,5 +141,5 @@ def _is_told(one: Near, absolute: Iterable[tuple[int, int]]) -> bool:
 
 def _at_end(text: str, said: str) -> str:
     """Before the sign that ends the text, so that it stays one sentence."""
-    bare = text.rstrip(_ENDS)
+    bare = text.rstrip(ENDS)
     return f"{bare}{said}{text[len(bare) :]}" if bare else text

@@ -19,7 +19,7 @@ from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.languages.joined import pattern_of
 from app.core.text.patterns import compiled
-from app.core.text.sentences import closed, sentence_spans, sentences
+from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
 from app.core.text.words import stems
 from app.core.validation.calculations import follows
@@ -38,7 +38,6 @@ _LINE_ITEMS: Final = 2
 _MOST_RECKONED: Final = 8
 """Values of one statement that may follow from others."""
 _LEAST_WORDS: Final = 3
-_ENDS: Final = ".!?…。！？"
 _SEMICOLONS: Final = ";；"
 _PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
 _PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
@@ -234,7 +233,7 @@ def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -
 def _mended(failure: Failure, answer: str) -> str:
     """An answer on one line; a sentence ends like the one that it is for, or the next would be a part of it."""
     text, end = " ".join(answer.split()), failure.statement[-1:]
-    return text + end if text and not failure.is_item and end in _ENDS and text[-1] not in _ENDS else text
+    return text + end if text and not failure.is_item and end in ENDS and text[-1] not in ENDS else text
 
 
 def _fails(text: str, shown: Shown, calculated: Given) -> bool:
@@ -400,7 +399,7 @@ def _without_parts(failure: Failure) -> str:
             continue
         kept = "".join(part for (part, _), fails in zip(parts, failing, strict=True) if not fails).strip()
         if kept and failing[-1]:  # the end of the sentence went with its last part
-            kept = kept.rstrip(_SEMICOLONS).rstrip() + (parts[-1][0][-1:] if parts[-1][0][-1:] in _ENDS else "")
+            kept = kept.rstrip(_SEMICOLONS).rstrip() + (parts[-1][0][-1:] if parts[-1][0][-1:] in ENDS else "")
         left.append(kept)
     text = " ".join(filter(None, left))
     return text if _says_something(text) else ""

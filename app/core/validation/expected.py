@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from app.core.text.operands import Operands
 
@@ -12,6 +13,8 @@ Results = Iterator[float]
 """Of one kind of calculation with some operands, in the unit of what is looked for."""
 Marks = tuple[str, ...]
 """What is known of a calculation: its kind, where its operands stand, how they fit."""
+DAY_SECONDS: Final = 86_400.0
+YEAR_MONTHS: Final = 12
 Derivation = tuple[Marks, Results]
 """The results of one calculation, or of a few of which the same is known."""
 

@@ -23,8 +23,8 @@ from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.withholding import Search
 from app.core.state.apply import Applied
 from app.core.summarizer.prompts import SUMMARY_VERSION
-from app.core.validation.gate import GateReport, check_answer, judge_again
-from app.core.validation.second_question import MOST_LOST, doubts_of
+from app.core.validation.asking import MOST_LOST, doubts_of
+from app.core.validation.gate import GateReport, judge, judge_again
 from app.off_loop import off_loop
 from app.usecases.ports import Clock, Summarizer
 
@@ -151,7 +151,7 @@ class Calls:
         """
         started = self.clock.monotonic()
         answer = await self._recorded(
-            summarizer, lambda: _answer_of(summarizer, request, lambda told: check_answer(told, request), apply)
+            summarizer, lambda: _answer_of(summarizer, request, lambda told: judge(told, request), apply)
         )
         second_request = _second_request(answer, request) if asks_again else None
         if second_request is None or not self.left or self._is_late(started) or answer.report is None:

@@ -47,6 +47,7 @@ OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, proven
 MINIMUM_OUTPUT = 4_096
 SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
 SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
+IN_ONE = 10**12  # tokens of a chunk: whatever there is to fold is one
 SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
 """Reasons of a failure after which the next job begins with less."""
 
