@@ -184,7 +184,7 @@ class _Text:
                 return True
 
     def takes(self, sign: str) -> bool:
-        """Go on behind the sign, if it comes next."""
+        """Go on after the sign, if it comes next."""
         if self.is_over or self._text[self._place] != sign:
             return False
         self._place += 1

@@ -52,7 +52,7 @@ _BY_VALUE: Final = 0.25  # less: narration tells values too
 _OFTEN_WRONG: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
 _DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/anchors.md``)
 _MOST_JOINED: Final = 2
-"""Statements behind a label, or a bare no, that may belong to it."""
+"""Statements after a label, or a bare no, that may belong to it."""
 
 _COLONS: Final = frozenset(":：")  # a label ends with one, as people type it
 _BARE: Final = 3  # words: "no", "scratch that", "ну уж нет"

@@ -17,7 +17,7 @@ from app.core.text.word_lists import respelled
 
 _PER_WORD: Final = 24  # anchors with one word, the newest, that are looked at: bounds the work per statement
 _OPEN: Final = frozenset({"unresolved_question"})
-_SHORTEST_STEM: Final = 3  # signs: shorter words are their own stems
+_SHORTEST_STEM: Final = 3  # characters: shorter words are their own stems
 
 
 class Pool:

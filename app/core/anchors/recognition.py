@@ -71,7 +71,7 @@ class Reading:
         return leads(self.masked, self.table)
 
     def has(self, cue: Cue) -> bool:
-        """Whether the statement fits a cue of the table, with or without what leads to its point."""
+        """Whether a cue of the table matches the statement, with or without what leads to its point."""
         return cue.matches(self.texts, self.possible) if cue.mask & self.possible else False
 
     def has_whole(self, cue: Cue) -> bool:
@@ -148,7 +148,7 @@ def _denied(type_: AnchorType, read: Reading) -> bool:
 
 
 def leads(masked: str, table: Table) -> list[str]:
-    """The statement as patterns see it: as it is, and behind a speaker's name and the words before the point."""
+    """The statement as patterns see it: as it is, and after a speaker's name and the words before the point."""
     texts = list(dict.fromkeys((masked, without_speaker(masked))))
     opening = table.opening.match(texts[-1])
     if opening and opening.end():

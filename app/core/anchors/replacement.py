@@ -48,7 +48,7 @@ _EQUATES: Final = compiled(
     rf"|(?:{alternatives('clauses', 'equates', spaced=False)})",
     re.IGNORECASE,
 )
-"""Behind it stands what is said of the subject."""
+"""After it stands what is said of the subject."""
 
 _UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
@@ -102,7 +102,7 @@ def replaces(
 
 
 def shares_only_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
-    """Whether a correction shares a single word with an earlier text: close behind it is meant, later it is not."""
+    """Whether a correction shares a single word with an earlier text: close after it is meant, later it is not."""
     if restates(new, old, tables):
         return False
     new, old = _without_one_speaker(new, old, tables)

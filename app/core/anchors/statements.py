@@ -132,7 +132,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _without_shown_lines(text: str) -> str:
-    """The text with a blank in place of every sign of a line that only shows something."""
+    """The text with a space in place of every sign of a line that only shows something."""
     lines = text.splitlines(keepends=True)
     return "".join(_SIGN.sub(" ", line) if _is_shown(line) else line for line in lines)
 

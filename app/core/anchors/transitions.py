@@ -131,7 +131,7 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
 
 
 def _takes(by: Anchor, old: Anchor, tables: tuple[Table, ...]) -> bool:
-    """Whether one takes another's place: no assistant corrects a user, and one shared word counts only close behind."""
+    """Whether one takes another's place: no assistant corrects a user, and one shared word counts only close after."""
     if by.type == "correction":
         if by.speaker == "assistant" and old.speaker == "user":
             return False
@@ -181,7 +181,7 @@ def _answered(pool: Pool, message: Message, first: Statement, tables: Sequence[T
 def _rejected(
     pool: Pool, message: Message, first: Statement, tables: Sequence[Table], *, asked: Anchor | None
 ) -> Iterator[Transition]:
-    """A user's plain no to what was decided in the message before; behind a question it answers that."""
+    """A user's plain no to what was decided in the message before; after a question it answers that."""
     no = any(_refuses(first, table) for table in tables if table.letters.search(first.text))
     if no and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):

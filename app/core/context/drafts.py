@@ -43,7 +43,7 @@ class Detail:
     quoted: tuple[int, ...] | None = None
     """Where active anchors stand, if these were not read themselves."""
     choice: Choice | None = field(default=None, repr=False, compare=False)
-    """What the segments could be served as, once that was reckoned (``larger_budget.with_choice``)."""
+    """What the segments could be served as, once that was computed (``larger_budget.with_choice``)."""
 
 
 NO_DETAIL: Final = Detail()

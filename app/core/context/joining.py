@@ -297,7 +297,7 @@ def _joined(material: Material, draft: Draft, recall: Recall, room: int, margin:
     draft = replace(draft, named=labelled(recall.corpus, material.conversation.locale))
     served = served_seqs(draft)
     packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served, margin=margin))
-    unused = room - recall_tokens(material, packed)  # packing only reckons, and with one frame
+    unused = room - recall_tokens(material, packed)  # packing only estimates, and with one frame
     if packed.recalled and (unused > 0 or any(one.source.role == APART for one in packed.recalled)):
         packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served, margin=margin))
     return _within(material, packed, room)
@@ -315,7 +315,7 @@ def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ..
 
 
 def _within(material: Material, draft: Draft, room: int) -> Draft:
-    """Without the worst, until what is recalled weighs no more than this: packing only reckons."""
+    """Without the worst, until what is recalled weighs no more than this: packing only estimates."""
     while draft.recalled and (excess := recall_tokens(material, draft) - room) > 0:
         kept = without_last(draft.recalled, excess, lambda one: one.source.tokens)
         draft = replace(draft, recalled=tuple(kept))

@@ -131,7 +131,7 @@ def _lines(block: str) -> tuple[list[str], list[str]]:
 
 
 def _end_of_log(lines: Sequence[str], last: int) -> int:
-    """Behind the last line of a log, and the error that ends a traceback."""
+    """After the last line of a log, and the error that ends a traceback."""
     following = lines[last + 1] if last + 1 < len(lines) else ""
     return last + 1 + (1 if _ERROR.match(following) or following[:1] in {" ", "\t"} else 0)
 

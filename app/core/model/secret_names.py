@@ -133,7 +133,7 @@ def _rest_of_value(text: str, place: int) -> str:
 
 
 def _may_fit(text: str, needed: frozenset[str] | None) -> bool:
-    """Whether a text has any of the pieces without which a pattern does not fit."""
+    """Whether a text has any of the pieces without which a pattern does not match."""
     if needed is None:
         return True
     folded = normalized(text)

@@ -1,4 +1,4 @@
-"""What a tool's data holds, in few words: its exact values behind their names, record by record, each told once.
+"""What a tool's data holds, in few words: its exact values after their names, record by record, each told once.
 
 A dump of JSON says nothing by its sentences, but what comes out of a tool is what goes into the next call: ids, codes,
 dates, who and which. Bare amounts and times of day come last, and in long lists not at all: they can be asked for
@@ -55,7 +55,7 @@ _LETTERS: Final = compiled(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a dump: its values behind their names."""
+    """One line of a dump: its values after their names."""
 
     text: str
     codes: tuple[str, ...]
@@ -84,7 +84,7 @@ def parsed(text: str) -> Any:
 
 
 def lines_from_data(data: Any) -> list[Line]:
-    """The lines that tell a tool's data, in its order; exact values and words first, a record's amounts behind them."""
+    """The lines that tell a tool's data, in its order; exact values and words first, a record's amounts after them."""
     ledger = _Ledger()
     ledger.read("", data, 0)
     return ledger.lines[:_MOST_LINES]
@@ -143,7 +143,7 @@ def records_in(text: str) -> list[str]:
 
 
 def as_records(texts: Iterable[str]) -> Iterator[str]:
-    """Lines, one after the other; records of one list behind its name, told once."""
+    """Lines, one after the other; records of one list after its name, told once."""
     for name, group in groupby(texts, name_of):
         if name:
             yield name + RECORDS_APART.join(text[len(name) :] for text in group)
@@ -303,7 +303,7 @@ class _Ledger:
             self._joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
 
     def _tell(self, name: str, leaves: Sequence[_Leaf]) -> None:
-        """A record's own values, each behind its name."""
+        """A record's own values, each after its name."""
         line: list[_Leaf] = []
         for leaf in leaves:
             if line and len(_text(name, [[*line, leaf]], named=True)) > LINE:
@@ -364,7 +364,7 @@ def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]
 
 
 def _amounts_behind(leaves: Sequence[_Leaf]) -> list[_Leaf]:
-    """No amount before a record's first id, or its first word: it would stand behind what is not its own."""
+    """No amount before a record's first id, or its first word: it would stand after what is not its own."""
     heads = [place for kind in ("codes", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
     front = leaves[: heads[0] + 1] if heads else ()
     return [*sorted(front, key=lambda leaf: leaf.kind == "amounts"), *leaves[len(front) :]]

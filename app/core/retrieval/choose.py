@@ -53,7 +53,7 @@ class Recalled:
 
 
 class Ranking:
-    """How much speaks for each message: reckoned once, packed as often as the room changes.
+    """How much speaks for each message: computed once, packed as often as the room changes.
 
     Args:
         corpus: The messages, also those that are served: what stands around a message speaks for it.

@@ -98,7 +98,7 @@ def words_of(text: str) -> Words:
         names = _ASCII_CAPITALISED.findall(text)
     else:
         counts = Counter(terms(text))
-        blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two signs, and no blank
+        blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two characters, and no space
         says_when = _TIME.search(text) is not None
         first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
         names = _CAPITALISED.findall(text)
@@ -256,7 +256,7 @@ class Corpus:
         self._shorter = shorter.echoed if shorter else _Echoed([], [], [])
 
     def begins(self, other: Corpus) -> bool:
-        """Whether the other one has the very same pieces, and perhaps more behind them."""
+        """Whether the other one has the very same pieces, and perhaps more after them."""
         count = len(self.pieces)
         is_known = count <= len(other.pieces) and all(map(is_, self.words, other.words))
         return is_known and self.pieces == other.pieces[:count] and self._runs == other._runs[:count]
@@ -424,7 +424,7 @@ def _pieces(index: int, source: Source) -> Iterator[Piece]:
 
 
 def _cut(text: str, start: int, about: int) -> int:
-    """The best place to cut near ``about``: behind a line, a sentence, a comma, a word."""
+    """The best place to cut near ``about``: after a line, a sentence, a comma, a word."""
     if len(text) - about < (about - start) // 2:
         return len(text)  # a small rest stays with it
     low = start + (about - start) * 2 // 3

@@ -98,7 +98,7 @@ def _roles(text: str) -> frozenset[str]:
 
 
 def _names(name: str, text: str, language: str | None) -> bool:
-    """Whether the name stands in the text as a word, inflected or not; Chinese has no blanks around one."""
+    """Whether the name stands in the text as a word, inflected or not; Chinese has no spaces around one."""
     if not name[0].islower():
         return name in text
     if language or not name.isascii():

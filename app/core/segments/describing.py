@@ -77,5 +77,5 @@ def _values(text: str, *, is_data: bool) -> Iterator[str]:
 
 
 def _spaced(text: str) -> str:
-    """Blanks around Latin letters that stand right beside Chinese, Japanese or Korean: there no code would be seen."""
+    """Spaces around Latin letters that stand right beside Chinese, Japanese or Korean: there no code would be seen."""
     return _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _EAST_ASIAN.search(text) else text

@@ -190,7 +190,7 @@ def place_of(segment: Segment, say: Catalogue) -> str:
 def _marker(segment: Segment, best: Level) -> Marker:
     topic = clip(" ".join(clean(segment.topic[:_SAMPLE]).split()), _TOPIC)
     marker = Marker(text=topic, level=best, segment_id=segment.id)
-    while marker.text and estimate_text(render(marker)) > _MARKER:  # signs that have to be written out
+    while marker.text and estimate_text(render(marker)) > _MARKER:  # characters that have to be written out
         marker = replace(marker, text=marker.text[: int(_SHRINK * len(marker.text))].rstrip())
     return marker
 

@@ -56,7 +56,7 @@ def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
 
 @word_memo
 def is_id(text: str) -> bool:
-    """Whether a text could be an id: its signs, its case and its length."""
+    """Whether a text could be an id: its characters, its case and its length."""
     return (
         0 < len(text) <= LONGEST
         and _comparable(text) == text

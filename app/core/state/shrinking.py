@@ -119,7 +119,7 @@ def shrunk(
 
 
 def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-    """Data of one call after the other behind one label: each costs as much as a value."""
+    """Data of one call after the other after one label: each costs as much as a value."""
     joined: list[StateEntry] = []
     for entry in entries:
         label, clauses = parted(entry.text)
@@ -180,7 +180,7 @@ def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
 
 
 def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
-    """Parts of one clause with commas between them, records of one list behind their name."""
+    """Parts of one clause with commas between them, records of one list after their name."""
     for lead, group in groupby(kept, lambda one: one.lead):
         records = [", ".join(one.text for one in parts) for _, parts in groupby(group, lambda one: one.number)]
         yield from [lead + RECORDS_APART.join(records)] if lead else records
@@ -255,7 +255,7 @@ def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dic
 def _of_data(
     parts: Sequence[str], mentioned: Collection[str], talk: Collection[str], meant: float
 ) -> Iterator[tuple[Worth, frozenset[str]]]:
-    """What each part of a line is worth beside the others: an id behind a name that was talked of is about it."""
+    """What each part of a line is worth beside the others: an id after a name that was talked of is about it."""
     lines = [parse_line(part) for part in parts]
     said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
     head = next((place for place, line in enumerate(lines) if line.codes), None)

@@ -166,7 +166,7 @@ def _attribute(value: str) -> str:
 
 
 def _time(moment: datetime) -> str:
-    """UTC to the minute, with the day of the week: what "next Friday" is reckoned from."""
+    """UTC to the minute, with the day of the week: what "next Friday" is counted from."""
     utc = moment.astimezone(UTC)
     return f"{utc:%Y-%m-%dT%H:%MZ} {_DAYS[utc.weekday()]}"
 

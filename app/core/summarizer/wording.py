@@ -10,14 +10,14 @@ _WORDS_PER_TOKEN: Final = {one.code: one.words_per_token for one in languages() 
 _CHARACTERS_PER_TOKEN: Final = {
     one.code: one.characters_per_token for one in languages() if one.characters_per_token is not None
 }
-"""Where words are not set apart by blanks, the size is named in characters."""
+"""Where words are not set apart by spaces, the size is named in characters."""
 _DEFAULT_WORDS_PER_TOKEN: Final = 0.6
 _NAMES: Final = {one.code: one.name for one in languages()}
 
 _DENSITY: Final = 0.8
 """A record is made of numbers, names and dates: a token of it holds fewer words than one of plain text. Of the honest
 answers of ``bench.trust`` it holds 0.54 to 0.6 English words (0.75 of plain text), 0.48 to 0.51 German (0.6), 0.44
-Russian (0.5), 1.25 to 1.29 Chinese signs (1.5)."""
+Russian (0.5), 1.25 to 1.29 Chinese characters (1.5)."""
 SAVING_SHARE: Final = 0.6
 """Of the folded messages' tokens, at most, what is new in a record: more is refused, for it hardly saves."""
 

@@ -64,7 +64,7 @@ _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _ORDINAL_SHARES: Final = words_of("values", "ordinal_shares")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
-"""Directly behind their number only: "5 m" are metres, "5m" may be millions."""
+"""Directly after their number only: "5 m" are metres, "5m" may be millions."""
 _RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("in", 12.0): 12, ("oz", 16.0): 16}
 """The units of which a second number, without its unit, counts parts, and how many parts there are."""
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
@@ -129,7 +129,7 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
 
 
 def _han_rest(c: Cursor, place: int, scale: float) -> tuple[float, int]:
-    """What stands behind a Chinese scale, as a part of it, and the token after that: 3万5, 5万8公里, 2万7千9."""
+    """What stands after a Chinese scale, as a part of it, and the token after that: 3万5, 5万8公里, 2万7千9."""
     if c.kind(place) != "n" or c.gap(place):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
@@ -277,7 +277,7 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
 
 
 def _more_of_unit(c: Cursor, place: int) -> tuple[float, int]:
-    """What part of a unit is added behind it, and the token after that: 三个半, "dos kilos y medio"."""
+    """What part of a unit is added after it, and the token after that: 三个半, "dos kilos y medio"."""
     if c.word(place) == "半" and not c.gap(place):
         return 0.5, place + 1
     more, size = half_more(c, place)
@@ -287,7 +287,7 @@ def _more_of_unit(c: Cursor, place: int) -> tuple[float, int]:
 
 
 def _decimals(c: Cursor, place: int) -> float:
-    """What stands behind a unit for the digits after its point: 一米五, 三块五, 一米七五; zero for anything else."""
+    """What stands after a unit for the digits after its point: 一米五, 三块五, 一米七五; zero for anything else."""
     token = c.tokens[place] if c.kind(place) == "n" and not c.gap(place) else None
     if token is None or len(token.text) > _PAIR or not set(token.text) <= _DIGITS or _is_counted(c, place):
         return 0.0
@@ -355,7 +355,7 @@ def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
     before, behind = c.text[max(0, start - _BEFORE) : start], c.text[end : end + _AFTER]
     if _REFERENCE.search(before) or _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(behind):
         return True
-    if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a blank, a colon
+    if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a space, a colon
         return True
     begins_line = "\n" in before or start < _BEFORE
     return begins_line and not before.rpartition("\n")[2].strip(" >-") and _LIST_MARK.match(behind) is not None

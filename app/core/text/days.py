@@ -177,7 +177,7 @@ def short_forms(digits: str) -> frozenset[str]:
 
 
 def first_day(number: float, last: str) -> frozenset[str]:
-    """The day that a number is where the day behind it has the month: the 17 of "17–24.01"."""
+    """The day that a number is where the day after it has the month: the 17 of "17–24.01"."""
     first, _, month = last.partition(".")
     if not (first.isdecimal() and month.isdecimal() and len(last) <= 5 and number == int(number)):  # noqa: PLR2004
         return frozenset()

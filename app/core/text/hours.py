@@ -52,7 +52,7 @@ _DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 _HOUR_MINUTES: Final = 60
 _BEFORE_SHARES: Final = HOUR_WORDS | NAMED_HOURS.keys()
-"""Behind them no bare number is added: "midi et quart", but "midi et deux desserts"."""
+"""After them no bare number is added: "midi et quart", but "midi et deux desserts"."""
 
 
 def time_at(c: Cursor, place: int) -> int:
@@ -133,14 +133,14 @@ def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
 
 
 def _minutes_alone(c: Cursor, place: int) -> tuple[int, int]:
-    """Minutes behind their hour, in words or two digits, and the token after them: "huit heures trente", "8 h 30"."""
+    """Minutes after their hour, in words or two digits, and the token after them: "huit heures trente", "8 h 30"."""
     count, after = number_below_sixty(c, place) if c.near(place) else (0, place)
     is_told = after > place and (c.kind(place) == "w" or len(c.tokens[place].text) == _TWO)
     return (count, after) if is_told and _is_minute(c, count, after) else (0, place)
 
 
 def _is_minute(c: Cursor, count: int, after: int) -> bool:
-    """Whether a number behind an hour counts nothing else: no minutes in "une heure deux fois par semaine"."""
+    """Whether a number after an hour counts nothing else: no minutes in "une heure deux fois par semaine"."""
     if after < len(c.tokens) and c.unit(after)[0] is not None:
         return False
     end = c.tokens[after - 1].end

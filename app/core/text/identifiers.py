@@ -103,7 +103,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
 _KIND_OF: Final[Mapping[str, Kind]] = {f"p{index}": kind for index, (kind, _) in enumerate(_PATTERNS)}
 # In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
 _MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
-# Nothing begins with a word in small letters before a blank, but for a date: most of a text is passed over at once.
+# Nothing begins with a word in small letters before a space, but for a date: most of a text is passed over at once.
 _PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+ (?!\d))++"
 _SCAN: Final = compiled(
     f"{_PLAIN}|{_MAY_BEGIN}(?:{'|'.join(f'(?P<p{i}>{pattern})' for i, (_, pattern) in enumerate(_PATTERNS))})"

@@ -51,7 +51,7 @@ def resolution_as_written(text: str, number: float) -> float:
 def readings(digits: str) -> list[float]:
     """What digits may mean: "1,234" is a thousand and something, or one and something.
 
-    Blanks may also stand between two numbers: then each part is a further reading. Empty: no amount.
+    Spaces may also stand between two numbers: then each part is a further reading. Empty: no amount.
     """
     if digits.isdigit():
         return [float(digits)] if len(digits) <= _MOST_DIGITS else []

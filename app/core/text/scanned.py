@@ -129,7 +129,7 @@ class Cursor:
         return None, place
 
     def _goes_on(self, place: int) -> bool:
-        """Whether another word or number stands directly behind a token."""
+        """Whether another word or number stands directly after a token."""
         end = self.tokens[place].end
         return self.text[end : end + 2].strip()[:1].isalnum()
 

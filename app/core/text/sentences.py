@@ -13,7 +13,7 @@ from app.core.text.tables import MONTHS, WEEKDAYS
 
 _FENCE: Final = compiled(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
 _END: Final = compiled(
-    r"(?:(?<![.!?…])[.!?…]++[\"'”’»“)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a blank must follow
+    r"(?:(?<![.!?…])[.!?…]++[\"'”’»“)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a space must follow
     r"|[。！？｡؟।۔]++[」』”’）\"]{0,4})"
 )
 _BEFORE: Final = 40
@@ -46,7 +46,7 @@ _QUESTIONS: Final = ("?", "？", "؟")
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text, in order, without blank ones.
 
-    Line breaks separate, unless a long line plainly goes on in small letters: the break is then a blank. List items and
+    Line breaks separate, unless a long line plainly goes on in small letters: the break is then a space. List items and
     rows of a table stand alone, a fenced block of code is one sentence; abbreviations, initials, decimals, versions,
     addresses and German ordinals do not split.
     """

@@ -118,7 +118,7 @@ def _ahead(text: str, start: int, following: str) -> Iterator[str]:
 def _opens_element(text: str, start: int, following: str) -> bool:
     """Whether what follows a bracket reads like one of our names, and the name ends there.
 
-    Linear for a whole text: no name goes on behind the next bracket.
+    Linear for a whole text: no name goes on after the next bracket.
     """
     name = ""
     for index in range(start, min(len(text), start + _LOOK_AHEAD)):

@@ -19,7 +19,7 @@ _YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _YEAR_MONTH: Final = compiled(r"(\d{4})[-/](0[1-9]|1[0-2])")
 _MONTH_YEAR: Final = compiled(r"(0?[1-9]|1[0-2])[./]((?:19|20)\d{2})")
 _HAN_BEFORE: Final = compiled(r"\A[\u3400-\u9fff]{1,255}")
-"""Words without blanks before a file's name: 修改了config.py."""
+"""Words without spaces before a file's name: 修改了config.py."""
 _CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
 _FRACTION: Final = compiled(r"(\d{1,4})/(\d{1,4})")
 _CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
@@ -28,7 +28,7 @@ _SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2})s")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
 _SQUASHED_WITHIN: Final = compiled(r"[^\w:;,\n]|_|,(?=\S)")
-"""Signs within one identifier: not those of a time of day, a list or an end of a line."""
+"""Characters within one identifier: not those of a time of day, a list or an end of a line."""
 _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """Of a network: also where it could be a number with its thousands parted."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
@@ -162,7 +162,7 @@ def word(match: re.Match[str]) -> Iterator[Token]:
 
 
 def han_number(match: re.Match[str]) -> Iterator[Token]:
-    """Chinese numerals, also as a scale behind digits."""
+    """Chinese numerals, also as a scale after digits."""
     text = match.group()
     value = of_han(text)
     if value or text in SCALES or text == "零":
@@ -205,7 +205,7 @@ def run(text: str, start: int, cased: str) -> Iterator[Token]:
 
 
 def number(match: re.Match[str]) -> Iterator[Token]:
-    """Digits with what is written directly behind them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e"."""
+    """Digits with what is written directly after them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
     if times := list(_half_day(digits, half, start) if half else _minutes(digits, tail or "", start)):
         yield from times

@@ -253,9 +253,9 @@ class _Searched:
         self._ends: array[int] | None = None
 
     def holds(self, needle: str) -> bool:
-        """Whether it stands there with no sign directly before or behind it that it would join.
+        """Whether it stands there with no sign directly before or after it that it would join.
 
-        What begins within a run of such signs is passed over with the whole run: a long one is looked at once.
+        What begins within a run of such characters is passed over with the whole run: a long one is looked at once.
         """
         begins, ends, text = self._joins(needle[:1]), self._joins(needle[-1:]), self.text
         place = text.find(needle)
@@ -285,5 +285,5 @@ def _elsewhere(day: date, hour: int) -> list[date]:
 
 
 def is_of_word(sign: str) -> bool:
-    """Whether it belongs to one word with others of its kind beside it; signs of Han stand by themselves."""
+    """Whether it belongs to one word with others of its kind beside it; characters of Han stand by themselves."""
     return sign.isalnum() and not "\u3040" <= sign <= "\u9fff"

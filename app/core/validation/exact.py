@@ -328,7 +328,7 @@ def _redescribed(
 
 
 def _retold(text: str, edit: Callable[[str], str | None]) -> str:
-    """A text sentence by sentence; what is not changed stays to the letter, blanks included."""
+    """A text sentence by sentence; what is not changed stays to the letter, spaces included."""
     pieces: list[str] = []
     end = 0
     for start, stop in sentence_spans(text):

@@ -304,7 +304,7 @@ def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) ->
 
 
 def new_words(said: str, recorded: str) -> float:
-    """How many different content words are said and not recorded; pairs of Chinese signs count as a third of one."""
+    """How many different content words are said and not recorded; of Chinese, a pair of characters counts a third."""
     found = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
     pairs = sum(_PAIR.fullmatch(word) is not None for word in found)
     return len(found) - pairs + pairs / _PAIRS_PER_WORD

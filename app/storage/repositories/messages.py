@@ -425,7 +425,7 @@ class MessageRepository(Repository):
     async def renew_sums(self, conversation_id: UUID, *, from_seq: int) -> None:
         """Make the running sums anew from that message on: the newest ones at once, others by ``renew_older_sums``.
 
-        The conversation has its new total already. Until all is done, what is asked of older messages is reckoned from
+        The conversation has its new total already. Until all is done, what is asked of older messages is counted from
         their weights.
         """
         row = ConversationRow
@@ -623,7 +623,7 @@ class MessageRepository(Repository):
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
     ) -> list[Source]:
-        """The newest messages that hold each of these texts literally, whatever the case; blanks are alike.
+        """The newest messages that hold each of these texts literally, whatever the case; spaces are alike.
 
         Of a long text the first 200 characters are sought: the caller looks whether the rest follows.
         With ``stems`` (all of them in the message) by the index, else among the newest 20 000 messages.

@@ -126,7 +126,7 @@ class SegmentRepository(Repository):
         return await self._read(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
 
     async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
-        """Ids in use that are one of these, or one of these with a number behind it (``auth``, ``auth_2``)."""
+        """Ids in use that are one of these, or one of these with a number after it (``auth``, ``auth_2``)."""
         wanted = any_(literal(list(stems), _TEXTS))
         alike = or_(_id == wanted, func.regexp_replace(_id, _NUMBERED, "") == wanted)
         return frozenset(await self._session.all(select(_id).where(_of(conversation_id), alike)))

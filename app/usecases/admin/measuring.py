@@ -245,7 +245,7 @@ def count_turn(meter: Meter, ended: EndedTurn) -> None:
 
 
 def _count_usage(meter: Meter, purpose: str, usage: Any) -> None:
-    """``input`` includes ``cached``, which providers charge less for; the cost reckons with it."""
+    """``input`` includes ``cached``, which providers charge less for; the cost takes it into account."""
     for kind in ("input", "cached", "output"):
         meter.count(measures.MODEL_TOKENS, usage.get(f"{kind}_tokens") or 0, purpose=purpose, kind=kind)
     if usage.get("cost_usd"):

@@ -82,7 +82,7 @@ class Chunk:
     outdated: tuple[Anchor, ...] = ()
     """The newest superseded anchors."""
     demands: frozenset[int] = frozenset()
-    """The messages behind the present state in which a user set a constraint or a goal."""
+    """The messages after the present state in which a user set a constraint or a goal."""
     later: tuple[Message, ...] = ()
     """The newest messages after it, which stay as they are, their secrets too: only the probes look at them."""
     segments: tuple[CutSegment, ...] = ()

@@ -173,7 +173,7 @@ def _served(ready: _Ready, sources: LayoutSources) -> _Served:
 
 
 def _further(chunk: Chunk, applied: Applied, layout: Layout) -> int:
-    """What the block weighs more than it was reckoned with; the days of held messages were counted with these."""
+    """What the block weighs more than it was computed with; the days of held messages were counted with these."""
     before = chunk.resolved.conversation.layout
     return layout.tokens - applied.layout.tokens - (before.held_day_tokens if before else 0)
 
@@ -244,7 +244,7 @@ def _quiet(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Any:
 
 
 def _is_above_target(chunk: Chunk, applied: Applied) -> bool:
-    """Whether the whole ended above its target: the plan reckoned with a state of the planned size."""
+    """Whether the whole ended above its target: the plan assumed a state of the planned size."""
     return chunk.plan.is_last and applied.tokens_after > chunk.resolved.target_tokens
 
 

@@ -133,7 +133,7 @@ async def gather(
 
 
 def search_stems(question: str) -> list[str]:
-    """The question's stems, and behind them those that mean the same."""
+    """The question's stems, and after them those that mean the same."""
     own = list(question_of(question, ()).stems)
     alike = (other for stem in own for other in sorted(forms_of(stem)))
     return [*own, *islice((other for other in dict.fromkeys(alike) if other not in own), RELATED)]

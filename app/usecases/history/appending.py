@@ -53,7 +53,7 @@ async def append(
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
     ``before``: the conversation, where it is resolved already. ``is_copy``: of messages that were accepted before; no
-    policy refuses them. ``prepared``: the last of them, with what was reckoned of them before the transaction.
+    policy refuses them. ``prepared``: the last of them, with what was computed of them before the transaction.
     ``work``: has the layout computed, where an anchor that it serves changed.
 
     Returns:
@@ -61,7 +61,7 @@ async def append(
 
     Raises:
         InvalidInputError: A tool result answers a call that was never made.
-        OutdatedError: What was reckoned holds no more.
+        OutdatedError: What was computed holds no more.
         PinBudgetExceededError: The policy holds a message, has no room for it, and lets none of those go.
     """
     now = shell.clock.now()

@@ -1,4 +1,4 @@
-"""What an append reckons of its texts, before its transaction: weights and anchors, while nobody waits for the row."""
+"""What an append computes of its texts, before its transaction: weights and anchors, while nobody waits for the row."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class _Texts:
     """What a process is given."""
 
     groups: tuple[tuple[int, tuple[MessageDraft, ...]], ...]
-    """Each with the position of its first message; what one says counts for those behind it."""
+    """Each with the position of its first message; what one says counts for those after it."""
     conversation_id: UUID
     before: tuple[Anchor, ...]
     new_id: NewId
@@ -153,7 +153,7 @@ async def prepared(
         tenant_id: Whose work it is.
         conversation_id: Where they are going to be appended.
         drafts: In order.
-        idem: Of the request: where it was made before, nothing is reckoned.
+        idem: Of the request: where it was made before, nothing is computed.
 
     Raises:
         NotFoundError: There is no such conversation.
@@ -291,7 +291,7 @@ def warm() -> None:
 
 
 def _without_data(draft: MessageDraft) -> MessageDraft:
-    """Nothing that is reckoned looks at the data of media, and none of it need be sent to a process."""
+    """Nothing that is computed looks at the data of media, and none of it need be sent to a process."""
     if not any(map(_has_data, draft.parts)):
         return draft
     return replace(draft, parts=tuple({**part, "data": ""} if _has_data(part) else part for part in draft.parts))

@@ -11,13 +11,13 @@ from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex
 
 LOOKED_AT: Final = 4_000
-"""Characters of a message in which a goal is looked for: nobody states one behind pages of pasted text."""
+"""Characters of a message in which a goal is looked for: nobody states one after pages of pasted text."""
 
 _APOSTROPHE: Final = str.maketrans("’ʼ", "''")
 
 
 class _Statements:
-    """Patterns, each tried only on texts that it may fit."""
+    """Patterns, each tried only on texts that it may match."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._index = PatternIndex()
