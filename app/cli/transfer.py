@@ -265,7 +265,7 @@ def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping
 
 
 def _progress(total: int) -> Progress:
-    """On stderr, and only where somebody looks."""
+    """Show the progress on stderr, and only where somebody looks."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not total)

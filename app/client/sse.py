@@ -166,7 +166,7 @@ class FollowedReply(ReplyStream):
 
 
 def _name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
-    """By which an event is known again over another connection."""
+    """The name by which an event is known again over another connection."""
     if type_ == CREATED:
         return type_
     if type_ == RECALLED:

@@ -123,11 +123,11 @@ class LocalCounters:
         return [self._taken.get(name, 0) for name in names]
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Close: there is nothing to let go of."""
 
     @property
     def places(self) -> Sequence[Place]:
-        """Those that are taken in this process."""
+        """The places that are taken in this process."""
         return list(self._places.values())
 
     def _forget(self, now: float) -> None:
@@ -276,5 +276,5 @@ class RedisCounters:
 
 
 def _count(row: Sequence[str]) -> SlidingCount:
-    """Of the fields of a hash, in any order."""
+    """The counts in the fields of a hash, in any order."""
     return SlidingCount(tuple(sorted((int(step), int(count)) for step, count in zip(row[::2], row[1::2], strict=True))))

@@ -181,7 +181,7 @@ class LocalTurnStreams:
             self._drop(turn_id)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Close: there is nothing to let go of."""
 
     def _drop(self, turn_id: UUID) -> None:
         self._entries.pop(turn_id, None)

@@ -59,7 +59,7 @@ class LanguageEmbedder:
 
     @property
     def name(self) -> str:
-        """Of the model, with the dimensions that were chosen."""
+        """The model's name, with the dimensions that were chosen."""
         return self.model_name if self.dimensions is None else f"{self.model_name}@{self.dimensions}"
 
     @property

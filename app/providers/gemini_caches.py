@@ -116,7 +116,7 @@ def _caches(model: Model) -> Any:
 
 
 def _tools(model: Model, tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """As a request without a cache declares them."""
+    """The tools as a request without a cache declares them."""
     if not tools:
         return {}
     asked = ModelRequestParameters(function_tools=[definition_of(tool) for tool in tools])

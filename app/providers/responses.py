@@ -27,7 +27,7 @@ def make_model(name: str, provider: Provider[Any]) -> Model:
 
 
 def kept_settings(settings: ModelSettings, continues: Continuation | None) -> ModelSettings:
-    """For a step of a chat: its response is kept, and goes on from an earlier one where there is one."""
+    """Settings for a step of a chat: its response is kept, and goes on from an earlier one where there is one."""
     own = OpenAIResponsesModelSettings(openai_store=True)
     if continues is not None:
         own["openai_previous_response_id"] = continues.response_id
@@ -35,7 +35,7 @@ def kept_settings(settings: ModelSettings, continues: Continuation | None) -> Mo
 
 
 def not_kept(settings: ModelSettings) -> ModelSettings:
-    """For a call that nothing goes on from: the provider need not keep it."""
+    """Settings for a call that nothing goes on from: the provider need not keep it."""
     return cast("ModelSettings", {**settings, **OpenAIResponsesModelSettings(openai_store=False)})
 
 

@@ -185,7 +185,7 @@ def _names(statement: Any, columns: Sequence[str]) -> tuple[bool, list[str]]:
 
 
 def _attributes(entity: Any) -> dict[str, str]:
-    """By the name of a column, what an object calls it."""
+    """What an object calls its columns, by their names."""
     return {column.name: name for name, column in inspect(entity).columns.items()}
 
 

@@ -68,7 +68,7 @@ class ConnectionShares:
 
 
 class _Share:
-    """Of one tenant; a semaphore serves those who wait in their order."""
+    """The share of one tenant; a semaphore serves those who wait in their order."""
 
     def __init__(self, most: int) -> None:
         self.free = asyncio.Semaphore(most)

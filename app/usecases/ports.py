@@ -137,7 +137,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the model, with the dimensions where they are chosen: vectors of one name can be compared."""
+        """The model's name, with the dimensions where they are chosen: vectors of one name can be compared."""
 
     @property
     def metered(self) -> bool:

@@ -110,7 +110,7 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
 
 @word_memo
 def _of_word(word: str) -> tuple[str, ...]:
-    """Its stem, and what it and its stem begin and end with."""
+    """The features of a word: its stem, and what it and its stem begin and end with."""
     base = stem(word)
     found = [f"s {base}"]
     if len(base) > _BEGINNINGS[0]:

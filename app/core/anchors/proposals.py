@@ -54,7 +54,7 @@ def accept(
 def quoted(
     proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
 ) -> list[FoundAnchor]:
-    """Those of the known anchors that a proposal quotes, in whole or in part."""
+    """The known anchors that a proposal quotes, in whole or in part."""
     texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
     places = [_place(found) for proposal in proposals if (found := _located(proposal, texts))]
     return [anchor for anchor in known if any(_overlap(_place(anchor), place) for place in places)]

@@ -75,7 +75,7 @@ class Reading:
         return cue.matches(self.texts, self.possible) if cue.mask & self.possible else False
 
     def has_whole(self, cue: Cue) -> bool:
-        """The same, as it is."""
+        """Whether a cue matches the statement as it is."""
         return cue.matches((self.masked,), self.possible)
 
 

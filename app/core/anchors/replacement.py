@@ -116,7 +116,7 @@ def shares_only_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
 
 
 def _without_one_speaker(new: str, old: str, tables: tuple[Table, ...]) -> tuple[str, str]:
-    """Both without the same name before them, unless that is what the old one is about (``Budget: 300``)."""
+    """Two statements without the same name before them, unless the old one is about it (``Budget: 300``)."""
     mine, theirs = label_of(new), label_of(old)
     if not mine or not theirs or mine.name != theirs.name:
         return new, old
@@ -385,7 +385,7 @@ def form_of(text: str) -> str | None:
 
 @memoized()
 def _statement(text: str) -> tuple[str | None, tuple[str, ...]]:
-    """Its form, and its values in order."""
+    """A statement's form, and its values in order."""
     verb = None if is_supposed(text) else _EQUATES.search(text)
     if verb is None or not 0 < verb.start() <= _LONGEST_SUBJECT or _OPEN_SUBJECT.match(text):
         return None, ()

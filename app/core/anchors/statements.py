@@ -57,11 +57,11 @@ class Statement:
 
     @cached_property
     def identifiers(self) -> tuple[Identifier, ...]:
-        """Its exact values."""
+        """The statement's exact values."""
         return find_identifiers(self.text) if self.inside is None else self.inside
 
     def joined(self, following: Statement, content: str) -> Statement | None:
-        """Both as one, where they stand in one line of this content, and are no longer than a statement may be."""
+        """Two statements as one, where they stand in one line of this content and are no longer than one may be."""
         text = content[self.offset : following.offset + len(following.text)]
         if following.is_question or following.sentence == self.sentence or len(text) > LONGEST or _BREAK.search(text):
             return None
@@ -83,7 +83,7 @@ class Statement:
 
     @cached_property
     def plain(self) -> str:
-        """Its text with straight apostrophes, as patterns have them."""
+        """The statement's text with straight apostrophes, as patterns have them."""
         return self.text.replace("’", "'")
 
     @cached_property
@@ -182,7 +182,7 @@ def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, 
 
 
 def _outside(joints: list[tuple[int, bool]], spans: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """Those that part no value; both lists are in order."""
+    """The joints that part no value; both lists are in order."""
     kept, index = [], 0
     for place, is_clause in joints:
         while index < len(spans) and spans[index][1] < place:

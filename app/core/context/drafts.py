@@ -100,7 +100,7 @@ class Material:
         return found
 
     def with_originals(self, originals: Sequence[Message]) -> Material:
-        """With what was read of the segments."""
+        """This material with what was read of the segments."""
         return replace(self, detail=replace(self.detail, originals=tuple(originals)))
 
     def servable(self, draft: Draft) -> Servable:
@@ -164,7 +164,7 @@ class Draft:
         return self.left_out.to_seq if self.left_out else 0
 
     def warned(self, *warnings: str) -> Draft:
-        """With further warnings, each once."""
+        """This draft with further warnings, each once."""
         return replace(self, warnings=tuple(dict.fromkeys((*self.warnings, *warnings))))
 
 

@@ -193,7 +193,7 @@ def as_sent(message: Message) -> ContextMessage:
 
 
 def _decided(material: Material, recall: Recall) -> Recall:
-    """Without its question, where what would be served suffices for it."""
+    """The recall without its question, where what would be served suffices for it."""
     if recall.is_explicit or not recall.question:
         return recall
     whole = first_draft(material)
@@ -270,7 +270,7 @@ def _lasting_anchors(material: Material, whole: Draft) -> int:
 
 
 def asked_in(material: Material) -> Mapping[int, float]:
-    """By ``seq`` how near messages come to the one that answers best, 0 to 1; none without a question."""
+    """How near messages come to the one that answers best, 0 to 1, by ``seq``; none without a question."""
     recall = material.recall
     if recall is None or not recall.question:
         return {}

@@ -102,7 +102,7 @@ class _Plan:
         self.steps = self._choice.steps
 
     def opened_by(self, taken: Sequence[Step]) -> list[Segment]:
-        """Those that these steps serve as their originals."""
+        """The segments that these steps serve as their originals."""
         return [
             segment
             for segment, option in zip(self._segments, self._choice.taken(taken), strict=True)
@@ -191,7 +191,7 @@ def _options_of(material: Material, segment: Segment, present: str, worth: float
 
 
 def _full_tokens(material: Material, segment: Segment) -> int:
-    """What its originals weigh: as its row says, so that it is the same before and after they are read."""
+    """What a segment's originals weigh: as its row says, so that it is the same before and after they are read."""
     covered, estimator = material.conversation.covered, material.policy.estimator
     whole = tokens_of(covered.tokens, covered.bytes, estimator)
     return -(-segment.tokens * whole // max(covered.tokens, 1)) + _AROUND

@@ -84,7 +84,7 @@ def _words(role: str, content: str, parts: Sequence[Part]) -> str:
 
 
 def normalised(text: str) -> str:
-    """The same words in one form: composed letters, single spaces."""
+    """A text in one form: composed letters, single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 

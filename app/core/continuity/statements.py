@@ -47,7 +47,7 @@ class Statement:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Its content words, inflection folded."""
+        """The statement's content words, each as its stem."""
         return stems_of(self.text)
 
     @cached_property
@@ -153,7 +153,7 @@ class Pool:
 
 
 class Context:
-    """Those statements of a pool that one context serves."""
+    """The statements of a pool that one context serves."""
 
     def __init__(self, pool: Pool, *parts: range) -> None:
         self.pool: Final = pool
@@ -165,7 +165,7 @@ class Context:
         return [number for number in self._served if wanted in self.pool.statements[number].text.casefold()]
 
     def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
-        """Of each statement with any of these words: the weight and the number of those that it holds."""
+        """For each statement with any of these words, the weight and the number of those that it holds."""
         weights: defaultdict[int, float] = defaultdict(float)
         counts: Counter[int] = Counter()
         for stem, weight in cues.items():

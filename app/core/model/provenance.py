@@ -113,7 +113,7 @@ def _blocks(content: str) -> Iterator[tuple[str, bool]]:
 
 
 def _length(block: str) -> int:
-    """In letters, whatever the script."""
+    """The length of a text in letters, whatever the script."""
     return len(block) + (_LETTERS_PER_SIGN - 1) * sum(map(len, _SIGNS.findall(block)))
 
 

@@ -58,9 +58,9 @@ class Repair:
     """The entry that it became, or that it is about; ``None`` for a text that became none."""
 
     def redacted(self) -> Repair:
-        """Without secrets, as it is stored."""
+        """This repair without secrets, as it is stored."""
         return replace(self, before=redact(self.before), after=None if self.after is None else redact(self.after))
 
     def blanked(self) -> Repair:
-        """Without its texts, once a message was erased that they may tell of; that there was one stays."""
+        """This repair without its texts, once a message was erased that they may tell of; that there was one stays."""
         return replace(self, before="", after=None if self.after is None else "")

@@ -39,7 +39,7 @@ def is_log(text: str) -> bool:
 
 
 def log_lines(text: str) -> Iterator[str | Line]:
-    """Its prose, line by line, and between it the exact values of all other lines, each once."""
+    """A log's prose, line by line, and between it the exact values of all other lines, each once."""
     waiting: list[str] = []
     told: set[str] = set()
     for raw in text.splitlines()[:_MOST_LINES]:

@@ -93,7 +93,7 @@ class Worth:
         return Worth(rest=factor * self.rest, values=values, about=self.about)
 
     def plus(self, more: float) -> Worth:
-        """With something more for the words."""
+        """This worth with something more for the words."""
         return Worth(rest=self.rest + more, values=self.values, about=self.about) if more else self
 
 

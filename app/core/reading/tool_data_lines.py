@@ -67,7 +67,7 @@ class Line:
 
     @property
     def stems(self) -> frozenset[str]:
-        """What it tells, for telling repetition from news: each value as a whole."""
+        """What the line tells, for telling repetition from news: each value as a whole."""
         return frozenset(value.casefold() for value in (*self.codes, *self.words, *self.amounts))
 
 

@@ -256,7 +256,7 @@ class Corpus:
         self._shorter = shorter.echoed if shorter else _Echoed([], [], [])
 
     def begins(self, other: Corpus) -> bool:
-        """Whether the other one has the very same pieces, and perhaps more after them."""
+        """Whether the other corpus begins with exactly these pieces."""
         count = len(self.pieces)
         is_known = count <= len(other.pieces) and all(map(is_, self.words, other.words))
         return is_known and self.pieces == other.pieces[:count] and self._runs == other._runs[:count]
@@ -302,7 +302,7 @@ class Corpus:
         return max(math.log(max(assistant, 1) / max(user, 1)), 0.0)
 
     def there(self, distance: int) -> list[int]:
-        """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""
+        """For each piece the index of its neighbour so many places on in the same run of talk; -1: there is none."""
         found = self._there.get(distance)
         if found is None:
             runs, outside = self._runs, [-1] * min(abs(distance), len(self._runs))

@@ -95,7 +95,7 @@ def rank(
     total: int | None = None,
     language: str | None = None,
 ) -> list[Ranked]:
-    """Those of the messages that hold a word of the query, best first; the newer one first among equals.
+    """The messages that hold a word of the query, best first; the newer one first among equals.
 
     Args:
         query: What is looked for.
@@ -181,7 +181,7 @@ def _near_hit(text: str, query: Query) -> str:
 
 
 def _cut(sentence: str, query: Query, wanted: frozenset[str]) -> str:
-    """Of a long sentence the part around what was found, between spaces where there are any."""
+    """The part of a long sentence around what was found, between spaces where there are any."""
     start = max(0, min(_place(sentence, query, wanted) - SNIPPET // 3, len(sentence) - SNIPPET))
     if start and (blank := sentence.find(" ", start, start + SNIPPET // 4)) >= 0:
         start = blank + 1

@@ -240,5 +240,5 @@ def _earlier_weight(total: int, how: _How) -> int:
 
 
 def _weight(line: str, estimator: Estimator) -> int:
-    """Of one line with its break: whole lines weigh no more together than apart."""
+    """What one line weighs with its break: whole lines weigh no more together than apart."""
     return estimate_text(f"{line}\n", estimator)

@@ -93,7 +93,7 @@ def _is_unseen(sign: str) -> bool:
 
 
 def _cut(name: str) -> str:
-    """At a word, where one ends in the second half."""
+    """A name cut at the end of a word, where one ends in the second half."""
     if len(name) <= LONGEST_STEM:
         return name
     head = name[: LONGEST_STEM + 1]

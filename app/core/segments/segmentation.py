@@ -79,7 +79,7 @@ def _silences(messages: Sequence[Message], minutes: float) -> list[int]:
 
 
 def _by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
-    """By what is said, by long silences, and where a turn begins; given how long a segment may become."""
+    """Where segments begin: by what is said, by long silences, and where a turn does."""
     weights = list(accumulate((message.token_count for message in messages), initial=0))
 
     def may_run(start: int, end: int) -> bool:

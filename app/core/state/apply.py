@@ -262,7 +262,7 @@ def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor
 def _lost_of_span(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
-    """As many as fit; what is surely longer than the room that is left is not read."""
+    """The lost sentences of the span that fit; what is surely longer than the room that is left is not read."""
     budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
     lost = _lost(merged, context, found, stale=stale, room=budget)
     return _as_many_as_fit(lost, budget, context.policy.estimator)

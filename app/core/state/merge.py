@@ -78,7 +78,7 @@ class _Place:
 
     @property
     def key(self) -> str:
-        """What it is compared by."""
+        """What the entry is compared by."""
         return canonical(self.text)
 
     @property
@@ -314,7 +314,7 @@ class _Places:
         self.changed(place)
 
     def changed(self, place: _Place) -> None:
-        """Its text is another one now."""
+        """Note that an entry's text is another one now."""
         number, held = self._numbers[id(place)], runs(place.text)
         for run in held:
             self._holding[run].add(number)

@@ -147,7 +147,7 @@ def _widened(
 def _chosen_entries(
     entries: Sequence[StateEntry], clauses: Sequence[_Clause], dearest_first: Sequence[_Clause], room: int
 ) -> tuple[StateEntry, ...]:
-    """Those of most worth per token; what only repeats others comes last."""
+    """The entries of most worth per token; what only repeats others comes last."""
     told, chosen, later = Told(), set[int](), list[_Clause]()
     for is_again in (False, True):
         for clause in later if is_again else dearest_first:

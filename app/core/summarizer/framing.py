@@ -172,7 +172,7 @@ def _time(moment: datetime) -> str:
 
 
 def _day_and_time(moment: datetime) -> tuple[str, str]:
-    """Both in UTC."""
+    """Day and time of day, both in UTC."""
     utc = moment.astimezone(UTC)
     return f"{_DAYS[utc.weekday()]} {utc:%Y-%m-%d}", f"{utc:%H:%M}"
 

@@ -23,7 +23,7 @@ SAVING_SHARE: Final = 0.6
 
 
 def language_rule(language: str | None) -> str:
-    """In which language to write."""
+    """The instruction that says in which language to write."""
     name = f", {_NAMES[language]}" if language and language in _NAMES else ""
     return f"Write in the conversation's own language{name}."
 
@@ -41,6 +41,6 @@ def size_of_record(tokens: int, language: str | None) -> str:
 
 
 def _rounded(number: float) -> int:
-    """To two figures: a writer cannot aim better."""
+    """A number rounded to two figures: a writer cannot aim better."""
     step = int("1".ljust(len(str(int(number))) - 1, "0"))
     return max(1, int(number) // step * step)

@@ -80,7 +80,7 @@ _LEAST_NAMING: Final = 3  # digits of a number that names something
 
 
 def number_at(c: Cursor, place: int) -> int:
-    """Read a number that begins at a token: the token after it, or the same where none begins."""
+    """Read the number at a token into ``c.found``; returns the token after it, or the same where none begins."""
     token = c.tokens[place]
     readings, after, scale = _readings(c, place)
     if readings and readings[0] < _SMALL and c.word(after) in _PARTS and c.near(after) and c.word(after + 1) in _OF:
@@ -194,7 +194,7 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
 
 
 def _shared(c: Cursor, place: int, last: int, share: float) -> int:
-    """Such as "half an hour", "half a million", "3/4 cup"; a share without a unit only gives something."""
+    """Read a share such as "half an hour", "half a million", "3/4 cup"; one without a unit states nothing."""
     after = last + 1
     while c.word(after) in ARTICLES | _OF and c.near(after):
         after += 1
@@ -222,7 +222,7 @@ def _is_pair(c: Cursor, parts: list[str], after: int) -> bool:
 
 
 def _one_of(c: Cursor, place: int) -> int:
-    """Such as "a week", "через неделю", "неделю назад", "an hour and a half"."""
+    """Read a unit without its number: "a week", "через неделю", "неделю назад", "an hour and a half"."""
     word = c.word(place)
     unit, (more, half) = UNITS[word], half_more(c, place + 1)
     is_article = c.before(place) in ARTICLES
@@ -395,7 +395,7 @@ def _amount_before(c: Cursor, start: int) -> Found | None:
 
 
 def _share_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
-    """Such as "3–5 days", "2 to 3 million": unit and scale of the second are the first one's too."""
+    """Give the first of two amounts the second one's unit and scale: "3–5 days", "2 to 3 million"."""
     is_range = between in _RANGES or (between in _UNIT_RANGES and found.scale == 1)
     is_bare = not previous.unit and previous.scale == 1 and previous.kind == "number"
     if is_range and is_bare and (found.unit or found.scale != 1) and max(previous.readings) < _THOUSAND:
@@ -439,7 +439,7 @@ def _add_digit_forms(c: Cursor, found: Found, token: Token) -> None:
 
 
 def _share_side(c: Cursor, found: Found) -> None:
-    """Such as "90 x 60 x 75 cm": the unit of the last is the others' too."""
+    """Give the sides before it the unit of the last one: "90 x 60 x 75 cm"."""
     following = found
     for previous in c.found[: -_MOST_SIDES - 1 : -1]:
         between = c.text[previous.end : following.start] if following.start - previous.end <= _NOT_FAR else ""
@@ -475,7 +475,7 @@ def _go_together(previous: Found, found: Found) -> bool:
 
 
 def _join(c: Cursor, previous: Found, found: Found) -> None:
-    """Such as "2 h 15 min": one length."""
+    """Keep two amounts as one: "2 h 15 min"."""
     base = found.unit[0] if found.unit else ""
     total = sum(one.readings[0] * one.scale * (one.unit[1] if one.unit else 1) for one in (previous, found))
     joined = Found(

@@ -70,7 +70,7 @@ def tight(text: str, found: Sequence[Identifier]) -> str:
 
 
 def _opened(text: str) -> str:
-    """Without a conjunction that tied the sentence to the one before."""
+    """The sentence without a conjunction that tied it to the one before."""
     link = _LINK.match(text)
     rest = text[link.end() :] if link else ""
     return rest[:1].upper() + rest[1:] if rest and not begins_unresolved(rest) and not is_fragment(rest) else text

@@ -59,7 +59,7 @@ class Cue:
         return False
 
     def all_in(self, text: str) -> Iterator[re.Match[str]]:
-        """Where it stands in a text of which nothing is looked up yet."""
+        """Where the cue stands in a text of which nothing is looked up yet."""
         if self._needed is not None:
             folded = normalized(text)
             if not any(piece in folded for piece in self._needed):

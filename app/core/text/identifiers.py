@@ -125,7 +125,7 @@ def identifiers(text: str) -> list[str]:
 
 @memoized()
 def find_identifiers(text: str) -> tuple[Identifier, ...]:
-    """Like ``identifiers``, with kind and place, repetitions included.
+    """The values of a text with kind and place, repetitions included.
 
     A capitalised word at the start of a sentence is no name, unless another capitalised word follows it.
     """

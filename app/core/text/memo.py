@@ -41,7 +41,7 @@ _NOTHING: Final = object()
 
 
 class _Readings:
-    """Those of one function: the new ones, and those of the half before."""
+    """The readings of one function: the new ones, and those of the half before."""
 
     __slots__ = ("new", "old")
 
@@ -60,7 +60,7 @@ class Memo:
         self._lock = Lock()
 
     def readings(self) -> _Readings:
-        """Those of one more function."""
+        """Register a function; returns where its readings are kept."""
         found = _Readings()
         self._of_functions.append(found)
         return found

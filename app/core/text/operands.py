@@ -34,7 +34,7 @@ class Quantity:
 
     @property
     def size(self) -> float:
-        """In the base of its unit."""
+        """The amount in the base of its unit."""
         return self.amount * self.factor
 
 
@@ -57,7 +57,7 @@ class Operands:
 
     @property
     def with_relative_days(self) -> Operands:
-        """The same, with what may be meant among the dates."""
+        """These operands, with the relative days among the dates."""
         return replace(self, days=self.days + self.relative)
 
     def __add__(self, other: Operands) -> Operands:

@@ -119,7 +119,7 @@ def capped(source: str, longest: int, flags: int = 0) -> Capped:
 
 
 def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
-    """The same, compiled when it is first used: for the many patterns of which a text needs a few.
+    """A ``Capped`` pattern that is compiled at its first use: of many patterns a text needs few.
 
     Without a cap it has to be linear, as those of ``compiled``.
 

@@ -82,7 +82,7 @@ class Other:
 
 
 def other_times(text: str) -> list[Other]:
-    """Those of a text; first those of which most of the day is needed."""
+    """The other times of a text; first those of which most of the day is needed."""
     possible = SAID.may_match_text(text)
     return [
         Other(language, match[0], needed)

@@ -273,7 +273,7 @@ def _in_turn(parts: Iterable[_Matches]) -> _Matches:
 
 
 def _shortest(needed: frozenset[str]) -> frozenset[str]:
-    """Without those that contain another."""
+    """The pieces without those that contain another one."""
     kept: list[str] = []
     for piece in sorted(needed, key=lambda piece: (len(piece), piece)):
         if not any(other in piece for other in kept):

@@ -72,7 +72,7 @@ class Cursor:
     """Told without a date: by their tokens."""
 
     def kind(self, place: int) -> str:
-        """Of a token; empty beyond the ends."""
+        """The kind of a token; empty beyond the ends."""
         return self.tokens[place].kind if 0 <= place < len(self.tokens) else ""
 
     def word(self, place: int) -> str:
@@ -139,7 +139,7 @@ class Cursor:
         self.found.append(Found(kind, start, end, frozenset(forms), is_stated))
 
     def add_possible(self, place: int, forms: Iterable[str], kind: str = "date") -> None:
-        """Keep what a text gives without stating it."""
+        """Keep what a text may mean without stating it, where all readings are wanted."""
         every = frozenset(forms) if self.all_readings else frozenset()
         if every:
             self.add(kind, place, place + 1, every, is_stated=False)

@@ -154,7 +154,7 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _ends_plainly(text: str, match: re.Match[str], start: int) -> bool:
-    """Whether a whole word stands before the full stop, as before most: it is quickly seen."""
+    """Whether a whole word stands before the full stop: the quick check for the usual case."""
     word = text[text.rfind(" ", start, match.start()) + 1 : match.start()].lower()
     return len(word) >= _SHORTEST_LAST_WORD and word.isalpha() and word not in _SHORTENED
 

@@ -24,7 +24,7 @@ _BETWEEN: Final = frozenset({"", " ", "-", "  "})
 
 
 def phrases(words: Collection[str]) -> _Phrases:
-    """Those of several words, by the first of them, the longest first."""
+    """Phrases of several words, grouped by their first word, the longest first."""
     found = defaultdict[str, list[tuple[str, ...]]](list)
     for word in sorted(words, key=lambda one: (-one.count(" "), one)):
         if " " in word:

@@ -140,6 +140,6 @@ def _is_told(one: Near, absolute: Iterable[tuple[int, int]]) -> bool:
 
 
 def _at_end(text: str, said: str) -> str:
-    """Before the sign that ends the text, so that it stays one sentence."""
+    """Insert ``said`` before the closing punctuation, so that the text stays one sentence."""
     bare = text.rstrip(ENDS)
     return f"{bare}{said}{text[len(bare) :]}" if bare else text

@@ -59,7 +59,7 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
 
 
 def _plain(text: str) -> str:
-    """Without reasoning and without a code fence around it all."""
+    """The answer without reasoning and without a code fence around it all."""
     answer = clean(_REASONING.sub("", text[: 2 * _LONGEST_DETAIL], count=3)).strip()
     fenced = _FENCE.match(answer)
     return fenced[1].strip() if fenced else answer

@@ -62,7 +62,7 @@ class Failure:
 
     @property
     def key(self) -> tuple[str, int | None, str]:
-        """Where it stands."""
+        """Where the failing statement stands."""
         return self.field, self.index, self.statement
 
     @property
@@ -214,7 +214,7 @@ def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -
     Args:
         examined: Its failures, in the order in which they were asked about.
         answers: By the failure's number from 1 on; an empty text withdraws the statement. What has no answer stays.
-        shown: An answer that does not hold stands in no text: the sentences beside it would suffer for it.
+        shown: What the model was shown: an answer that states something else is not put into a text.
     """
     told = {
         failure.key: (failure, text)
@@ -249,12 +249,12 @@ def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
 
 
 def without_failures(examined: Examined, schema: StateSchema, previous: Iterable[StateEntry] = ()) -> Settled:
-    """The candidate without what fails still.
+    """The candidate without the statements that still fail.
 
     Args:
         examined: The candidate, with what fails in it.
         schema: Its own.
-        previous: The entries so far: of those that an item was to replace only such go as its rest tells again.
+        previous: Earlier entries: a shortened item replaces only those that its rest still says.
     """
     candidate, failures = examined.candidate, examined.failures
     if _is_unfounded(candidate, failures, schema):

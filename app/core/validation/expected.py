@@ -28,7 +28,7 @@ class Source:
     """Its clauses, as start and end, and how close each is to the statement: 2 as none is closer, 1 by some word."""
 
     def closeness(self, place: int) -> int:
-        """Of the clause that stands there."""
+        """How close the clause at this place is to the statement."""
         return next((close for start, end, close in self.close if start <= place < end), 0)
 
 
@@ -45,12 +45,12 @@ class Basis:
 
     @property
     def of_own(self) -> Operands:
-        """All of its sources."""
+        """The operands of all its sources, together."""
         return together(one.operands for one in self.own)
 
     @property
     def of_near(self) -> Operands:
-        """All beside them."""
+        """The operands of all messages near the sources, together."""
         return together(one.operands for one in self.near)
 
 

@@ -2,8 +2,8 @@
 
 Order matters, and the first refusal is the reason that is recorded. First what the provider says of its own answer
 (``FINISH``): a blocked or cut-off answer is refused also when what came can be read. Then reading
-(``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": a refusal
-in the right shape is no skeleton, and a skeleton has too few words to tell its language.
+(``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": refusals
+are looked for before skeletons, and skeletons before the language, which needs words.
 
 Ids of kept passages, which no reader sees, become the numbers of their messages.
 

@@ -212,7 +212,7 @@ class MessageRepository(Repository):
         return None if row is None else _message(row)
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
-        """By ``seq``: as many as are asked for, fewer where together they are large, and one at least."""
+        """A page by ``seq``: as many as are asked for, fewer where together they are large, and one at least."""
         row = MessageRow
         heads = select(_seq, shown_bytes().label("bytes")).where(col(row.conversation_id) == conversation_id)
         listed = await self._session.rows(paged(heads, page, (_seq,), BY_NUMBER))

@@ -145,7 +145,7 @@ class _Posting:
 
 
 class Narrowing:
-    """Of one conversation."""
+    """Finds, by the index of words, the messages of one conversation that are worth reading."""
 
     def __init__(self, session: TenantSession, conversation_id: UUID) -> None:
         self._session = session
@@ -216,7 +216,7 @@ class Narrowing:
         return found
 
     async def _within_bytes(self, seqs: Sequence[int]) -> list[int]:
-        """Those of these messages, the first ones first, that are no more than ``READ_BYTES`` together."""
+        """The first of these messages, as many as are no more than ``READ_BYTES`` together."""
         if (await self._session.first(_SUM, of=self._id, seqs=list(seqs)) or 0) <= READ_BYTES:
             return list(seqs)
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
@@ -264,7 +264,7 @@ class Narrowing:
         return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read()
 
     async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
-        """Those of these positions, or all."""
+        """Read the messages at these positions, or all."""
         if seqs is None:
             lines = await self._session.records(_ALL, of=self._id)
         else:
@@ -283,7 +283,7 @@ def _stems_of_both_languages(text: str, language: str | None) -> Iterator[str]:
 
 
 def _about(seqs: frozenset[int], last_seq: int) -> int:
-    """Of a common stem estimated by how densely its first messages lie: those of a table come in order of writing."""
+    """In how many messages a common stem stands: estimated by how densely its first ones lie, in order of writing."""
     return len(seqs) if len(seqs) < COMMON_FROM else max(len(seqs), round(len(seqs) * last_seq / max(seqs)))
 
 

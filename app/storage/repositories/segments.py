@@ -119,7 +119,7 @@ class SegmentRepository(Repository):
         return found[0]
 
     async def of_ranges(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Segment]:
-        """Those that have exactly one of these (first, last) ``seq``s, current or not, with levels, by ``from_seq``."""
+        """The segments with exactly one of these ranges (first, last), current or not, with levels, by ``from_seq``."""
         if not ranges:
             return []
         firsts, lasts = (list(seqs) for seqs in zip(*ranges, strict=True))
@@ -167,12 +167,12 @@ class SegmentRepository(Repository):
         return [segment for segment in await self._with_all_levels(near) if _holds_any(segment, ordered)]
 
     async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
-        """These, current or not, with levels, by ``from_seq``."""
+        """The segments of these ids, current or not, with levels, by ``from_seq``."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
         return await self._with_all_levels(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
 
     async def described_by_model(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
-        """Those of these of which a model wrote a level, current or not, with levels, by ``from_seq``."""
+        """The segments, of these, with a level that a model wrote, current or not, with levels, by ``from_seq``."""
         level = SegmentLevelRow
         told = select(col(level.segment_id)).where(
             col(level.conversation_id) == conversation_id, col(level.made_by) != EXTRACTIVE

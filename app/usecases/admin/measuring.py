@@ -120,7 +120,7 @@ class Measuring:
                 self._weigh(one)
 
     def _count_calls(self, ended: Ended) -> None:
-        """Those that belong to no compaction and to no turn."""
+        """Count the calls that belong to no compaction and to no turn."""
         for call in ended.details:
             if call.attempt and self._is_new(("call", call.id), call.called_at):
                 count_call(self._meter, call.purpose, call.attempt)

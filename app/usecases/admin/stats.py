@@ -52,7 +52,7 @@ class CacheView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationMeasures:
-    """Of one conversation."""
+    """What is measured of one conversation."""
 
     resolved: Resolved
     measured: Measured
@@ -80,7 +80,7 @@ class ConversationMeasures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceMeasures:
-    """Of a tenant."""
+    """What is measured of a tenant."""
 
     measured: Measured
     caches: CacheView
@@ -98,7 +98,7 @@ class StatsService:
         self._shell = shell
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationMeasures:
-        """Of one conversation. Raises ``NotFoundError``."""
+        """What is measured of one conversation. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.statistics.use_snapshot()
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id))

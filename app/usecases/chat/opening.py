@@ -44,7 +44,7 @@ class ReadyOpening:
     """Messages of the client's results, weighed, by the id of the call."""
 
     def unread(self) -> Self:
-        """The same, to be read within the transaction."""
+        """This opening, to be read in the transaction."""
         return replace(self, history=self.history.unread(), said=self.said.unread())
 
 

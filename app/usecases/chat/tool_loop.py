@@ -64,12 +64,12 @@ class _Called:
 
     @property
     def own_calls(self) -> tuple[ToolCall, ...]:
-        """Those that are run here."""
+        """The calls that are run here."""
         return tuple(call for call in self.calls if call.name not in self.theirs)
 
     @property
     def client_calls(self) -> tuple[ToolCall, ...]:
-        """Those that the client runs."""
+        """The calls that the client runs."""
         return tuple(call for call in self.calls if call.name in self.theirs)
 
 

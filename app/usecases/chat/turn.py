@@ -275,7 +275,7 @@ class TurnRunner:
         return _Ended(status=turn.status, result=result, number=None)
 
     async def _drawn(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
-        """Of each record of what was brought back whether the reply drew on it; what was recalled has the turn's id."""
+        """For each record of what was brought back, whether the reply used it; what was recalled has the turn's id."""
         turn, question = started.turn, started.question.content
         brought = [(record, [text]) for record, text in said.found]
         if said.recalled:

@@ -239,7 +239,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
 
 
 async def _demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
-    """Of the messages that entries were made from, those in which a user set a constraint or a goal."""
+    """The messages, of those that entries were made from, in which a user set a constraint or a goal."""
     sources = {seq for entry in served(version.entries) for seq in entry.from_seqs}
     return frozenset(await uow.messages.demands(conversation_id, sorted(sources)))
 
@@ -256,7 +256,7 @@ async def _later(
 
 
 def _after_failures(resolved: Resolved, digestible: int) -> int:
-    """What failed as a whole is tried in halves, then in quarters: several blocked messages part company so."""
+    """What failed as a whole is tried in halves, then in quarters, so that two blocked messages part."""
     conversation = resolved.conversation
     if conversation.quiet.reason not in SMALLER_HELPS:
         return digestible

@@ -118,7 +118,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _WaitedFor:
-    """A summarizer whose time is not this process's work on a text."""
+    """A summarizer that is waited for off the record: its time is not this process's work on a text."""
 
     summarizer: Summarizer
     record: OnRecord

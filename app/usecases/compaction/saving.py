@@ -136,7 +136,7 @@ def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
 
 
 async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results: Results) -> _Served:
-    """With pins and anchors as they are now, not as they were when it was planned."""
+    """The state laid out with pins and anchors as they are now, not as they were when it was planned."""
     applied, chunk = ready.applied, ready.chunk
     sources = await layout_sources(
         uow,

@@ -283,7 +283,7 @@ def _texts(messages: Sequence[Message], through: int) -> tuple[_Text, ...]:
 
 
 async def _unchanged(uow: UnitOfWork, claim: _Claim) -> frozenset[int]:
-    """Those of the messages that still say what they said; the conversation is locked."""
+    """The messages that still say what they said; the conversation is locked."""
     if not claim.messages:
         return frozenset()
     first, last = claim.messages[0].seq, claim.messages[-1].seq

@@ -177,7 +177,7 @@ async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source
 
 
 def _having(conversation: Conversation, tokens: int, size: int) -> Conversation:
-    """With so much more of files."""
+    """The conversation with so much more of files."""
     return replace(
         conversation,
         file_tokens=max(conversation.file_tokens + tokens, 0),

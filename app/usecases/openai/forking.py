@@ -161,7 +161,7 @@ class ForkService:
 
 
 async def _copies_of(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft]:
-    """As many further messages as are copied at once."""
+    """Copies of as many further messages as are copied at once."""
     source, first, last = fork.forked_from, fork.last_seq + 1, fork.forked_through or 0
     if source is None or first > last:
         return []

@@ -91,5 +91,5 @@ class _Task:
         return "returned"
 
     def _lasted(self) -> float:
-        """For how long it has been running; 0 between two runs."""
+        """For how long the work has been running; 0 between two runs."""
         return self._clock.monotonic() - self._began if self._began is not None else 0.0

@@ -229,7 +229,7 @@ async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, r
 
 
 async def _newest(uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequence[str] = ()) -> Newest:
-    """As many as could have a line in so many tokens; where some are named, only these of them."""
+    """The newest segments, as many as could have a line in so many tokens; where some are named, only these."""
     id_, limit = resolved.conversation.id, _most_segments(room)
     if room <= 0 or not resolved.policy.levels:
         return NO_SEGMENTS
@@ -282,7 +282,7 @@ def _kept_room(layout: Layout | None) -> int | None:
 
 
 async def _since(uow: UnitOfWork, conversation_id: UUID, boundary_seq: int) -> date | None:
-    """The day of the first message after the boundary; while there is none, that of the last one before it."""
+    """The day of the first message after the boundary; without one, that of the last covered message."""
     found = await uow.messages.at_seqs(conversation_id, [boundary_seq, boundary_seq + 1])
     return found[-1].created_at.date() if found else None
 

@@ -111,7 +111,7 @@ class Resolved:
         return self.system_tokens + self.conversation.file_tokens
 
     def warned(self, warning: str) -> Resolved:
-        """With a further warning."""
+        """This one with a further warning."""
         return replace(self, warnings=(*self.warnings, warning))
 
     def bringing(self, brought: Brought) -> Resolved:
@@ -177,7 +177,7 @@ class Resolved:
         return explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
 
     def adaptive(self) -> Resolved:
-        """With the thresholds that follow from the conversation's pace, where its policy asks for that."""
+        """This one with the thresholds that follow from the conversation's pace, where its policy asks for that."""
         floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
         adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.conversation.counted(floor))
         if adapted is None:
@@ -305,7 +305,7 @@ def weighing(begin: UnitOfWorkFactory, resolver: Resolver) -> UnitOfWorkFactory:
 
 
 def hidden_tokens(conversation: Conversation) -> int:
-    """What its state covers, in tokens; what is served word for word is not hidden."""
+    """The tokens that a conversation's state covers; what is served word for word is not hidden."""
     return conversation.covered.tokens - conversation.covered.held_tokens
 
 

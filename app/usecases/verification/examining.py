@@ -75,7 +75,7 @@ class _Looked:
     is_read: bool = True
 
     def unread(self) -> Self:
-        """To be found within the transaction."""
+        """This examination, its findings to be made within the transaction."""
         return replace(self, is_read=False)
 
 

@@ -93,7 +93,7 @@ class _Judged:
 
     @property
     def version(self) -> StateVersion:
-        """What it was said of."""
+        """The version of the state that the verdict is about."""
         return self.subject.reading.version
 
 

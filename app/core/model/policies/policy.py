@@ -297,7 +297,7 @@ class Budgets:
         return part_of(share, self.budget)
 
     def with_target(self, share: float) -> Budgets:
-        """With another target, as a share of the budget."""
+        """These budgets with another target, as a share of the budget."""
         return replace(self, target=self.share(share))
 
 
