@@ -47,7 +47,9 @@ class CompiledStatement:
         made: Any = scoped.compile(dialect=dialect)
         prefetched = [getattr(made, f"{kind}_prefetch", None) for kind in ("insert", "update")]
         if made.post_compile_params or any(prefetched):
-            raise ValueError(f"this depends on its values, or on defaults of columns: {made}")
+            raise ValueError(
+                f"this cannot be built once: its SQL depends on its values, or on columns' defaults: {made}"
+            )
         self.text = str(made)
         self._parts = _PLACE.split(self.text)
         """Text and the number of a value in turns."""

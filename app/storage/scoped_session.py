@@ -207,7 +207,7 @@ class TenantSession:
         """
         compiled, records = await self._fetched(statement, given)
         if not compiled.is_plain:
-            raise ValueError(f"a column is not read as the driver gives it: {compiled.text}")
+            raise ValueError(f"a column has a type that the driver does not read: use rows() for {compiled.text}")
         return records
 
     async def use_snapshot(self) -> None:

@@ -479,7 +479,7 @@ def objects_in(text: str) -> list[Any]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Texts that may be the answer's JSON: an array as it is, or closed after its last whole object; else one object."""
+    """Texts that may be the answer's JSON: an array as it is or closed after its last whole object; else one object."""
     starts = [found.start() for found in _ARRAY.finditer(text)]
     for start in dict.fromkeys([*starts[:1], *starts[-1:]]):
         yield text[start:]

@@ -106,7 +106,7 @@ class UiRequest(_Given):
         if message.role == "user":
             if self.messageId is not None:
                 raise invalid_field(
-                    "messageId", "what was said stays as it is: send the corrected text as a new message"
+                    "messageId", "a sent message cannot be changed: send the corrected text as a new message"
                 )
             return message.id, self._new_message(message)
         results = _results(message) if message.role == "assistant" else []

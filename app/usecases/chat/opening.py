@@ -177,7 +177,7 @@ def _user_draft(given: ChatInput) -> MessageDraft:
     content = given.content or ""
     command = not given.parts and compact_command(content) is not None
     if command and given.results:
-        raise InvalidInputError.of("content", "a command comes alone: send the results first")
+        raise InvalidInputError.of("content", "a command comes alone: send the results in a request before it")
     return MessageDraft(
         role="user",
         content=content,
@@ -262,7 +262,7 @@ async def _taken_up(uow: UnitOfWork, shell: Shell, conversation: Conversation, m
     exchange = await exchange_of(uow, conversation.id)
     waits = exchange.waits and exchange.holds(message)
     if not waits or await _left_open(uow, shell, conversation, exchange):
-        raise ConversationMovedOnError("other messages came after this one: send it again under a new key")
+        raise ConversationMovedOnError("newer messages follow this one: repeat the request with a new Idempotency-Key")
     return _opening(shell, conversation, exchange, message)
 
 

@@ -145,8 +145,8 @@ class FileService:
             )
         if size + file.bytes > self._files_bytes:
             raise NoRoomForFileError(
-                f"the file has {file.bytes} bytes and the files of the conversation have {size}: together more than the"
-                f" {self._files_bytes} that are taken; remove one first",
+                f"the file has {file.bytes} bytes and the files of the conversation have {size}: together above the"
+                f" limit of {self._files_bytes} bytes; remove one first",
                 extra={"size": file.bytes, "files_bytes": size, "limit": self._files_bytes},
             )
 
@@ -210,8 +210,8 @@ def _weight(given: NewFile) -> int:
     if tokens is None:
         raise _wrong(
             "tokens",
-            "nobody can tell of its bytes how long it lasts: say what it weighs (Gemini takes 32 tokens for a second of"
-            " sound, and about 290 for one of film with sound)",
+            "the length of this file cannot be read from its bytes: give tokens (Gemini counts 32 per second of audio,"
+            " and about 290 per second of video with audio)",
         )
     return tokens
 

@@ -110,4 +110,4 @@ def _refuse_unpinnable(message: Message) -> None:
     if message.status == "erased":
         raise NotPinnableError("the message was erased: there is nothing to pin")
     if message.status == "superseded":
-        raise NotPinnableError("the reply was made again, and is no part of any context: pin the one that is")
+        raise NotPinnableError("this reply was regenerated and is in no context: pin its successor")

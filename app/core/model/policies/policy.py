@@ -145,7 +145,7 @@ class Trigger(_Frozen):
         if self.run != expected:
             raise ValueError(f'a trigger on "{self.on}" runs "{expected}", not "{self.run}"')
         if self.at.messages is not None and self.fold != "all":
-            raise ValueError('a trigger that counts messages folds "all" but what it keeps: the target is in tokens')
+            raise ValueError('a trigger with at.messages needs fold "all", since its target is in tokens')
         return self
 
     def request(self) -> FoldRequest:
@@ -272,7 +272,7 @@ class CompactionPolicy(_Frozen):
     @classmethod
     def _names_once(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
         if len({trigger.name for trigger in triggers}) != len(triggers):
-            raise ValueError("each name may stand once")
+            raise ValueError("two triggers have the same name")
         return triggers
 
 
