@@ -332,7 +332,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             conversations=conversations,
             erasure=erasure,
         ),
-        ui=UiServices(asking=FrontendTurnService(shell, chat), threads=ThreadService(shell)),
+        ui=UiServices(turns=FrontendTurnService(shell, chat), threads=ThreadService(shell)),
     )
 
 

@@ -254,7 +254,7 @@ def without_failures(examined: Examined, schema: StateSchema, previous: Iterable
     Args:
         examined: The candidate, with what fails in it.
         schema: Its own.
-        previous: Earlier entries: a shortened item replaces only those that its rest still says.
+        previous: Earlier entries: a shortened item is sure to replace only those that its rest still says.
     """
     candidate, failures = examined.candidate, examined.failures
     if _is_unfounded(candidate, failures, schema):

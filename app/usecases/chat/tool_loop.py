@@ -170,8 +170,8 @@ class ToolLoop:
                 log.info("turn.interrupted_in_tool", call_id=call.id)
                 return None
             before = stored.found if stored else ()
-            claims = goes_on and number == len(calls)
-            stored = await self._store_result(scope, call, result, tell, claims=claims)
+            claims_compaction = goes_on and number == len(calls)
+            stored = await self._store_result(scope, call, result, tell, claims_compaction=claims_compaction)
             stored = replace(stored, found=(*before, *stored.found))
         return stored
 
@@ -206,10 +206,10 @@ class ToolLoop:
         return stored, uow.committed_events
 
     async def _store_result(
-        self, scope: Scope, call: ToolCall, result: ToolResult, tell: Telling, *, claims: bool
+        self, scope: Scope, call: ToolCall, result: ToolResult, tell: Telling, *, claims_compaction: bool
     ) -> _Stored:
         draft = await weighed(_result_draft(call, result))
-        once = partial(self._append_result, scope, call, result, draft, claims)
+        once = partial(self._append_result, scope, call, result, draft, claims_compaction)
         stored, events, jobs = await run_with_retries(once)
         await self._deliver(events, jobs, tell)
         return replace(stored, created_number=max(one.number for one in events if one.type == "message.created"))
@@ -220,7 +220,7 @@ class ToolLoop:
         call: ToolCall,
         result: ToolResult,
         draft: MessageDraft,
-        claims: bool,  # noqa: FBT001 - given by ``partial``
+        claims_compaction: bool,  # noqa: FBT001 - given by ``partial``
         results: Results,
     ) -> tuple[_Stored, Sequence[Event], Sequence[UUID]]:
         """The transaction; its events and the compactions to send."""
@@ -234,7 +234,7 @@ class ToolLoop:
             drafts = [draft if stored is result else _result_draft(call, stored)]
             _, resolved = await append(uow, self._shell, conversation, drafts, compute=results)
             await uow.expansions.add(stored.expansions)
-            if claims:
+            if claims_compaction:
                 claim, jobs = await self._due(uow, resolved, scope)
             await uow.commit()
         found = tuple((expansion.id, stored.text) for expansion in stored.expansions)

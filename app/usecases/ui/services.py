@@ -12,5 +12,5 @@ from app.usecases.ui.turns import FrontendTurnService
 class UiServices:
     """What frontends of the AI SDK ask for."""
 
-    asking: FrontendTurnService
+    turns: FrontendTurnService
     threads: ThreadService
