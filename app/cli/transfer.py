@@ -251,7 +251,7 @@ class _Importing:
 
 
 def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """As many as the service takes at once; always the same for the same messages."""
+    """Batches of as many messages as the service takes at once; always the same for the same messages."""
     batch, size = list[Mapping[str, Any]](), 0
     for message in messages:
         weight = len(json.dumps(message, ensure_ascii=False).encode(errors="replace"))

@@ -270,7 +270,7 @@ def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry,
 
 
 def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
-    """As many behind their marker as it takes; those that a user set stay."""
+    """The draft with as many anchors behind their marker as it takes; those that a user set stay."""
     if not draft.anchors:
         return draft
 

@@ -114,7 +114,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
 
 
 def beside_pins(material: Material, fit: Fit, room: int, wanted: int) -> tuple[int, Draft]:
-    """As much of what is wanted as leaves every pin its place, and what is served beside it: passages go first.
+    """What is wanted, as far as every pin keeps its place and what is served beside it: passages go first.
 
     Args:
         material: Of the context.

@@ -32,7 +32,7 @@ _ROUNDS: Final = 3
 
 
 def with_choice(material: Material) -> Material:
-    """With what its segments could be served as: computed once, for the places to read and for the context."""
+    """The material with what its segments could be served as: computed once, for reading and for the context."""
     choice = _choice(material, first_draft(material).digests)
     return replace(material, detail=replace(material.detail, choice=choice))
 

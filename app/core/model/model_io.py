@@ -182,7 +182,7 @@ class ContextMessage:
 
     @property
     def turn(self) -> int | None:
-        """Its place in the history from 0, as the Sessions Pattern counts."""
+        """The message's place in the history from 0, as the Sessions Pattern counts."""
         return None if self.seq is None else self.seq - 1
 
 

@@ -270,7 +270,7 @@ def _is_word_password(found: re.Match[str], sign: str, value: str) -> bool:
 
 
 def _is_bare_password(value: str) -> bool:
-    """As in ``password hunter2``: letters and digits together, and no name of an algorithm."""
+    """Whether it is a password as in ``password hunter2``: letters and digits together, and no name of an algorithm."""
     mixed = any(letter.isalpha() for letter in value) and any(letter.isdigit() for letter in value)
     is_said_of_it = _ALGORITHMS.match(value) or _MEASURE.match(value)
     return mixed and len(value) >= _LEAST_BARE and value[0] not in "-/" and not is_said_of_it

@@ -119,7 +119,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
 
 
 def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
-    """By passage: whether a record of a list was talked of more than the others, by all that the record said."""
+    """How much more a record of a list was talked of than the others, by all that the record said; by passage."""
     lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
     for passage in passages:
         if passage.whole and (name := group_key(passage.whole.text)):
@@ -148,7 +148,7 @@ def said_twice(lines: Iterable[Line]) -> frozenset[str]:
 
 
 def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
-    """By how much the worth of each record of a list is to be scaled: those that were talked of, over the others.
+    """The factors of worth for the records of a list: those that were talked of, over the others.
 
     What few of the records say, and the talk too, tells which of them is meant.
     """

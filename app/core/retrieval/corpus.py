@@ -332,7 +332,7 @@ class Corpus:
 
     @cached_property
     def fixed_features(self) -> dict[str, list[float]]:
-        """Those features that no question changes, by name."""
+        """The features that no question changes, by name."""
         words, rarity = self.words, self.rarities.__getitem__
         carried = [sum(map(rarity, item.counts)) for item in words]
         return {
@@ -359,7 +359,7 @@ class Corpus:
 
     @cached_property
     def echoed(self) -> _Echoed:
-        """These words, and how rare they are."""
+        """The echoed words, and how rare they are."""
         echoed, ends = self._shorter.stems.copy(), self._shorter.ends.copy()
         rarities, runs, parts, words = self.rarities, self._runs, self._parts, self.words
         rarity = rarities.__getitem__

@@ -410,7 +410,7 @@ def _earlier_entry(place: _Place, entry: StateEntry, version: int, origins: _Ori
 def _successors(
     places: Sequence[_Place], made: Sequence[_Place], fresh: Sequence[StateEntry]
 ) -> Mapping[str, tuple[str, ...]]:
-    """By the id of an earlier entry: which entries were written to take its place."""
+    """Which entries were written to take an earlier one's place, by its id."""
     found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
     standing = [(place, place.earlier) for place in places if place.earlier is not None]
     for place, entry in [*standing, *zip(made, fresh, strict=True)]:

@@ -135,7 +135,7 @@ def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
 def _widened(
     entries: Sequence[StateEntry], kept: Sequence[StateEntry], held: Callable[[Sequence[StateEntry]], bool]
 ) -> tuple[StateEntry, ...]:
-    """With entries as they were, newest first, as far as what is left holds them."""
+    """The chosen entries with some as they were, newest first, as far as what is left holds them."""
     whole = {entry.id: entry for entry in entries}
     for entry in sorted(kept, key=age, reverse=True):
         wider = [whole[one.id] if one.id == entry.id else one for one in kept]
@@ -243,7 +243,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
 
 
 def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
-    """By record: whether it was talked of more than the others of its list."""
+    """How much more each record was talked of than the others of its list."""
     found: dict[tuple[str, str], float] = {}
     for name, group in groupby(data, lambda one: group_key(one[1])):
         records = list(group)

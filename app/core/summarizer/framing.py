@@ -74,7 +74,7 @@ def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None)
 
 
 def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) -> list[tuple[str, ...]]:
-    """Of each message the texts that a frame shows: its content and those of its parts."""
+    """The texts of each message that a frame shows: its content and those of its parts."""
     return [(content, *(part.text for part in parts)) for content, parts in _bodies(messages, max_tokens)]
 
 

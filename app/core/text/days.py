@@ -191,7 +191,7 @@ def _is_verb(c: Cursor, place: int) -> bool:
 
 
 def _month_alone(c: Cursor, place: int, month: int) -> int:
-    """Such as "September 2026" is stated; "in September" only gives something."""
+    """Read a month without a day: "September 2026" is stated; "in September" only gives something."""
     word = c.word(place)
     year, after = _year(c, place + 1)
     is_plain = word not in WORDS_AND_VERBS

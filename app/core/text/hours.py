@@ -238,7 +238,7 @@ def _before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
 
 
 def _hour(c: Cursor, place: int) -> int:
-    """Such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
+    """Read a full hour, such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
     hour, word = 0 if c.word(place) in ONE_OR_ARTICLE else c.small(place), c.word(place + 1)
     if c.word(place) in _ONE_HOUR and word in {"дня", "ночи"} and c.gap(place + 1) == " ":
         c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))

@@ -138,7 +138,7 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
 
 
 class Latest(Generic[K, R]):
-    """Of each of several things that change, the reading that was made last: the next one takes its place.
+    """The last reading of each of several things that change: the next one takes its place.
 
     Args:
         memo: Where they are kept, within its bound.

@@ -61,7 +61,7 @@ class Operands:
         return replace(self, days=self.days + self.relative)
 
     def __add__(self, other: Operands) -> Operands:
-        """Both."""
+        """The operands of both."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
         return Operands(*(tuple(dict.fromkeys(mine + others)) for mine, others in pairs))
 

@@ -76,7 +76,7 @@ def _complete(cursor: Cursor, place: int) -> int:
 
 
 def _is_name(cursor: Cursor, place: int) -> bool:
-    """Such as "Node.js": a file's name of letters alone that begins with a capital."""
+    """Whether a path is a name such as "Node.js": letters alone that begin with a capital."""
     token = cursor.tokens[place]
     return token.kind == "path" and cursor.is_capital(place) and token.text.replace(".", "").isalpha()
 

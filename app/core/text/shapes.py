@@ -85,7 +85,7 @@ def path(match: re.Match[str]) -> Iterator[Token]:
 
 
 def version(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "v2.4.1"."""
+    """A version, such as "v2.4.1"."""
     yield _version(match.group(), match.start())
 
 
@@ -110,31 +110,31 @@ def iso(match: re.Match[str]) -> Iterator[Token]:
 
 
 def percent(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "百分之十五"."""
+    """A Chinese percentage, such as "百分之十五"."""
     share = match["share"]
     yield Token("n", share, match.start(), match.end(), [float(share) if share[0].isdecimal() else of_han(share)])
     yield Token("w", "%", match.end(), match.end())
 
 
 def parts(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "四分之一"."""
+    """A Chinese fraction, such as "四分之一"."""
     under = of_han(match["under"])
     if under:
         yield _token("f", match.group(), match.start(), of_han(match["over"]) / under)
 
 
 def han_date(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "2026年9月12日", "九月十二日"."""
+    """A Chinese date, such as "2026年9月12日", "九月十二日"."""
     yield _token("d", match.group(), match.start(), [tuple(_integer(match[part]) for part in ("year", "month", "day"))])
 
 
 def han_day(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "12号"."""
+    """A Chinese day of the month, such as "12号"."""
     yield _token("o", match.group(), match.start(), _integer(match["lone"]))
 
 
 def han_time(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "八点半"; numerals with 点 alone may also be points."""
+    """A Chinese time, such as "八点半"; numerals with 点 alone may also be points."""
     part, hour = match["part"] or "", match["hour"]
     minute = _MINUTES.get(part) or _integer(match["minute"]) or 0
     is_plain = bool(part or match["minute"]) or hour[0].isdecimal()
@@ -142,12 +142,12 @@ def han_time(match: re.Match[str]) -> Iterator[Token]:
 
 
 def weekday(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "下周五"."""
+    """A Chinese weekday, such as "下周五"."""
     yield _token("weekday", match.group(), match.start(), (_STEPS.get(match["which"] or ""), _WEEKDAYS[match["name"]]))
 
 
 def span(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "上个月", "明年"."""
+    """A Chinese span, such as "上个月", "明年"."""
     text = match.group()
     if text in _YEARS:
         yield _token("span", text, match.start(), (_YEARS[text], "year"))
@@ -170,7 +170,7 @@ def han_number(match: re.Match[str]) -> Iterator[Token]:
 
 
 def fraction(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "½"."""
+    """A fraction in one character, such as "½"."""
     yield _token("f", match.group(), match.start(), FRACTION_SIGNS[match.group()])
 
 
@@ -236,7 +236,7 @@ def number(match: re.Match[str]) -> Iterator[Token]:
 
 
 def _minutes(minutes: str, tail: str, start: int) -> Iterator[Token]:
-    """Such as "14m20s"."""
+    """The minutes of a length such as "14m20s", and what follows them."""
     found = _SECONDS_IN_ONE.fullmatch(tail)
     if found and minutes.isdecimal():
         end = start + len(minutes)
@@ -293,7 +293,7 @@ def _words(pieces: list[str], start: int) -> Iterator[Token]:
 
 
 def _compound(text: str, start: int) -> Iterator[Token]:
-    """Such as "zweitausendfünfhundert", "семилетняя"."""
+    """A number within a compound, such as "zweitausendfünfhundert", "семилетняя"."""
     value, unit = of_one_word(text), ""
     if not value:
         value, unit = of_compound(text) or (0.0, "")
@@ -311,7 +311,7 @@ def _unit_in(text: str) -> str:
 
 
 def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
-    """Such as "5 pm", "5-7 pm": of the first of two hours the half is open."""
+    """A time with its half of the day, such as "5 pm", "5-7 pm": of the first of two hours the half is open."""
     pieces = digits.split("-")
     letter = half.strip()[0]
     for count, piece in enumerate(pieces, start=1):

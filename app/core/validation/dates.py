@@ -130,7 +130,7 @@ def _day_said(words: Sequence[str], sources: Sequence[Message]) -> date | None:
 
 
 def _day(message: Message) -> date:
-    """By the message's own moment, in the time zone that it was stored with."""
+    """The day of a message by its own moment, in the time zone that it was stored with."""
     return message.created_at.date()
 
 

@@ -130,7 +130,7 @@ class _Amount(Expected):
         yield from self._pairs("across", islice(across, _MOST_PAIRS))
 
     def _single(self, where: str, quantities: Iterable[_Placed]) -> Iterator[Derivation]:
-        """In other units, or times a usual factor."""
+        """Results of one amount: in other units, or times a usual factor."""
         for (one, close), (name, factors) in product(quantities, (("usual", _USUAL), ("seldom", _SELDOM))):
             marks = (f"{name} {where}", f"{name} {self._unit_mark(one)}", f"close {close}")
             yield marks, self._converted([one], factors)
@@ -239,7 +239,7 @@ class _Instants:
 
 
 def _between(one: date, other: date, unit: str) -> float:
-    """In seconds; in whole months for a length that is told in months or years."""
+    """The length between two days in seconds; in whole months for one that is told in months or years."""
     if unit == "s":
         return abs((one - other).days) * DAY_SECONDS
     first, last = sorted((one, other))

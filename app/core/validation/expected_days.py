@@ -112,19 +112,19 @@ class _Date(Expected):
 
     @staticmethod
     def _after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
-        """Such as "the Saturday after"."""
+        """The days after these, such as "the Saturday after"."""
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
 
     @staticmethod
     def _before(days: Iterable[date], weekdays: Sequence[int]) -> Results:
-        """Such as "the Friday before"."""
+        """The days before these, such as "the Friday before"."""
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() - (day.weekday() - weekday - 1) % _WEEK - 1)
 
     @staticmethod
     def _in_month(days: Iterable[date], numbers: Sequence[int]) -> Results:
-        """Such as "on the 10th", where other days say which month is meant."""
+        """Days such as "on the 10th", where other days say which month is meant."""
         for day, number in product(days, numbers):
             if other := date_or_none(day.year, day.month, number):
                 yield float(other.toordinal())

@@ -443,7 +443,7 @@ def _without(text: str, gone: set[str]) -> tuple[str, list[str]]:
 
 
 def _effective(verdicts: Iterable[Verdict], quotes: Quotes) -> tuple[dict[int, VerdictWord], set[int]]:
-    """By number of the claim: what was said of it and counts; and the numbers of contradictions without a proof."""
+    """The verdicts that count, by number of the claim; and the numbers of contradictions without a proof."""
     said: dict[int, VerdictWord] = {}
     unproven: set[int] = set()
     for verdict in verdicts:

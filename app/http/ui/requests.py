@@ -68,7 +68,7 @@ class UiMessage(_Given):
 
     @property
     def words(self) -> str:
-        """Its texts."""
+        """The message's texts."""
         return "\n\n".join(part.text for part in self.parts if part.type == "text" and part.text)
 
 

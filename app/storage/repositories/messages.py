@@ -581,7 +581,7 @@ class MessageRepository(Repository):
         return tokens_of(int(tokens), int(bytes_), estimator)
 
     async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
-        """These messages by ``seq``, without commands and without what was erased."""
+        """The messages at these positions, by ``seq``, without commands and without what was erased."""
         wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
         return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
 

@@ -144,7 +144,7 @@ class SegmentRepository(Repository):
         return await self._read(found, conversation_id=conversation_id, limit=limit)
 
     async def among_newest(self, conversation_id: UUID, ids: Sequence[str], *, limit: int) -> list[Segment]:
-        """Those of these that are among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
+        """The segments, of these, among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
         given = {"conversation_id": conversation_id, "ids": list(ids), "limit": limit}
         return await self._read(_SERVED_AMONG_NEWEST, **given)
 
@@ -213,7 +213,7 @@ class SegmentRepository(Repository):
         await self.put_levels(segment.conversation_id, segment.id, list(segment.levels.values()))
 
     async def rename(self, conversation_id: UUID, segment_id: str, new_id: str) -> None:
-        """Another id for a segment, wherever one stands (levels, versions, expansions); the old one is forgotten.
+        """Give a segment another id, wherever one stands (levels, versions, expansions); the old one is forgotten.
 
         For erasures only.
         """

@@ -465,7 +465,7 @@ def _conditions(table: Any, ended: str, of_one: bool, late: bool) -> tuple[Any, 
 
 
 def _same(id_: Any, table: Any) -> Any:
-    """By tenant too: it leads in the key."""
+    """A condition by tenant too: it leads in the key."""
     return and_(col(TurnRow.tenant_id) == table.tenant_id, col(id_) == table.id)
 
 

@@ -124,7 +124,7 @@ class StatsService:
         return ServiceMeasures(measured=measured, caches=caches, active=resolved, levels=levels, since=since)
 
     async def _caches_of(self, uow: UnitOfWork, resolved: Resolved) -> CacheView:
-        """Of a conversation: what its requests begin with, for the model that it was asked with last."""
+        """What a conversation's requests begin with, for the model that it was asked with last."""
         known, now = await uow.caches.of_conversation(resolved.conversation.id), self._shell.clock.now()
         living = [one for one in known if one.expires_at is not None and one.expires_at > now]
         return replace(
