@@ -28,6 +28,7 @@ from app.infrastructure.sealing import AesSealer
 from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
 from app.off_loop import WorkShares
 from app.providers.callables import load_tools
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.database import TENANT_CONNECTIONS, make_engine, ping, row_security
@@ -81,9 +82,9 @@ from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver, weighing
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.work_records import WorkBook
-from app.usecases.ui.asking import AskingService
 from app.usecases.ui.services import UiServices
 from app.usecases.ui.threads import ThreadService
+from app.usecases.ui.turns import FrontendTurnService
 from app.usecases.verification.examining import ExaminationService
 from app.usecases.verification.run import VerificationService
 
@@ -196,7 +197,7 @@ class Container:
 def import_models(settings: Settings) -> None:
     """Import what the models need that may be named: a second and more that, in a running loop, stops heartbeats."""
     if settings.allowed_models != {OFFLINE} or settings.embedding_model:
-        import app.providers.shelf  # noqa: F401, PLC0415 - a process that runs offline needs none of it
+        import app.providers.built_models  # noqa: F401, PLC0415 - a process that runs offline needs none of it
 
 
 async def build_container(settings: Settings, owner: str | None = None, *, processes: bool = False) -> Container:
@@ -331,7 +332,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             conversations=conversations,
             erasure=erasure,
         ),
-        ui=UiServices(asking=AskingService(shell, chat), threads=ThreadService(shell)),
+        ui=UiServices(turns=FrontendTurnService(shell, chat), threads=ThreadService(shell)),
     )
 
 
@@ -384,11 +385,13 @@ def make_models(settings: Settings) -> ModelRegistry:
     return ModelRegistry(
         chat=settings.resolved_chat_model,
         compaction=settings.resolved_compaction_model,
-        google_api_key=_secret(settings.google_api_key),
-        google_base_url=settings.google_base_url,
-        openai_api_key=_secret(settings.openai_api_key),
-        openai_base_url=settings.openai_base_url,
-        ambient_credentials=settings.ambient_credentials,
+        keys=Keys(
+            google_api_key=_secret(settings.google_api_key),
+            google_base_url=settings.google_base_url,
+            openai_api_key=_secret(settings.openai_api_key),
+            openai_base_url=settings.openai_base_url,
+            ambient=settings.ambient_credentials,
+        ),
         allowed=settings.allowed_models,
         input_limit=settings.model_input_limit,
         chat_timeout=settings.chat_timeout_seconds,

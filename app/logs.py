@@ -47,7 +47,7 @@ def configure_logs(settings: Settings) -> None:
 
 
 class RedactingFormatter(logging.Formatter):
-    """For what libraries log: lines and tracebacks without known secrets."""
+    """Formats what libraries log: lines and tracebacks without known secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, redacted as a whole."""

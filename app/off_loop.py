@@ -50,7 +50,7 @@ class WorkShares:
 
     @contextlib.asynccontextmanager
     async def held(self, tenant_id: UUID) -> AsyncIterator[None]:
-        """One of the tenant's places within the block."""
+        """Hold one of the tenant's places within the block."""
         free, holders = self._shares.setdefault(tenant_id, (asyncio.Semaphore(self._most), []))
         holders.append(None)
         try:

@@ -20,7 +20,15 @@ from app.core.model.gauge import Breakdown
 from app.core.model.pace import COMPACTIONS, Pace, Step, pace_of
 from app.core.model.policies.adaptive import adapt, in_force
 from app.core.model.policies.allotments import digest_room
-from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger, budgets_of, evaluate, quiet_after
+from app.core.model.policies.policy import (
+    Budgets,
+    CompactionPolicy,
+    Moment,
+    Trigger,
+    budgets_of,
+    first_due_trigger,
+    quiet_after,
+)
 from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
@@ -250,7 +258,7 @@ class Play:
         return in_force(self.policy, self.budgets, adapted) if adapted else (self.policy, self.budgets)
 
     def _due(self, policy: CompactionPolicy, budgets: Budgets, moments: frozenset[Moment]) -> Trigger | None:
-        return evaluate(
+        return first_due_trigger(
             policy,
             budgets,
             moments=moments,

@@ -200,7 +200,7 @@ def summary(rows: Sequence[Played]) -> str:
 @cache
 def _terms(model: str) -> CacheTerms:
     """With each price looked up once, for the day on which ours were read."""
-    terms, day = terms_of(gemini.model(model, gemini.provider("none", None))), date.fromisoformat(READ_ON)
+    terms, day = terms_of(gemini.make_model(model, gemini.make_provider("none", None))), date.fromisoformat(READ_ON)
     prices = cache(lambda tokens: terms.prices(tokens, day))
     return replace(terms, prices=lambda tokens, _: prices(tokens))
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from genai_prices import Usage, calc_price
 
 from app.core.model.model_io import OFFLINE
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 
@@ -75,10 +76,12 @@ def registry_of(model: str, settings: Settings, key: str | None = None) -> Model
     return ModelRegistry(
         chat=model,
         compaction=model,
-        google_api_key=key or keys.get("google_api_key"),
-        google_base_url=settings.google_base_url,
-        openai_api_key=key or keys.get("openai_api_key"),
-        openai_base_url=settings.openai_base_url,
+        keys=Keys(
+            google_api_key=key or keys.get("google_api_key"),
+            google_base_url=settings.google_base_url,
+            openai_api_key=key or keys.get("openai_api_key"),
+            openai_base_url=settings.openai_base_url,
+        ),
     )
 
 

@@ -195,7 +195,7 @@ def _problems(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _progress(what: str) -> Iterator[Report]:
-    """On stderr, and only where somebody looks."""
+    """Show the progress on stderr, and only where somebody looks."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

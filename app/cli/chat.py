@@ -123,7 +123,7 @@ class Session:
         self.tell()
 
     def _command(self, text: str) -> bool:
-        """Whether the chat goes on."""
+        """Run a command of the chat; returns whether the chat goes on."""
         try:
             return run_command(text, self._client, self._id, self.screen)
         except (ThroughlineError, ComplaintError) as error:

@@ -116,7 +116,7 @@ class _Member:
 
 
 def _kind(openers: list[Opener], name: str, *, or_other: bool) -> Kind | None:
-    """By the first conversation; a file that may be another one, and is no list of JSON, is none of an export."""
+    """The kind of an export, by its first conversation; ``None`` for what may be no export and is no list of JSON."""
     for opener in openers:
         with opener() as stream:
             try:
@@ -184,7 +184,7 @@ class _Text:
                 return True
 
     def takes(self, sign: str) -> bool:
-        """Go on behind the sign, if it comes next."""
+        """Go on after the sign, if it comes next."""
         if self.is_over or self._text[self._place] != sign:
             return False
         self._place += 1

@@ -31,7 +31,7 @@ class Notices:
         self._thread: threading.Thread | None = None
 
     def listen(self, after: int) -> None:
-        """Begin to listen behind that event, in a thread that ends with the process."""
+        """Begin to listen after that event, in a thread that ends with the process."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._follow, args=(after,), name="notices", daemon=True)
             self._thread.start()

@@ -115,7 +115,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def safe(text: str) -> str:
-    """Without control characters, line ends and tabs apart."""
+    """The text without control characters, line ends and tabs apart."""
     if text.isprintable():
         return text
     return "".join(sign for sign in text if sign in _KEPT or not _controls(sign))

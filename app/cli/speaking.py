@@ -18,7 +18,7 @@ def spoken() -> Catalogue:
 
 
 def own_language() -> str | None:
-    """That of the environment where it is another than a service speaks by itself."""
+    """The language of the environment, where it is another than a service speaks by itself."""
     language = spoken().language
     return None if language == FALLBACK else language
 

@@ -251,7 +251,7 @@ class _Importing:
 
 
 def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """As many as the service takes at once; always the same for the same messages."""
+    """Batches of as many messages as the service takes at once; always the same for the same messages."""
     batch, size = list[Mapping[str, Any]](), 0
     for message in messages:
         weight = len(json.dumps(message, ensure_ascii=False).encode(errors="replace"))
@@ -265,7 +265,7 @@ def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping
 
 
 def _progress(total: int) -> Progress:
-    """On stderr, and only where somebody looks."""
+    """Show the progress on stderr, and only where somebody looks."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not total)

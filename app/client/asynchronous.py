@@ -37,7 +37,7 @@ class AsyncThroughline(Awaiting, Methods):
         trust_env: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """As ``Throughline``."""
+        """Take what ``Throughline`` takes."""
         self._http = httpx.AsyncClient(
             base_url=url, headers=headers_of(key, language), timeout=timeout, transport=transport, trust_env=trust_env
         )

@@ -43,7 +43,7 @@ class ContextCompressor:
 
 
 class AsyncContextCompressor:
-    """The same, to be awaited."""
+    """A ``ContextCompressor`` that is awaited."""
 
     def __init__(self, client: AsyncThroughline, conversation_id: Id) -> None:
         self._client = client

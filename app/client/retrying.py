@@ -55,7 +55,7 @@ class Reply:
 
     @property
     def error(self) -> ApiError | None:
-        """What it says that is wrong."""
+        """What the answer says that is wrong."""
         if self.status in SUCCESS:
             return None
         return error_of(self.status, problem_in(self.body), retry_after=seconds_in(self.headers))

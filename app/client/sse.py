@@ -67,7 +67,7 @@ class EventStream:
         self.is_over = self.has_ended = False
 
     def call(self) -> Call[Any]:
-        """From after the last event that was given."""
+        """The call that goes on after the last event that was given."""
         return self._call if self._last is None else self._call.with_headers(Last_Event_ID=self._last)
 
     def feed(self, received: ServerSentEvent) -> Iterator[Event]:
@@ -147,7 +147,7 @@ class FollowedReply(ReplyStream):
     _heard = False
 
     def call(self) -> Call[Any]:
-        """From the beginning of what runs."""
+        """The call that begins with what runs."""
         self._heard = False
         return super().call()
 
@@ -166,7 +166,7 @@ class FollowedReply(ReplyStream):
 
 
 def _name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
-    """By which an event is known again over another connection."""
+    """The name by which an event is known again over another connection."""
     if type_ == CREATED:
         return type_
     if type_ == RECALLED:

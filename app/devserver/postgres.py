@@ -110,7 +110,7 @@ class Postgres:
         draft.rename(self._data)
 
     def _programs(self) -> Path:
-        """Those that can read the data; looked at before anything in its folder is touched."""
+        """The folder of the programs that can read the data; looked at before anything in its folder is touched."""
         usual, version = postgres_programs(), self._data / "PG_VERSION"
         stored, program = version.read_text().strip() if version.exists() else None, major_version(usual)
         if stored is None or stored == program:

@@ -13,7 +13,7 @@ from app.devserver.processes import runs
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """As whom a program runs: a prefix of its command, and who then owns its files."""
+    """The user that a program runs as: a prefix of its command, and who then owns its files."""
 
     prefix: tuple[str, ...]
     uid: int

@@ -106,8 +106,8 @@ class Child:
         self.name = name
         self._argv = die_with_parent(argv)
         self._env = dict(env)
-        self._emit: Emit | None = None
-        self._shown = emit
+        self._emit = emit
+        self._is_shown = False
         self._patience = patience
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process: subprocess.Popen[str] | None = None
@@ -138,9 +138,9 @@ class Child:
 
     def show(self) -> None:
         """Show what was held back, and from now on every line."""
-        self._emit = self._shown
+        self._is_shown = True
         for line in tuple(self._kept):
-            self._shown(self.name, line)
+            self._emit(self.name, line)
 
     def alive(self) -> bool:
         """Say whether the process runs."""
@@ -184,7 +184,7 @@ class Child:
         pause = _BACK_OFF_SECONDS[len(self._ends)]
         self._ends.append(now)
         when = f"in {pause:g} s" if pause else "at once"
-        self._shown(self.name, f"stopped unexpectedly (exit code {process.returncode}) and starts again {when}")
+        self._emit(self.name, f"stopped unexpectedly (exit code {process.returncode}) and starts again {when}")
         self._not_before = now + pause
         self._process = None
 
@@ -198,7 +198,7 @@ class Child:
         with process.stdout as output:
             for line in output:
                 self._kept.append(line.rstrip("\n"))
-                if self._emit is not None:
+                if self._is_shown:
                     self._emit(self.name, line.rstrip("\n"))
 
 

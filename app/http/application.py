@@ -19,7 +19,6 @@ from app.http import (
     context,
     conversations,
     description,
-    erasure,
     errors,
     events,
     examination,
@@ -27,6 +26,7 @@ from app.http import (
     files,
     health,
     limits,
+    message_erasure,
     messages,
     pins,
     presets,
@@ -62,7 +62,7 @@ ROUTERS: Final = (
     export.router,
     messages.router,
     search.router,
-    erasure.router,
+    message_erasure.router,
     pins.router,
     files.router,
     anchors.router,
@@ -146,7 +146,7 @@ def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
 
 
 def _place(route: BaseRoute) -> int:
-    """Where it is looked for: what is asked for most comes first, and the others as they are described."""
+    """A route's place: the busiest routers first, the others in the order of the documentation."""
     router = getattr(route, "original_router", None)
     return ASKED_MOST.index(router) if router in ASKED_MOST else len(ASKED_MOST)
 

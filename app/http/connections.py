@@ -72,7 +72,7 @@ class Connection(H11Protocol):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Forget the connection: it is gone."""
         if self._looking is not None:
             self._looking.cancel()
         super().connection_lost(exc)
@@ -111,7 +111,7 @@ class Connection(H11Protocol):
         return math.inf if self._waits_since is None else self._waits_since
 
     def _others(self) -> Iterator[Connection]:
-        """Those of the same server that are not about to end."""
+        """The connections of the same server that are not about to end."""
         for one in self.connections:
             if isinstance(one, Connection) and one is not self and not one.transport.is_closing():
                 yield one

@@ -96,7 +96,7 @@ async def list_states(
     if a is not None and b is not None:
         return schemas.StateDifference.model_validate(await services.states.difference(tenant, conversation_id, a, b))
     if a is not None or b is not None:
-        raise invalid_field("b" if b is None else "a", "a and b are given together")
+        raise invalid_field("b" if b is None else "a", "give both a and b")
     return await present_list(
         await services.states.page(tenant, conversation_id, page), schemas.StateVersion.model_validate
     )

@@ -103,7 +103,7 @@ async def _page(limit: Limit = 20, after: After = None, order: Order = "desc") -
 
 
 async def _page_from_start(limit: Limit = 20, after: After = None, order: Order = "asc") -> Page:
-    """In the order of the conversation unless asked otherwise."""
+    """A page's parameters: in the order of the conversation unless asked otherwise."""
     return Page(limit=limit, after=after, order=order)
 
 

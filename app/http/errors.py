@@ -147,7 +147,7 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
 
 
 def _title(error: DomainError, say: Catalogue) -> str:
-    """In the language, where it has the code or that of a class above; the class's own words are English."""
+    """The title in the language, where it has the code or that of a class above; the class's own words are English."""
     codes = (error.stable_code, *(cls.code for cls in type(error).__mro__ if issubclass(cls, DomainError)))
     return next((title for code in codes if (title := say.own.get(f"title.{code}"))), error.title)
 

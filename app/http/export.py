@@ -75,7 +75,7 @@ def _file(body: AsyncIterator[str], view: ConversationView, suffix: str, media_t
 
 
 async def _gathered(lines: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The same text in larger pieces, since each of them passes through the whole server.
+    """The text in larger pieces, since each of them passes through the whole server.
 
     A client that takes them at once does not keep the loop from everybody else.
     """

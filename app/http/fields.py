@@ -36,7 +36,7 @@ class Input(BaseModel):
 
 
 def _limited(limit: int) -> AfterValidator:
-    """At most so many bytes as JSON."""
+    """A check for at most so many bytes as JSON."""
 
     def check(value: dict[str, Any]) -> dict[str, Any]:
         size = json_bytes(value)

@@ -60,7 +60,7 @@ class ToolResultPart(_Part):
     @model_validator(mode="before")
     @classmethod
     def _call_by_id(cls, data: Any) -> Any:
-        """Some logs of agents name the call of a result by ``id`` alone."""
+        """Accept ``id`` for ``tool_call_id``, as some agents' logs have it."""
         if isinstance(data, Mapping) and "id" in data and "tool_call_id" not in data:
             return {**data, "tool_call_id": data["id"]}
         return data

@@ -16,14 +16,14 @@ HEADERS: Final = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
 
 def rate_headers(standing: Standing | None) -> dict[str, str]:
-    """Of an ordinary answer: its tightest limit; the reset in seconds."""
+    """Headers of an ordinary answer: its tightest limit; the reset in seconds."""
     if standing is None:
         return {}
     return _headers(standing.limit, standing.remaining, standing.resets_in)
 
 
 def refused_headers(error: DomainError) -> dict[str, str]:
-    """Of a refusal: the limit that was reached, where it names one."""
+    """Headers of a refusal: the limit that was reached, where it names one."""
     limit, reset = error.extra.get("limit"), error.extra.get("reset_seconds")
     if error.stable_code != "rate_limited" or limit is None or reset is None:
         return {}

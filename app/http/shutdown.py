@@ -24,7 +24,7 @@ class Stopping:
         self._event = asyncio.Event()
 
     def begin(self) -> None:
-        """From now on streams end."""
+        """Begin the shutdown: from now on streams end."""
         self._event.set()
 
     async def wait(self, grace: float = 0.0) -> None:

@@ -20,7 +20,7 @@ Labelled = TypeVar("Labelled", bound=shown.Stats)
 
 
 def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> shown.ConversationStats:
-    """Of one conversation."""
+    """The statistics of one conversation, as they are shown."""
     resolved = value.resolved
     gauge = resolved.gauge
     return _labelled(
@@ -46,7 +46,7 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
 
 
 def present_service_stats(value: ServiceMeasures, say: Catalogue) -> shown.ServiceStats:
-    """Of a tenant."""
+    """The statistics of a tenant, as they are shown."""
     gauges = [resolved.gauge for resolved in value.active]
     return _labelled(
         shown.ServiceStats(

@@ -15,10 +15,10 @@ from uuid import UUID, uuid4
 import structlog
 from redis.asyncio import Redis
 
+from app.circuit import Circuit
 from app.core.model.allowances import STEP, STEPS, SlidingCount
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.redis_client import redis_client
-from app.providers.circuit import Circuit
 from app.usecases.ports import Hit, Place
 
 Result = TypeVar("Result")
@@ -99,9 +99,9 @@ class LocalCounters:
         for number, (name, limit) in enumerate(limits):
             if self._taken.get(name, 0) >= limit:
                 return number
-        return self.keep(tuple(name for name, _ in limits))
+        return self.take_anyway(tuple(name for name, _ in limits))
 
-    def keep(self, names: tuple[str, ...]) -> Place:
+    def take_anyway(self, names: tuple[str, ...]) -> Place:
         """A place, whether there is room or not."""
         place = Place(id=uuid4(), names=names)
         self._places[place.id] = place
@@ -109,7 +109,7 @@ class LocalCounters:
             self._taken[name] = self._taken.get(name, 0) + 1
         return place
 
-    def give_back(self, place: Place) -> None:
+    def release(self, place: Place) -> None:
         """Let others have it; a second time changes nothing."""
         if self._places.pop(place.id, None) is None:
             return
@@ -123,11 +123,11 @@ class LocalCounters:
         return [self._taken.get(name, 0) for name in names]
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Close: there is nothing to let go of."""
 
     @property
     def places(self) -> Sequence[Place]:
-        """Those that are taken in this process."""
+        """The places that are taken in this process."""
         return list(self._places.values())
 
     def _forget(self, now: float) -> None:
@@ -175,25 +175,25 @@ class RedisCounters:
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
         """A place in each, if there is one in all; else the number of the first that is full."""
-        place = self._local.keep(tuple(name for name, _ in limits))
+        place = self._local.take_anyway(tuple(name for name, _ in limits))
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
         try:
             full = await self._call(lambda: self._take(keys=keys, args=[str(place.id), PLACE_SECONDS, *most]))
         except BaseException:
-            self.give_back(place)
+            self.release(place)
             raise
         if full is None:  # the places of this process alone
             taken = await self._local.taken(place.names)
             full = next((i for i, (one, limit) in enumerate(zip(taken, most, strict=True), 1) if one > limit), 0)
         if full:
-            self._local.give_back(place)
+            self._local.release(place)
             return int(full) - 1
         self._keep()
         return place
 
-    def give_back(self, place: Place) -> None:
+    def release(self, place: Place) -> None:
         """Let others have it, soon."""
-        self._local.give_back(place)
+        self._local.release(place)
         self._gone.append(place)
         if self._letting_go is None or self._letting_go.done():
             self._letting_go = asyncio.create_task(self._let_go(), name="places-let-go")
@@ -216,7 +216,7 @@ class RedisCounters:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
         for place in self._local.places:
-            self.give_back(place)
+            self.release(place)
         if self._letting_go is not None:
             await self._letting_go
         await self._redis.aclose()
@@ -276,5 +276,5 @@ class RedisCounters:
 
 
 def _count(row: Sequence[str]) -> SlidingCount:
-    """Of the fields of a hash, in any order."""
+    """The counts in the fields of a hash, in any order."""
     return SlidingCount(tuple(sorted((int(step), int(count)) for step, count in zip(row[::2], row[1::2], strict=True))))

@@ -12,12 +12,12 @@ from uuid import UUID
 
 import structlog
 
+from app.circuit import Circuit
 from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.redis_client import CALL_SECONDS, redis_client
 from app.infrastructure.wake_ups import WakeUpHub
 from app.off_loop import in_slices
-from app.providers.circuit import Circuit
 from app.usecases.ports import WakeUp
 
 AT_ONCE: Final = 200

@@ -15,8 +15,8 @@ import structlog
 from celery import Celery
 from kombu.pools import connections, producers
 
+from app.circuit import Circuit
 from app.core.model.timings import DEFAULT_TIMINGS
-from app.providers.circuit import Circuit
 from app.usecases.ports import Later
 
 TASK_NAME: Final = "throughline.compact"

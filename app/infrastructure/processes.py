@@ -95,7 +95,7 @@ class ProcessPool:
         return self._limiter
 
     def _start_another(self) -> None:
-        """In place of one that ended, so that the next request need not wait for its imports."""
+        """Start a process in place of one that ended, so that the next request need not wait for its imports."""
         task = asyncio.create_task(self._started(), name="start a process")
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
@@ -106,11 +106,11 @@ class ProcessPool:
 
 
 def _ready() -> None:
-    """In a process: import what it needs."""
+    """What a process does first: import what it needs."""
     import_module(_PREPARED).warm()
 
 
 def _worked(request: bytes) -> bytes:
-    """In a process: the pickled result."""
+    """What a process does: the work, its result pickled."""
     work, given = cast("tuple[Callable[[Any], Any], Any]", pickle.loads(request))  # noqa: S301 - our own
     return pickle.dumps(work(given), pickle.HIGHEST_PROTOCOL)

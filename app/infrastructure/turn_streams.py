@@ -12,9 +12,9 @@ from uuid import UUID
 import structlog
 from redis.exceptions import ResponseError
 
+from app.circuit import Circuit
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.redis_client import CALL_SECONDS, redis_client
-from app.providers.circuit import Circuit
 
 KEPT_SECONDS: Final = 600
 """A stream whose process died goes after so long."""
@@ -181,7 +181,7 @@ class LocalTurnStreams:
             self._drop(turn_id)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Close: there is nothing to let go of."""
 
     def _drop(self, turn_id: UUID) -> None:
         self._entries.pop(turn_id, None)

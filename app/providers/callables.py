@@ -156,7 +156,7 @@ async def _in_thread(work: Callable[[], Any], slots: threading.Semaphore) -> Any
 
 
 def _outcome(context: contextvars.Context, work: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """What it returns or raises; what no future can carry goes by its name."""
+    """What a call returns or raises; what no future can carry goes by its name."""
     try:
         return context.run(work), None
     except StopIteration as error:

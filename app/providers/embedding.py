@@ -14,12 +14,12 @@ from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
 from pydantic_ai.embeddings.result import EmbeddingResult
 from pydantic_ai.providers import Provider
 
+from app.circuit import Circuit
 from app.core.model.conversation import Usage
 from app.core.model.embedding import Embedded, InputKind, packed
 from app.core.model.errors import ModelUnavailableError
 from app.core.text.token_counts import estimate_text
 from app.off_loop import off_loop
-from app.providers.circuit import Circuit
 from app.providers.failures import unavailable
 from app.providers.guarded import guarded
 from app.providers.loop import ProviderLoop
@@ -27,10 +27,10 @@ from app.providers.loop import ProviderLoop
 BAD_VECTORS: Final = "bad_vectors"
 
 
-def model(kind: str, name: str, of: Provider[Any]) -> EmbeddingModel:
+def make_model(kind: str, name: str, provider: Provider[Any]) -> EmbeddingModel:
     """The embedding model of that name, over the client of its provider."""
-    found = infer_embedding_model(f"{kind}:{name}", provider_factory=lambda _: of)
-    return _SingleAttempt(name, provider=of) if isinstance(found, OpenAIEmbeddingModel) else found
+    found = infer_embedding_model(f"{kind}:{name}", provider_factory=lambda _: provider)
+    return _SingleAttempt(name, provider=provider) if isinstance(found, OpenAIEmbeddingModel) else found
 
 
 class _SingleAttempt(OpenAIEmbeddingModel):
@@ -59,7 +59,7 @@ class LanguageEmbedder:
 
     @property
     def name(self) -> str:
-        """Of the model, with the dimensions that were chosen."""
+        """The model's name, with the dimensions that were chosen."""
         return self.model_name if self.dimensions is None else f"{self.model_name}@{self.dimensions}"
 
     @property

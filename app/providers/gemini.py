@@ -34,16 +34,16 @@ _FIRST_LOOK: Final = 0.25
 _LONGEST_LOOK: Final = 2.0
 
 
-def provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
+def make_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
     """The client of the Gemini API; google-genai repeats nothing unless it is told to."""
     if not api_key:
         raise InvalidInputError("Models of google need a key: set GOOGLE_API_KEY.")
     return GoogleProvider(api_key=api_key, base_url=base_url)
 
 
-def model(name: str, of: Provider[Any]) -> Model:
+def make_model(name: str, provider: Provider[Any]) -> Model:
     """The model of that name, without its provider's prefix."""
-    return GoogleModel(name, provider=of)
+    return GoogleModel(name, provider=provider)
 
 
 def takes_media(media_type: str) -> bool:
@@ -58,7 +58,7 @@ def file_account(api_key: str | None, base_url: str | None) -> str | None:
     return hashlib.sha256(f"{PROVIDER}\n{base_url or ''}\n{api_key}".encode()).hexdigest()[:16]
 
 
-async def keep_file(of: Provider[Any], data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109 - the client's own
+async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109 - the client's own
     """Upload a file; it may be processed for a while yet. Raises ``ModelUnavailableError``.
 
     In a thread: the asynchronous client sleeps on the event loop before it tries an upload again.
@@ -66,7 +66,7 @@ async def keep_file(of: Provider[Any], data: bytes, media_type: str, timeout: fl
     options = HttpOptions(timeout=round(timeout * 1_000))
     config = UploadFileConfig(mime_type=media_type, http_options=options)
     try:
-        kept: File = await asyncio.to_thread(of.client.files.upload, file=io.BytesIO(data), config=config)
+        kept: File = await asyncio.to_thread(provider.client.files.upload, file=io.BytesIO(data), config=config)
     except Exception as error:  # noqa: BLE001 - whatever its client throws, callers must see our word
         raise _unavailable(error) from None
     if not kept.name or not kept.uri:
@@ -75,11 +75,11 @@ async def keep_file(of: Provider[Any], data: bytes, media_type: str, timeout: fl
     return KeptFile(name=kept.name, uri=kept.uri, expires_at=expires_at)
 
 
-async def await_file(of: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+async def await_file(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
     """Look at a file until it can be used, for ``PROCESSING_SECONDS``. Raises ``ModelUnavailableError``."""
     pause, left = _FIRST_LOOK, PROCESSING_SECONDS
     while True:
-        state = await _state_of(of, name, timeout)
+        state = await _state_of(provider, name, timeout)
         if state in {None, FileState.ACTIVE, FileState.STATE_UNSPECIFIED}:
             return
         if state == FileState.FAILED:
@@ -90,20 +90,20 @@ async def await_file(of: Provider[Any], name: str, timeout: float) -> None:  # n
         left, pause = left - pause, min(pause * 2, _LONGEST_LOOK)
 
 
-async def _state_of(of: Provider[Any], name: str, timeout: float) -> FileState | None:  # noqa: ASYNC109 - the client's own
+async def _state_of(provider: Provider[Any], name: str, timeout: float) -> FileState | None:  # noqa: ASYNC109 - the client's own
     try:
         async with asyncio.timeout(timeout):
-            found: File = await of.client.aio.files.get(name=name)
+            found: File = await provider.client.aio.files.get(name=name)
     except Exception as error:  # noqa: BLE001 - likewise
         raise _unavailable(error) from None
     return found.state
 
 
-async def forget_file(of: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+async def forget_file(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
     """Have a file deleted that Google keeps. Raises ``ModelUnavailableError``."""
     try:
         async with asyncio.timeout(timeout):
-            await of.client.aio.files.delete(name=name)
+            await provider.client.aio.files.delete(name=name)
     except Exception as error:  # noqa: BLE001 - likewise
         raise _unavailable(error) from None
 

@@ -101,10 +101,10 @@ async def renew(model: Model, name: str, ttl: timedelta, timeout: float) -> date
     return ends
 
 
-async def delete(of: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - as above
+async def delete(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - as above
     """Have a cache deleted; one that is not there any more is no error. Raises ``ModelUnavailableError``."""
     try:
-        await of.client.aio.caches.delete(name=name, config={"http_options": _options(timeout)})
+        await provider.client.aio.caches.delete(name=name, config={"http_options": _options(timeout)})
     except Exception as error:  # noqa: BLE001 - as above
         failure = _unavailable(error)
         if failure.reason not in {CACHE_LOST, "model_not_found"}:
@@ -116,7 +116,7 @@ def _caches(model: Model) -> Any:
 
 
 def _tools(model: Model, tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """As a request without a cache declares them."""
+    """The tools as a request without a cache declares them."""
     if not tools:
         return {}
     asked = ModelRequestParameters(function_tools=[definition_of(tool) for tool in tools])

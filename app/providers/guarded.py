@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from app.circuit import Circuit
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
     ChatRequest,
@@ -14,7 +15,6 @@ from app.core.model.model_io import (
     Proposal,
     StepEvent,
 )
-from app.providers.circuit import Circuit
 from app.usecases.ports import ChatModel, Summarizer, SummarizerRequest
 
 OPEN: Final = "circuit_open"

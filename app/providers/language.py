@@ -78,7 +78,7 @@ class LanguageChat:
                 yield event
 
     async def _steps(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
-        """On the loop of the client.
+        """The steps of a call, on the loop of the client.
 
         A connection that breaks before anything came is tried once more: providers close connections that rest, and a
         request that is sent at that moment is lost.

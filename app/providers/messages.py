@@ -118,7 +118,7 @@ def _kept_result(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolRetur
 
 
 def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
-    """At most one: a message without anything in it is nothing to a provider."""
+    """The prompt of a message, at most one: a message without anything in it is nothing to a provider."""
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
     pieces.extend(_piece(part, takes_media, say) for part in own_parts(message.content, message.parts))
     if pieces:

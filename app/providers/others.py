@@ -23,7 +23,7 @@ _PACKAGE = compiled(r"install (?:the )?`([\w-]+)`")
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-def openai_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
+def make_openai_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
     """OpenAI itself, or the server at ``base_url``, which may want no key and never sees features only OpenAI has."""
     if base_url:
         return OpenAICompatibleProvider("openai-compatible", base_url=base_url, api_key=api_key)
@@ -32,7 +32,7 @@ def openai_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
     return OpenAIProvider(api_key=api_key, base_url="https://api.openai.com/v1")
 
 
-def provider(kind: str, *, ambient: bool) -> Provider[Any]:
+def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
     """A provider by pydantic-ai's name, signed in with what the process finds around it.
 
     That may be a variable of its own, a file, or the identity of the machine, which is asked for over the network:
@@ -71,11 +71,11 @@ def _check_name(kind: str) -> None:
         raise InvalidInputError(f"There is no model provider {kind!r}.") from error
 
 
-def model(kind: str, name: str, of: Provider[Any]) -> Model:
+def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     """The model of that name; ``openai`` means chat completions, which every compatible server has."""
     if kind == OPENAI:
-        return OpenAIChatModel(name, provider=of)
-    return infer_model(f"{kind}:{name}", lambda _: of)
+        return OpenAIChatModel(name, provider=provider)
+    return infer_model(f"{kind}:{name}", lambda _: provider)
 
 
 def takes_media(media_type: str) -> bool:

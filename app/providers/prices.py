@@ -40,7 +40,7 @@ def _cost(model: Model, usage: RequestUsage) -> float | None:
 
 
 def url_of(model: Model) -> str | None:
-    """Where its provider is; ``None`` where it has no address."""
+    """The address of a model's provider; ``None`` where it has none."""
     try:
         return model.base_url
     except (AttributeError, UserError):  # not every provider has one

@@ -15,11 +15,11 @@ from app.core.model.errors import FieldError, ModelNotAllowedError
 from app.core.model.files import KeptFile
 from app.core.model.model_io import OFFLINE, ContextMessage
 from app.providers import offline
-from app.providers.keys import Keys
+from app.providers.keys import NO_KEYS, Keys
 from app.usecases.ports import ChatModel, Embedder, Summarizer
 
 if TYPE_CHECKING:
-    from app.providers.shelf import Shelf
+    from app.providers.built_models import BuiltModels
 
 MODEL_TIMEOUT: Final = 60.0  # seconds
 FAILURES_TO_OPEN: Final = 5
@@ -38,8 +38,7 @@ class ModelRegistry:
     provider's model. ``failures_to_open`` failures of a provider in a row open a model's circuit for
     ``circuit_pause`` seconds. ``embedding`` names the model that makes vectors, with so many ``embedding_dimensions``
     as it is asked for; empty: none. ``question_timeout`` bounds its call for a question. ``allowed`` are the names that
-    may be asked for beside the configured ones; ``None``: every name. ``ambient_credentials``: whether providers for
-    which there is no key here may sign in with what the process finds around it.
+    may be asked for beside the configured ones; ``None``: every name.
     """
 
     def __init__(
@@ -47,11 +46,7 @@ class ModelRegistry:
         *,
         chat: str = OFFLINE,
         compaction: str = OFFLINE,
-        google_api_key: str | None = None,
-        google_base_url: str | None = None,
-        openai_api_key: str | None = None,
-        openai_base_url: str | None = None,
-        ambient_credentials: bool = False,
+        keys: Keys = NO_KEYS,
         allowed: Collection[str] | None = None,
         input_limit: int | None = None,
         chat_timeout: float = MODEL_TIMEOUT,
@@ -65,13 +60,7 @@ class ModelRegistry:
     ) -> None:
         self._chat = chat
         self._compaction = compaction
-        self._keys = Keys(
-            google_api_key=google_api_key,
-            google_base_url=google_base_url,
-            openai_api_key=openai_api_key,
-            openai_base_url=openai_base_url,
-            ambient=ambient_credentials,
-        )
+        self._keys = keys
         self._allowed = None if allowed is None else frozenset({*allowed, chat, compaction})
         self._input_limit = input_limit
         self._chat_timeout = chat_timeout
@@ -82,7 +71,7 @@ class ModelRegistry:
         self._failures_to_open = failures_to_open
         self._circuit_pause = circuit_pause
         self._monotonic = monotonic
-        self._shelf: Shelf | None = None
+        self._models: BuiltModels | None = None
         self._opening = threading.Lock()
         self._building: dict[str, asyncio.Task[None]] = {}
 
@@ -101,7 +90,7 @@ class ModelRegistry:
         """
         for wanted in dict.fromkeys([name] if name else [self._chat, self._compaction]):
             self._refuse_unlisted(wanted)
-            if wanted != OFFLINE and not (self._shelf and self._shelf.holds(wanted)):
+            if wanted != OFFLINE and not (self._models and self._models.holds(wanted)):
                 await asyncio.shield(self._build_of(wanted))
         if name is None and (embedding := self._embedding):
             await asyncio.to_thread(lambda: self._open().build_embedder(embedding))
@@ -167,9 +156,9 @@ class ModelRegistry:
 
     async def close(self) -> None:
         """Close every client; a model asked for afterwards is built anew."""
-        shelf, self._shelf = self._shelf, None
-        if shelf is not None:
-            await shelf.close()
+        models, self._models = self._models, None
+        if models is not None:
+            await models.close()
 
     def _refuse_unlisted(self, name: str) -> None:
         if self.allows(name):
@@ -196,15 +185,17 @@ class ModelRegistry:
         if not done.cancelled():
             done.exception()  # nobody may wait for it any more, and asyncio would complain
 
-    def _open(self) -> Shelf:
+    def _open(self) -> BuiltModels:
         with self._opening:
-            if self._shelf is None:
-                self._shelf = self._new_shelf()
-            return self._shelf
+            if self._models is None:
+                self._models = self._new_models()
+            return self._models
 
-    def _new_shelf(self) -> Shelf:
+    def _new_models(self) -> BuiltModels:
         # pydantic-ai takes a second to import, and a process that runs offline needs none of it.
-        from app.providers.shelf import CircuitSettings, Shelf  # noqa: PLC0415
+        from app.providers.built_models import BuiltModels, CircuitSettings  # noqa: PLC0415
 
         circuit = CircuitSettings(failures=self._failures_to_open, pause=self._circuit_pause, monotonic=self._monotonic)
-        return Shelf(keys=self._keys, input_limit=self._input_limit, circuit=circuit, chat_timeout=self._chat_timeout)
+        return BuiltModels(
+            keys=self._keys, input_limit=self._input_limit, circuit=circuit, chat_timeout=self._chat_timeout
+        )

@@ -21,13 +21,13 @@ KIND: Final = "openai-responses"
 """In a model's name; its provider is that of ``openai``."""
 
 
-def model(name: str, of: Provider[Any]) -> Model:
+def make_model(name: str, provider: Provider[Any]) -> Model:
     """The model of that name, without its provider's prefix."""
-    return OpenAIResponsesModel(name, provider=of)
+    return OpenAIResponsesModel(name, provider=provider)
 
 
 def kept_settings(settings: ModelSettings, continues: Continuation | None) -> ModelSettings:
-    """For a step of a chat: its response is kept, and goes on from an earlier one where there is one."""
+    """Settings for a step of a chat: its response is kept, and goes on from an earlier one where there is one."""
     own = OpenAIResponsesModelSettings(openai_store=True)
     if continues is not None:
         own["openai_previous_response_id"] = continues.response_id
@@ -35,14 +35,14 @@ def kept_settings(settings: ModelSettings, continues: Continuation | None) -> Mo
 
 
 def not_kept(settings: ModelSettings) -> ModelSettings:
-    """For a call that nothing goes on from: the provider need not keep it."""
+    """Settings for a call that nothing goes on from: the provider need not keep it."""
     return cast("ModelSettings", {**settings, **OpenAIResponsesModelSettings(openai_store=False)})
 
 
-async def forget(of: Provider[Any], response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+async def forget(provider: Provider[Any], response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
     """Have a response deleted that the provider keeps. Raises ``ModelUnavailableError``."""
     try:
-        await of.client.with_options(timeout=timeout, max_retries=0).responses.delete(response_id)
+        await provider.client.with_options(timeout=timeout, max_retries=0).responses.delete(response_id)
     except Exception as error:  # noqa: BLE001 - whatever its client throws, callers must see our word
         raise _unavailable(error) from None
 

@@ -47,7 +47,9 @@ class CompiledStatement:
         made: Any = scoped.compile(dialect=dialect)
         prefetched = [getattr(made, f"{kind}_prefetch", None) for kind in ("insert", "update")]
         if made.post_compile_params or any(prefetched):
-            raise ValueError(f"this depends on its values, or on defaults of columns: {made}")
+            raise ValueError(
+                f"this cannot be built once: its SQL depends on its values, or on columns' defaults: {made}"
+            )
         self.text = str(made)
         self._parts = _PLACE.split(self.text)
         """Text and the number of a value in turns."""
@@ -185,7 +187,7 @@ def _names(statement: Any, columns: Sequence[str]) -> tuple[bool, list[str]]:
 
 
 def _attributes(entity: Any) -> dict[str, str]:
-    """By the name of a column, what an object calls it."""
+    """What an object calls its columns, by their names."""
     return {column.name: name for name, column in inspect(entity).columns.items()}
 
 

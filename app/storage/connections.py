@@ -25,7 +25,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes without types
-    """Of one pool. What is set with ``BEGIN`` ends with the transaction, so that a pooler between loses nothing."""
+    """A connection of one pool. What ``BEGIN`` sets ends with the transaction, so a pooler between loses nothing."""
 
     limits = ""
     """Settings of every transaction that the server does not know from the connection's start."""

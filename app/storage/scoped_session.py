@@ -207,7 +207,7 @@ class TenantSession:
         """
         compiled, records = await self._fetched(statement, given)
         if not compiled.is_plain:
-            raise ValueError(f"a column is not read as the driver gives it: {compiled.text}")
+            raise ValueError(f"a column has a type that the driver does not read: use rows() for {compiled.text}")
         return records
 
     async def use_snapshot(self) -> None:
@@ -433,4 +433,4 @@ class TenantSession:
     def _give_share_back(self) -> None:
         if self._holds_share and self._shares is not None and self.tenant_id is not None:
             self._holds_share = False
-            self._shares.give_back(self.tenant_id)
+            self._shares.release(self.tenant_id)

@@ -55,7 +55,7 @@ class ConnectionShares:
             share.waiting -= 1
             self._forget(tenant_id, share)
 
-    def give_back(self, tenant_id: UUID) -> None:
+    def release(self, tenant_id: UUID) -> None:
         """Let the next one of the tenant have it."""
         share = self._tenants[tenant_id]
         share.held -= 1
@@ -68,7 +68,7 @@ class ConnectionShares:
 
 
 class _Share:
-    """Of one tenant; a semaphore serves those who wait in their order."""
+    """The share of one tenant; a semaphore serves those who wait in their order."""
 
     def __init__(self, most: int) -> None:
         self.free = asyncio.Semaphore(most)

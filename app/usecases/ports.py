@@ -83,7 +83,7 @@ class Counters(Protocol):
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
         """A place under each name, if there is one under all; else the number of the first that is full."""
 
-    def give_back(self, place: Place) -> None:
+    def release(self, place: Place) -> None:
         """Let others have it; a second time changes nothing."""
 
     async def taken(self, names: Sequence[str]) -> list[int]:
@@ -137,7 +137,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the model, with the dimensions where they are chosen: vectors of one name can be compared."""
+        """The model's name, with the dimensions where they are chosen: vectors of one name can be compared."""
 
     @property
     def metered(self) -> bool:

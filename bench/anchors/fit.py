@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from app.core.anchors import likelihood
-from app.core.anchors.likelihood import OF_BOTH, TYPES, features, of_speakers
+from app.core.anchors.likelihood import TYPES, features, of_speakers
 from app.core.anchors.recognition import type_of
 from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES
@@ -41,6 +41,8 @@ _CLASSES: Final = (NONE, *TYPES)
 _PARTS: Final = 4
 _SEEN: Final = 3
 """Statements that a feature must stand in."""
+_OF_BOTH: Final = ("b ", "c ", "x ", "y ")
+"""What features begin with that count for both speakers alike: of pairs and parts of words there are too many."""
 _PENALTY: Final = 5.0
 _STEPS: Final = 150
 _LEAST: Final = 0.07
@@ -81,7 +83,7 @@ def examples_of(sentences: Iterable[Sentence]) -> Iterator[Example]:
             label = _label(found, statement)
             if label is not None:
                 own = features(said, number, found.message.seq, type_of(statement, speaker, TABLES))
-                named = dict.fromkeys([*own, *(f"{speaker} {name}" for name in own if not name.startswith(OF_BOTH))])
+                named = dict.fromkeys([*own, *(f"{speaker} {name}" for name in own if not name.startswith(_OF_BOTH))])
                 yield Example(conversation=found.sentences[0][1].conversation, features=tuple(named), label=label)
 
 

@@ -32,7 +32,7 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import attribute_sources, parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
-from app.core.validation.exact import Failure, examine, settled
+from app.core.validation.exact import Failure, examine, without_failures
 from app.core.validation.shown import Shown
 from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
@@ -86,7 +86,7 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
         examined = examine(answer.candidate, answer.shown)  # as a whole: a narrative may tell what items calculate
         for kind in map(_kind, _one_each(examined.failures)):
             found[kind, "failing"] += 1
-        left = settled(examined, answer.schema, answer.previous)
+        left = without_failures(examined, answer.schema, answer.previous)
         found["items", "gone"] += len(answer.candidate.items) - len(left.candidate.items)
         for kind, item in answer.statements():
             changed, value = _changed(item.text, answer.shown, dice)

@@ -20,6 +20,7 @@ from app.core.model.model_io import (
     ToolName,
     ToolSpec,
 )
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from tests.gemini_server import Gemini, running_gemini, serving
 from tests.integration.test_models import OpenAIServer, said
@@ -63,7 +64,7 @@ def llama() -> Iterator[OpenAIServer]:
 @pytest.fixture
 async def google(gemini: Gemini) -> AsyncIterator[ModelRegistry]:
     gemini.reset()
-    registry = ModelRegistry(google_api_key="key", google_base_url=gemini.url)
+    registry = ModelRegistry(keys=Keys(google_api_key="key", google_base_url=gemini.url))
     yield registry
     await registry.close()
 
@@ -71,7 +72,7 @@ async def google(gemini: Gemini) -> AsyncIterator[ModelRegistry]:
 @pytest.fixture
 async def responses(openai: OpenAI) -> AsyncIterator[ModelRegistry]:
     openai.reset()
-    registry = ModelRegistry(openai_api_key="key", openai_base_url=openai.url)
+    registry = ModelRegistry(keys=Keys(openai_api_key="key", openai_base_url=openai.url))
     yield registry
     await registry.close()
 
@@ -113,7 +114,7 @@ class TestOnTheWire:
         assert openai.last.body["reasoning"]["effort"] == "low"
 
     async def test_of_chat_completions(self, llama: OpenAIServer) -> None:
-        registry = ModelRegistry(openai_base_url=llama.url)
+        registry = ModelRegistry(keys=Keys(openai_base_url=llama.url))
         settings = CallSettings(
             temperature=0.0,
             max_output_tokens=77,
@@ -209,7 +210,9 @@ REFUSED: tuple[tuple[str, CallSettings, list[str]], ...] = (
 class TestRefusals:
     async def test_name_the_field_and_the_model(self, gemini: Gemini, openai: OpenAI) -> None:
         registry = ModelRegistry(
-            google_api_key="key", google_base_url=gemini.url, openai_api_key="key", openai_base_url=openai.url
+            keys=Keys(
+                google_api_key="key", google_base_url=gemini.url, openai_api_key="key", openai_base_url=openai.url
+            )
         )
         found = [refused(registry, model, Brought(tools=(THEIRS,), settings=one)) for model, one, _ in REFUSED]
         await registry.close()

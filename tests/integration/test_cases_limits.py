@@ -26,7 +26,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
-from app.usecases.compaction.job import UNLIMITED, Job, Limits
+from app.usecases.compaction.job import UNLIMITED, Job, JobLimits
 from app.usecases.compaction.run import CompactionService
 from app.usecases.history.conversations import NewConversation
 from app.usecases.shared.lease import Lease
@@ -198,7 +198,7 @@ async def test_a_jump_ends_below_the_target_or_says_why_not(service: Service, si
 async def test_control_with_nobody_who_evaluates_it_stays_there(
     service: Service, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr("app.usecases.compaction.due.evaluate", nothing_at_once)
+    monkeypatch.setattr("app.usecases.compaction.due_triggers.first_due_trigger", nothing_at_once)
     with pytest.raises(AssertionError, match="in the turn"):
         await jumps(service, size)
 
@@ -394,7 +394,7 @@ async def test_control_without_the_guard_around_it_the_turn_fails(
         deadline = self._shell.clock.monotonic() + resolved.policy.sync_deadline
         return InlineOutcome(row=await self._settled(claim, deadline))
 
-    async def run(self: CompactionService, row: Any, limits: Limits = UNLIMITED) -> Any:
+    async def run(self: CompactionService, row: Any, limits: JobLimits = UNLIMITED) -> Any:
         job = Job.of(self._shell, Lease.of(row), limits)
         while row.in_flight:
             row = await self._step(row, job)

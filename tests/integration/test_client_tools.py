@@ -18,6 +18,7 @@ from app.core.model.errors import (
     ToolsPendingError,
 )
 from app.core.model.model_io import CallSettings, ToolCall, ToolName, ToolSpec
+from app.providers.keys import Keys
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
@@ -67,7 +68,7 @@ class GeminiWire:
     model: str = "google:gemini-3-flash-preview"
 
     def registry(self) -> ModelRegistry:
-        return ModelRegistry(chat=self.model, google_api_key="key", google_base_url=self.gemini.url)
+        return ModelRegistry(chat=self.model, keys=Keys(google_api_key="key", google_base_url=self.gemini.url))
 
     def calls(self, *calls: tuple[str, Mapping[str, Any]], text: str = "") -> None:
         made = [{"name": name, "args": args} for name, args in calls]
@@ -108,7 +109,7 @@ class OpenAIWire:
     model: str = "openai-responses:gpt-5"
 
     def registry(self) -> ModelRegistry:
-        return ModelRegistry(chat=self.model, openai_api_key="key", openai_base_url=self.openai.url)
+        return ModelRegistry(chat=self.model, keys=Keys(openai_api_key="key", openai_base_url=self.openai.url))
 
     def calls(self, *calls: tuple[str, Mapping[str, Any]], text: str = "") -> None:
         self.openai.script({"text": text, "calls": [{"name": name, "args": args} for name, args in calls]})

@@ -20,6 +20,7 @@ from app.core.model.records import Compaction, Page
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.core.validation.exact import Examined
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.repositories.spending import SpendingRepository
@@ -53,8 +54,8 @@ CANARY = "Kestrel-7741"
 
 
 def registry(gemini: Gemini, **others: Any) -> ModelRegistry:
-    given = {"chat": MODEL, "compaction": MODEL, "google_api_key": KEY, "google_base_url": gemini.url} | others
-    return ModelRegistry(**given)
+    keys = Keys(google_api_key=KEY, google_base_url=gemini.url)
+    return ModelRegistry(keys=keys, **{"chat": MODEL, "compaction": MODEL} | others)
 
 
 def with_models(service: Service, models: ModelRegistry, **settings: Any) -> Service:

@@ -9,6 +9,7 @@ import pytest
 
 from app.core.model.embedding import unpacked
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.usecases.ports import Embedder
 from tests.embedding_server import DIMENSIONS, EmbeddingServer, running_embeddings
@@ -40,10 +41,9 @@ def server(running: EmbeddingServer) -> EmbeddingServer:
 
 def registry_of(server: EmbeddingServer, model: str, **given: Any) -> ModelRegistry:
     return ModelRegistry(
-        google_api_key="key",
-        google_base_url=server.url,
-        openai_api_key="key",
-        openai_base_url=f"{server.url}/v1",
+        keys=Keys(
+            google_api_key="key", google_base_url=server.url, openai_api_key="key", openai_base_url=f"{server.url}/v1"
+        ),
         embedding=model,
         **{"compaction_timeout": 10.0, "question_timeout": 10.0} | given,
     )

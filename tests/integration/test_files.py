@@ -23,6 +23,7 @@ from app.core.model.records import Page, Scope
 from app.core.text.file_types import file_tokens, is_what_it_says, media_type_of, pdf_pages
 from app.core.text.token_counts import PAGE_TOKENS
 from app.infrastructure.clock import SystemClock
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -280,7 +281,7 @@ async def with_gemini(begin: UnitOfWorkFactory, gemini: Gemini, key: str = "one"
         return True
 
     name = "google:gemini-3-flash-preview"
-    models = ModelRegistry(chat=name, compaction=name, google_api_key=key, google_base_url=gemini.url)
+    models = ModelRegistry(chat=name, compaction=name, keys=Keys(google_api_key=key, google_base_url=gemini.url))
     parts = Parts(
         uow=begin,
         bus=PollingBus(),

@@ -35,6 +35,7 @@ from app.core.model.model_io import (
 from app.core.model.schemas.session import SESSION
 from app.core.model.state import StateEntry
 from app.core.validation.gate import judge
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.usecases.ports import ChatModel
 from tests.gemini_faults import BEHAVIOURS, CONTINUED_CHAT, INVENTED, PLEASE_PROVIDE, Behaviour
@@ -93,8 +94,7 @@ async def models(gemini: Gemini, *, timeout: float = 30.0, url: str | None = Non
     registry = ModelRegistry(
         chat=MODEL,
         compaction=MODEL,
-        google_api_key=KEY,
-        google_base_url=url or gemini.url,
+        keys=Keys(google_api_key=KEY, google_base_url=url or gemini.url),
         chat_timeout=timeout,
         compaction_timeout=timeout,
     )

@@ -17,6 +17,7 @@ import pytest
 from celery import Celery
 from redis.asyncio import Redis
 
+from app.circuit import Circuit
 from app.infrastructure import job_queue
 from app.infrastructure.job_queue import (
     LATER_TASK_NAMES,
@@ -25,7 +26,6 @@ from app.infrastructure.job_queue import (
     CeleryJobQueue,
     celery_broker_url,
 )
-from app.providers.circuit import Circuit
 from app.usecases.ports import Later
 from tests.proxy import redis_proxy
 

@@ -27,13 +27,14 @@ from app.core.model.errors import (
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction
 from app.core.planning.withholding import WITHHELD
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.attempts import Asking
 from app.usecases.compaction.chunk import Chunk, check_models
-from app.usecases.compaction.job import Job, Limits
+from app.usecases.compaction.job import Job, JobLimits
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Models
@@ -74,7 +75,9 @@ class WireService(Service):
 @asynccontextmanager
 async def wired(gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, **settings: Any) -> AsyncIterator[WireService]:
     registry = ModelRegistry(
-        compaction=MODEL, google_api_key="key", google_base_url=gemini.url, **{"failures_to_open": 50} | settings
+        compaction=MODEL,
+        keys=Keys(google_api_key="key", google_base_url=gemini.url),
+        **{"failures_to_open": 50} | settings,
     )
     yield WireService(begin, tenant, registry)
     await registry.close()
@@ -510,7 +513,7 @@ class TestManually:
         assert (after.state_version, after.quiet) == (before.state_version, before.quiet)
 
     def test_limits_are_values(self) -> None:
-        assert Limits().until(5).deadline == 5
+        assert JobLimits().until(5).deadline == 5
 
 
 async def turn(

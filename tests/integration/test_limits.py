@@ -204,7 +204,7 @@ async def test_processes_count_together(redis_url: str) -> None:
         assert [isinstance(place, Place) for place in places] == [True, True, False]
         assert places[2] == 0, "the first that is full"
         assert await two.taken(["p", "q"]) == [2, 2]
-        one.give_back(cast("Place", places[0]))
+        one.release(cast("Place", places[0]))
         await until(lambda: one._letting_go is not None and one._letting_go.done())
         assert isinstance(await two.take([("p", 2)]), Place)
         alone = LocalCounters(), LocalCounters()  # control: counted apart, both have room
@@ -221,7 +221,7 @@ async def test_without_the_server_each_process_counts_for_itself_and_nobody_wait
         places = [await counters.take([("p", 1)]) for _ in range(2)]
         assert isinstance(places[0], Place)
         assert places[1] == 0
-        counters.give_back(places[0])
+        counters.release(places[0])
         assert await counters.taken(["p"]) == [0]
         await counters.close()
 

@@ -15,6 +15,7 @@ import pytest
 from app.core.context.tools import MOST_CALLS
 from app.core.model.errors import ModelFailedError
 from app.core.retrieval.serving import Passage
+from app.providers.keys import Keys
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
@@ -38,7 +39,7 @@ BLOCK: Final = "<session_state>"
 
 @pytest.fixture
 async def service(openai: OpenAI, begin: UnitOfWorkFactory, tenant: UUID) -> AsyncIterator[Service]:
-    registry = ModelRegistry(chat=MODEL, openai_api_key="key", openai_base_url=openai.url)
+    registry = ModelRegistry(chat=MODEL, keys=Keys(openai_api_key="key", openai_base_url=openai.url))
     settings = Settings(tools=(f"{SAMPLES}:order_status", f"{SAMPLES}:sleeps"))
     yield Service(begin, tenant, chat=registry.chat(), settings=settings)  # type: ignore[arg-type]
     openai.release()

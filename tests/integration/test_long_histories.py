@@ -21,6 +21,7 @@ from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Page
 from app.core.model.retention import Retention
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.repositories import messages as message_rows
@@ -396,7 +397,7 @@ class TestCopies:
         self, openai: OpenAI, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> AsyncIterator[Service]:
         monkeypatch.setattr(provider_copies, "FIRST_PAUSE", timedelta())
-        registry = ModelRegistry(chat=MODEL, openai_api_key="key", openai_base_url=openai.url)
+        registry = ModelRegistry(chat=MODEL, keys=Keys(openai_api_key="key", openai_base_url=openai.url))
         made = Service(begin, tenant, chat=registry.chat())  # type: ignore[arg-type]
         monkeypatch.setattr(made.container.parts.models, "forget", registry.forget)
         yield made

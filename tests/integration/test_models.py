@@ -38,6 +38,7 @@ from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
 from app.providers.failures import unavailable
 from app.providers.gemini import takes_media as gemini_takes
+from app.providers.keys import Keys
 from app.providers.language import Language, LanguageSummarizer
 from app.providers.loop import ProviderLoop
 from app.providers.messages import to_provider
@@ -84,13 +85,13 @@ class TestNames:
         assert isinstance(registry.summarizer("offline"), OfflineSummarizer)
 
     def test_the_configured_name_is_used_when_none_is_given(self) -> None:
-        registry = ModelRegistry(chat="google:gemini-2.5-flash", compaction="offline", google_api_key="k")
+        registry = ModelRegistry(chat="google:gemini-2.5-flash", compaction="offline", keys=Keys(google_api_key="k"))
         assert registry.chat().profile.name == "google:gemini-2.5-flash"
         assert registry.summarizer().profile.name == "offline"
         assert registry.summarizer("google:gemini-2.5-pro").profile.name == "google:gemini-2.5-pro"
 
     def test_a_model_is_built_once_per_name_and_a_client_once_per_provider(self) -> None:
-        registry = ModelRegistry(google_api_key="k")
+        registry = ModelRegistry(keys=Keys(google_api_key="k"))
         first, again = registry.chat("google:gemini-2.5-flash"), registry.summarizer("google:gemini-2.5-flash")
         other = registry.chat("google:gemini-2.5-pro")
         assert first.inner.language is again.inner.language  # type: ignore[attr-defined]  # white box
@@ -119,7 +120,7 @@ class TestNames:
     ) -> None:
         for variable in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "DEEPSEEK_API_KEY", "ANTHROPIC_API_KEY"):
             monkeypatch.delenv(variable, raising=False)
-        registry = ModelRegistry(chat=name or "x", compaction=name or "x", ambient_credentials=True)
+        registry = ModelRegistry(chat=name or "x", compaction=name or "x", keys=Keys(ambient=True))
         for build in (registry.chat, registry.summarizer):
             with pytest.raises(InvalidInputError) as caught:
                 build()
@@ -130,23 +131,23 @@ class TestNames:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
-        registry = ModelRegistry(ambient_credentials=True)
+        registry = ModelRegistry(keys=Keys(ambient=True))
         assert registry.chat("deepseek:deepseek-chat").profile.name == "deepseek:deepseek-chat"
 
     def test_keys_show_nowhere(self) -> None:
-        registry = ModelRegistry(google_api_key="AIza-secret", openai_api_key="sk-secret")
+        registry = ModelRegistry(keys=Keys(google_api_key="AIza-secret", openai_api_key="sk-secret"))
         registry.chat("google:gemini-2.5-flash")
         assert "secret" not in f"{registry!r} {vars(registry)!r}"
 
     def test_many_names_do_not_pile_up(self) -> None:
-        registry = ModelRegistry(google_api_key="k")
+        registry = ModelRegistry(keys=Keys(google_api_key="k"))
         for number in range(200):
             registry.chat(f"google:gemini-{number}")
-        assert registry._shelf is not None
-        assert len(registry._shelf._languages) <= 64
+        assert registry._models is not None
+        assert len(registry._models._languages) <= 64
 
     async def test_close_is_repeatable_and_a_closed_registry_opens_again(self) -> None:
-        registry = ModelRegistry(google_api_key="k")
+        registry = ModelRegistry(keys=Keys(google_api_key="k"))
         registry.chat("google:gemini-2.5-flash")
         await registry.close()
         await registry.close()
@@ -155,7 +156,8 @@ class TestNames:
     @pytest.mark.long
     def test_offline_loads_no_provider_library(self) -> None:
         code = (
-            "import sys; from app.providers.registry import ModelRegistry; r = ModelRegistry(google_api_key='k');"
+            "import sys; from app.providers.registry import Keys, ModelRegistry;"
+            "r = ModelRegistry(keys=Keys(google_api_key='k'));"
             "r.chat(); r.summarizer(); print([m for m in sys.modules if m.startswith(('pydantic_ai', 'google.genai'))])"
         )
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -169,7 +171,7 @@ class TestLimits:
         assert model.context_window == GEMINI_INPUT_LIMIT
 
     def test_the_offline_model_has_the_limit_of_the_default_gemini_model_and_small_chunks(self) -> None:
-        registry = ModelRegistry(google_api_key="k")
+        registry = ModelRegistry(keys=Keys(google_api_key="k"))
         offline, gemini = registry.chat("offline").profile, registry.chat(DEFAULT_GEMINI_MODEL).profile
         assert offline.input_limit == gemini.input_limit
         assert (offline.chunk_tokens, gemini.chunk_tokens) == (8_000, None)
@@ -180,7 +182,7 @@ class TestLimits:
         [("google:gemini-of-tomorrow", 1_000_000, 65_536), ("openai:own-llama", 128_000, 8_192)],
     )
     def test_unknown_models_get_a_careful_guess(self, name: str, input_limit: int, output_limit: int) -> None:
-        profile = ModelRegistry(google_api_key="k", openai_api_key="k").chat(name).profile
+        profile = ModelRegistry(keys=Keys(google_api_key="k", openai_api_key="k")).chat(name).profile
         assert (profile.input_limit, profile.output_limit) == (input_limit, output_limit)
 
     @pytest.mark.parametrize(
@@ -195,12 +197,12 @@ class TestLimits:
         ],
     )
     def test_what_reading_a_context_costs(self, name: str, tokens: int, usd: float | None) -> None:
-        models = ModelRegistry(google_api_key="k", openai_api_key="k")
+        models = ModelRegistry(keys=Keys(google_api_key="k", openai_api_key="k"))
         cost = models.chat(name).profile.input_cost(tokens)
         assert cost == (None if usd is None else pytest.approx(usd))
 
     def test_the_operators_word_beats_every_table(self) -> None:
-        registry = ModelRegistry(google_api_key="k", openai_api_key="k", input_limit=4_000)
+        registry = ModelRegistry(keys=Keys(google_api_key="k", openai_api_key="k"), input_limit=4_000)
         for name in ("google:gemini-2.5-flash", "openai:own-llama"):
             profile = registry.summarizer(name).profile
             assert (profile.input_limit, profile.output_limit) == (4_000, 4_000)
@@ -251,7 +253,7 @@ def openai() -> Iterator[OpenAIServer]:
 
 class TestOpenAICompatible:
     async def test_a_server_without_a_key_chats(self, openai: OpenAIServer) -> None:
-        registry = ModelRegistry(chat="openai:own-llama", openai_base_url=openai.url)
+        registry = ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=openai.url))
         context = (
             ContextMessage(role="system", content="Be kind."),
             ContextMessage(role="user", content="Hello"),
@@ -270,7 +272,7 @@ class TestOpenAICompatible:
         assert [message["role"] for message in body["messages"]] == ["system", "user", "system"]
 
     async def test_a_summary_asks_for_the_json_schema(self, openai: OpenAIServer) -> None:
-        registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
         proposal = await registry.summarizer().ask(request)
         await registry.close()
@@ -305,7 +307,9 @@ class TestOpenAICompatible:
 
     async def test_a_failing_server_is_asked_once(self, openai: OpenAIServer) -> None:
         openai.status = 503
-        registry = ModelRegistry(chat="openai:own-llama", compaction="openai:own-llama", openai_base_url=openai.url)
+        registry = ModelRegistry(
+            chat="openai:own-llama", compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url)
+        )
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
         with pytest.raises(ModelUnavailableError, match="server_error"):
             await registry.summarizer().ask(request)
@@ -359,7 +363,7 @@ class TestWhatProvidersRefuse:
     async def test_a_prompt_that_is_blocked_by_an_error_is_blocked(self, openai: OpenAIServer) -> None:
         openai.status = 400
         openai.error = {"code": "content_filter", "message": "The response was filtered", "type": None}
-        registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
         proposal = await registry.summarizer().ask(request)
         await registry.close()
@@ -379,7 +383,7 @@ class TestTheCircuit:
         clock = FakeClock()
         registry = ModelRegistry(
             compaction="openai:own-llama",
-            openai_base_url=openai.url,
+            keys=Keys(openai_base_url=openai.url),
             failures_to_open=2,
             circuit_pause=30,
             monotonic=clock.monotonic,
@@ -406,7 +410,9 @@ class TestTheCircuit:
 
     async def test_control_a_patient_one_is_asked_every_time(self, openai: OpenAIServer) -> None:
         openai.status = 503
-        registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url, failures_to_open=100)
+        registry = ModelRegistry(
+            compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url), failures_to_open=100
+        )
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
         for _ in range(8):
             with pytest.raises(ModelUnavailableError, match="server_error"):
@@ -417,7 +423,7 @@ class TestTheCircuit:
 
 async def refusal(openai: OpenAIServer) -> ModelUnavailableError:
     """What a summarizer makes of the server's error."""
-    registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
+    registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
     with pytest.raises(ModelUnavailableError) as caught:
         await registry.summarizer().ask(SummaryRequest(schema=SESSION, messages=talk(("user", "Hello"))))
     await registry.close()

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from app.core.model.model_io import CallSettings, ChatRequest, ContextMessage, Reasoning, ReasoningDelta, TextDelta
 from app.core.model.records import Page
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.gemini_server import running_gemini, serving
@@ -57,7 +58,7 @@ async def test_gemini_is_asked_where_it_thinks_anyway(
 ) -> None:
     with running_gemini() as gemini:
         gemini.script("chat", {"name": "text", "text": "Hi.", "thoughts": "A greeting.\x00"})
-        registry = ModelRegistry(chat=f"google:{model}", google_api_key="key", google_base_url=gemini.url)
+        registry = ModelRegistry(chat=f"google:{model}", keys=Keys(google_api_key="key", google_base_url=gemini.url))
         runs = await told(registry, reasoning, effort)
         body = gemini.requests("chat")[0]["body"]
     assert runs == [*([("thought", "A greeting.")] if asks else []), ("text", "Hi.")]
@@ -73,7 +74,7 @@ async def test_responses_are_asked_for_a_summary_and_two_thoughts_are_told_apart
     with running_openai() as openai:
         openai.script({"text": "Hi.", "thoughts": ["A greeting.", "I greet back."]})
         model = "openai-responses:gpt-5.4"
-        registry = ModelRegistry(chat=model, openai_api_key="key", openai_base_url=openai.url)
+        registry = ModelRegistry(chat=model, keys=Keys(openai_api_key="key", openai_base_url=openai.url))
         runs = await told(registry, reasoning, effort)
         asked = openai.last.body.get("reasoning") or {}
     is_asked = reasoning == "asked"
@@ -104,7 +105,7 @@ def compatible(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.mark.daily(2)
 @pytest.mark.parametrize("reasoning", ["shown", "off"])
 async def test_servers_of_open_models_show_their_thoughts_unasked(compatible: str, reasoning: Reasoning) -> None:
-    runs = await told(ModelRegistry(chat="openai:own-llama", openai_base_url=compatible), reasoning)
+    runs = await told(ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=compatible)), reasoning)
     assert runs == [*([("thought", "A greeting.")] if reasoning == "shown" else []), ("text", "Hi.")]
 
 

@@ -78,7 +78,7 @@ async def test_control_without_the_look_ahead_every_five_percent_is_a_row(
     async def never(*_: object, **__: object) -> bool:
         return False
 
-    for module in ("due", "inline"):
+    for module in ("due_triggers", "inline"):
         monkeypatch.setattr(f"app.usecases.compaction.{module}.would_repeat", never)
     conversation_id = await begun(service)
     await grow(service, conversation_id, 24)

@@ -30,8 +30,8 @@ NOISE = ("Rain again over the harbour today.", "The harbour lights are on.", "No
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Conversations of more than twenty messages are large, and a stem in more than eight is common."""
-    monkeypatch.setattr(narrowing, "WHOLE", 20)
-    monkeypatch.setattr(narrowing, "COMMON", 8)
+    monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 20)
+    monkeypatch.setattr(narrowing, "COMMON_FROM", 8)
 
 
 async def conversation_of(
@@ -126,7 +126,7 @@ async def test_control_without_pairs_two_common_words_are_not_found_together(
 async def test_the_more_are_looked_at_the_more_come_with_their_neighbours(
     begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "COMMON", 100)
+    monkeypatch.setattr(narrowing, "COMMON_FROM", 100)
     contents = ["Nothing.", "Quiet.", "Calm.", "The lantern.", "Quiet.", "Calm.", "Nothing."] * 60
     conversation_id, _ = await conversation_of(begin, tenant, contents)
     few = await sources(begin, tenant, conversation_id, "lantern", limit=60)

@@ -292,4 +292,4 @@ class TestShortForms:
         path = await begun(http)
         body = {"from_seq": 1, "to_seq": 2, "level": "brief"}
         problem = refused(await http.post(f"{path}/segments", json=body), 422, "not_folded", "to_seq")
-        assert "ask for less" in problem["detail"]
+        assert "choose an earlier range" in problem["detail"]

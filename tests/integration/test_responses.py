@@ -21,6 +21,7 @@ from app.core.model.model_io import (
 )
 from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
+from app.providers.keys import Keys
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from tests.integration.test_models import said, talk
@@ -34,7 +35,7 @@ CALLS = {"text": "Let me see.", "calls": [{"name": "look_up", "args": {"of": "a"
 
 @pytest.fixture
 async def registry(openai: OpenAI) -> AsyncIterator[ModelRegistry]:
-    registry = ModelRegistry(chat=MODEL, compaction=MODEL, openai_api_key="key", openai_base_url=openai.url)
+    registry = ModelRegistry(chat=MODEL, compaction=MODEL, keys=Keys(openai_api_key="key", openai_base_url=openai.url))
     yield registry
     await registry.close()
 

@@ -158,8 +158,8 @@ async def test_commands_are_no_hits(service: Service) -> None:
 
 
 async def test_in_a_large_conversation(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrowing, "WHOLE", 10)
-    monkeypatch.setattr(narrowing, "COMMON", 5)
+    monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 10)
+    monkeypatch.setattr(narrowing, "COMMON_FROM", 5)
     conversation_id = await said(service, *("Rain over the harbour.",) * 30, KETTLE, *("More rain, no harbour.",) * 30)
     found = await seqs(service, conversation_id, "the copper kettle in the rain")
     assert (found[0], len(found) > 1) == (31, True)

@@ -612,7 +612,7 @@ class TestMaking:
         first, second, *_ = await current(service, conversation_id)
         last_seq = (await service.row(conversation_id)).last_seq
         for place in ((last_seq, last_seq + 1), (5, 4)):
-            with pytest.raises(NotFoldedError, match="ask for less"):
+            with pytest.raises(NotFoldedError, match="choose an earlier range"):
                 await make(service.tenant, conversation_id, place, "brief")
         for place in ((1, 5), (6, 9)):
             with pytest.raises(NotFoldedError, match="tool call"):

@@ -80,7 +80,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Conversations of more than twenty messages are large: recall goes by the index."""
-    monkeypatch.setattr(narrowing, "WHOLE", 20)
+    monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 20)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from app.core.model.records import Page
 from app.core.model.segments import Segment
 from app.core.segments.markers import render
 from app.core.segments.paging import segment_marker
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.tables import ExpansionRow
@@ -54,7 +55,7 @@ MID_TURN = {
 @pytest.fixture
 async def service(gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID) -> AsyncIterator[Service]:
     """With Gemini for chat, and two tools of the operator."""
-    registry = ModelRegistry(chat=MODEL, google_api_key="key", google_base_url=gemini.url)
+    registry = ModelRegistry(chat=MODEL, keys=Keys(google_api_key="key", google_base_url=gemini.url))
     settings = Settings(tools=(f"{SAMPLES}:order_status", f"{SAMPLES}:leaks"))
     yield Service(begin, tenant, chat=registry.chat(), settings=settings)  # type: ignore[arg-type]
     await registry.close()

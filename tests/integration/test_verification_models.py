@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from app.core.validation.claims import claims_of
+from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.verification.judging import digest_text
@@ -114,7 +115,9 @@ class TestOpenAI:
     async def test_it_answers_for_every_claim_and_nothing_is_kept_there(
         self, begin: UnitOfWorkFactory, tenant: UUID, openai: OpenAI
     ) -> None:
-        models = ModelRegistry(chat=OPENAI, compaction=OPENAI, openai_api_key="key", openai_base_url=openai.url)
+        models = ModelRegistry(
+            chat=OPENAI, compaction=OPENAI, keys=Keys(openai_api_key="key", openai_base_url=openai.url)
+        )
         service = with_models(Service(begin, tenant), models)
         conversation_id, row = await compacted(service)
         assert row.status == "applied"

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from app.core.context.awareness import AWARENESS_TOKENS, awareness_block
+from app.core.context.awareness import awareness_block
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS, SESSION
 from app.core.model.segments import LEVELS, Level
@@ -16,6 +16,8 @@ from app.core.text.language import detect
 from app.core.text.localization.catalogue import CATALOGUES
 from app.core.text.token_counts import estimate_text
 
+AWARENESS_TOKENS: Final = 80
+"""The most that the block may weigh, by ``estimate_text``, in any locale: `docs/glossary.md` says so."""
 FIELD: Final = re.compile(r"`(\w+)`")
 MARKUP: Final = re.compile(r"`[^`]*`")
 LATIN: Final = re.compile(r"[A-Za-z]+")
@@ -29,7 +31,7 @@ def test_it_weighs_at_most_eighty_tokens(preset: str, locale: str) -> None:
     policy = PRESETS[preset].policy
     block = awareness_block(SCHEMAS[policy.state_schema], locale, policy.levels, anchor_share=policy.anchor_share)
 
-    assert estimate_text(block) <= AWARENESS_TOKENS == 80
+    assert estimate_text(block) <= AWARENESS_TOKENS
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)

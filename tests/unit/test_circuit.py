@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from app.circuit import Circuit
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ChatRequest, Proposal, StepEvent, SummaryRequest
 from app.core.model.schemas.session import SESSION
-from app.providers.circuit import Circuit
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from tests.fakes import FakeClock, Reply, ScriptedChatModel, ScriptedSummarizer
 

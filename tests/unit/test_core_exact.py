@@ -21,7 +21,7 @@ from app.core.text.patterns import compiled
 from app.core.text.values import values
 from app.core.validation import exact, expected_amounts
 from app.core.validation.asking import MOST_DOUBTS, doubts_of, second_answer
-from app.core.validation.exact import STRETCHES, Examined, Settled, corrected, examine, settled
+from app.core.validation.exact import STRETCHES, Examined, Settled, examine, with_answers, without_failures
 from app.core.validation.gate import GateReport, judge, judge_again
 from app.core.validation.shown import Shown
 from tests.profiles import examples
@@ -44,7 +44,7 @@ def examined(*items: CandidateItem, narrative: str = "") -> Examined:
 
 
 def left(*items: CandidateItem, narrative: str = "", schema: StateSchema = SESSION) -> Settled:
-    return settled(examined(*items, narrative=narrative), schema)
+    return without_failures(examined(*items, narrative=narrative), schema)
 
 
 def texts(one: Settled | Candidate) -> list[str]:
@@ -58,7 +58,7 @@ def novel(text: str, *seqs: int) -> list[str]:
 
 def told(*sentences: str, schema: StateSchema, field: str) -> Settled:
     whole = Candidate(narrative={field: " ".join(sentences)})
-    return settled(examine(whole, SHOWN), schema)
+    return without_failures(examine(whole, SHOWN), schema)
 
 
 # --- what was shown
@@ -420,7 +420,7 @@ def test_of_several_sentences_or_clauses_those_that_hold_the_value_go(text: str,
 def test_a_cut_item_is_sure_to_replace_only_what_it_still_tells(text: str, unproven: tuple[str, ...]) -> None:
     before = entry("F7", "The cabin in the mountains costs Clara 800 euros")
     told = candidate(item(text, 1, replaces=["F7", "F8"]))
-    (made,) = settled(examine(told, Shown(TRIP, [before])), SESSION, [before]).candidate.items
+    (made,) = without_failures(examine(told, Shown(TRIP, [before])), SESSION, [before]).candidate.items
     assert (made.text, made.unproven) == (text.split(". ", maxsplit=1)[0] + ".", unproven)
 
 
@@ -706,7 +706,9 @@ def described(topic: str = "The cabin", brief: str = "", tags: Sequence[str] = (
 
 def test_a_failing_sentence_of_a_digest_goes_and_tags_with_values_from_nowhere() -> None:
     brief = "Clara rents the cabin for 900 euros. It has 17 rooms."
-    made = settled(examine(described(brief=brief, tags=["Porto", "BK-2291", "BK-9999", "777 euros"]), SHOWN), SESSION)
+    made = without_failures(
+        examine(described(brief=brief, tags=["Porto", "BK-2291", "BK-9999", "777 euros"]), SHOWN), SESSION
+    )
     (digest,) = made.candidate.digests
     assert (digest.topic, digest.brief) == ("The cabin", "Clara rents the cabin for 900 euros.")
     assert digest.tags == ("Porto", "BK-2291")
@@ -715,17 +717,19 @@ def test_a_failing_sentence_of_a_digest_goes_and_tags_with_values_from_nowhere()
 
 def test_a_digest_that_holds_stays_and_a_topic_from_nowhere_goes() -> None:
     held = described(topic="Ticket BK-2291", brief="Clara  pays 900 euros.", tags=["45 days"])
-    assert settled(examine(held, SHOWN), SESSION).candidate == held
-    (digest,) = settled(examine(described(topic="Ticket BK-9999", brief="A ticket."), SHOWN), SESSION).candidate.digests
+    assert without_failures(examine(held, SHOWN), SESSION).candidate == held
+    (digest,) = without_failures(
+        examine(described(topic="Ticket BK-9999", brief="A ticket."), SHOWN), SESSION
+    ).candidate.digests
     assert (digest.topic, digest.brief) == ("", "A ticket.")
 
 
 def test_less_than_half_of_a_brief_is_none_unless_the_model_said_so_itself() -> None:
     brief = "A cabin. It has 17 rooms and 23 beds, and the boat that goes there is 41 metres long."
     found = examine(described(brief=brief), SHOWN)
-    (digest,) = settled(found, SESSION).candidate.digests
+    (digest,) = without_failures(found, SESSION).candidate.digests
     assert digest.brief == ""
-    mended, _ = corrected(found, {1: "It is big."}, SHOWN)
+    mended, _ = with_answers(found, {1: "It is big."}, SHOWN)
     assert mended.digests[0].brief == "A cabin. It is big."
 
 
@@ -779,7 +783,7 @@ def test_what_only_repeats_its_messages_comes_through_unchanged(
     shuffled = list(whole.items)
     shuffling.shuffle(shuffled)
     whole = replace(whole, items=tuple(shuffled))
-    made = settled(examine(whole, Shown(span)), schema)
+    made = without_failures(examine(whole, Shown(span)), schema)
     assert (made.candidate, made.repairs, made.is_refused) == (whole, (), False)
 
 
@@ -787,7 +791,7 @@ def test_what_only_repeats_its_messages_comes_through_unchanged(
 def test_control_one_made_up_number_is_seen(said: list[str]) -> None:
     whole = made_of(SESSION, said)
     wrong = replace(whole, items=(*whole.items, item("Clara pays 777001 euros and 13 cents for nothing.", 1)))
-    assert texts(settled(examine(wrong, Shown(talk(*said))), SESSION)) == [one.text for one in whole.items]
+    assert texts(without_failures(examine(wrong, Shown(talk(*said))), SESSION)) == [one.text for one in whole.items]
 
 
 HOLDING = [

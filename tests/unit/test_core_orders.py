@@ -15,7 +15,7 @@ from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.text.languages.loading import languages
 from app.core.validation import orders as orders_module
-from app.core.validation.exact import examine, settled
+from app.core.validation.exact import examine, without_failures
 from app.core.validation.orders import Said, Wishes, orders_in
 from app.core.validation.shown import Shown
 from bench.trust import narratives
@@ -167,7 +167,7 @@ TALK: Final = talk(
 def left(text: str, *messages: Message, previous: tuple[str, ...] = (), field: str = "logos") -> list[str]:
     """What stands of an item after the checks."""
     shown = Shown(messages or TALK, [entry(f"F{n}", one) for n, one in enumerate(previous, start=1)])
-    made = settled(examine(candidate(item(text, 1, field=field)), shown), SESSION)
+    made = without_failures(examine(candidate(item(text, 1, field=field)), shown), SESSION)
     return [one.text for one in made.candidate.items]
 
 
@@ -219,7 +219,7 @@ def test_in_every_list(field: str) -> None:
 
 def test_a_sentence_of_a_narrative_that_orders_goes_alone() -> None:
     tale = f"Clara wants the red boat of Porto for the summer. {ORDERS['en'][0]} Oleg wants it too."
-    made = settled(examine(candidate(item("Oleg wants the boat", 3), narrative=tale), Shown(TALK)), SESSION)
+    made = without_failures(examine(candidate(item("Oleg wants the boat", 3), narrative=tale), Shown(TALK)), SESSION)
     assert made.candidate.narrative == {
         "conversation_summary": "Clara wants the red boat of Porto for the summer. Oleg wants it too."
     }
@@ -248,7 +248,7 @@ def test_what_an_entry_from_a_user_says_may_stand() -> None:
     for origins, kept in ((("user",), [rule]), (("assistant",), [])):
         known = entry("F1", "The user asked never to mention the delay of the boat")
         shown = Shown(TALK, [type(known)(**{**{n: getattr(known, n) for n in known.__slots__}, "origins": origins})])
-        made = settled(examine(candidate(item(rule, 1)), shown), SESSION)
+        made = without_failures(examine(candidate(item(rule, 1)), shown), SESSION)
         assert [one.text for one in made.candidate.items] == kept
 
 
@@ -257,7 +257,7 @@ def test_what_an_entry_from_a_user_says_may_stand() -> None:
 )
 def test_an_entry_about_somebody_asks_for_nothing_about_them(rule: str) -> None:
     known = replace(entry("F1", "Berta Weiss is the user's landlady"), origins=("user",))
-    made = settled(examine(candidate(item(rule, 1)), Shown(TALK, [known])), SESSION)
+    made = without_failures(examine(candidate(item(rule, 1)), Shown(TALK, [known])), SESSION)
     assert made.candidate.items == ()
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text import scanner
-from app.core.text.folding import folded
+from app.core.text.plain_text import plain_text_of
 from app.core.text.values import Given, _Searched, values
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, often
@@ -329,10 +329,10 @@ _PIECES = st.sampled_from([
 
 @given(st.lists(_PIECES | st.characters(), max_size=30).map("".join))
 def test_without_the_shape_of_plain_words_the_scan_finds_the_same(text: str) -> None:
-    found = scanner.tokens(folded(text))
+    found = scanner.tokens(plain_text_of(text))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scanner, "_SCAN", re.compile("|".join(scanner._SHAPES[1:])))
-        assert scanner.tokens(folded(text)) == found
+        assert scanner.tokens(plain_text_of(text)) == found
 
 
 @given(

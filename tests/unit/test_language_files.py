@@ -191,7 +191,8 @@ def test_a_file_of_two_lines_is_a_language() -> None:
         (ESPERANTO.replace('tool = "Ilo"\n', ""), "eo.toml: roles.tool: this key is needed"),
         (ESPERANTO.replace("vi devas", "vi (devas"), "'vi (devas\\\\b' is no regular expression: missing )"),
         (ESPERANTO.replace("2 du", "du du"), "eo.toml: values.numbers: the row 'du du' has to begin with a number"),
-        (ESPERANTO.replace("Laste: {text}", "{x}"), "phrases.last: nothing is filled in for ['x']; there are: text"),
+        (ESPERANTO.replace("Laste: {text}", "{x}"), "phrases.last: unknown placeholder {x}; allowed: {text}"),
+        ('code = "eo"\nname = "E"\n[values.numbers]\n2 = "du"', "eo.toml: values.numbers: give one text"),
         (ESPERANTO.replace("= -1", "= 'x'"), "eo.toml: relative.days.hieraŭ: Input should be a valid integer"),
     ],
 )  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.reading.ledger import Line
 from app.core.reading.logs import is_log, log_lines, values_in
+from app.core.reading.tool_data_lines import Line
 
 FAILING = """shop/cart/service.py:24: in total_rows
     assert total_rows([]) == 0
@@ -22,7 +22,7 @@ def test_a_listing_is_a_log_and_prose_or_one_line_is_not() -> None:
 
 def test_exact_values_are_kept_once_and_prose_between_them() -> None:
     told = list(log_lines(FAILING))
-    values = [value for one in told if isinstance(one, Line) for value in one.values]
+    values = [value for one in told if isinstance(one, Line) for value in one.codes]
 
     assert "The rates are read from the settings once a day." in told
     assert {"shop/cart/service.py:24", "tests/cart/test_service.py", "ed0e9da", "total_rows"} <= set(values)
@@ -53,7 +53,7 @@ def test_what_is_defined_in_a_listed_source_stands_with_its_line() -> None:
     source = (
         "  12      def round_rows(self, rows):\n  13          if not rows:\n  14              return read_rates(rows)\n"
     )
-    told = [value for one in log_lines(source) if isinstance(one, Line) for value in one.values]
+    told = [value for one in log_lines(source) if isinstance(one, Line) for value in one.codes]
 
     assert "round_rows:12" in told
     assert "read_rates" in told

@@ -17,9 +17,10 @@ from app.core.model.policies.policy import MODEL_FIELDS, CompactionPolicy
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
 from app.providers import others
+from app.providers.built_models import BuiltModels
+from app.providers.keys import Keys
 from app.providers.offline import OfflineChat
 from app.providers.registry import ModelRegistry
-from app.providers.shelf import Shelf
 from app.settings import DEFAULT_GEMINI_MODEL, Settings
 from tests.fakes import FakeClock
 
@@ -111,7 +112,9 @@ class TestAmbientCredentials:
         with pytest.raises(InvalidInputError, match="need a key: set OPENAI_API_KEY, or OPENAI_BASE_URL"):
             ModelRegistry().chat("openai-chat:gpt-5-mini")
         made = [
-            ModelRegistry(openai_api_key="k", openai_base_url="http://127.0.0.1:1/v1").chat(f"{kind}:gpt-5-mini")
+            ModelRegistry(keys=Keys(openai_api_key="k", openai_base_url="http://127.0.0.1:1/v1")).chat(
+                f"{kind}:gpt-5-mini"
+            )
             for kind in ("openai", "openai-chat")
         ]
         one, other = (chat.profile for chat in made)
@@ -157,7 +160,7 @@ class TestALibraryThatFails:
         self, error: Exception, library: Callable[..., SlowLibrary]
     ) -> None:
         library(error)
-        models = ModelRegistry(ambient_credentials=True)
+        models = ModelRegistry(keys=Keys(ambient=True))
         with pytest.raises(InvalidInputError) as caught:
             await models.prepare("deepseek:x")
         assert caught.value.errors[0].field == "model"
@@ -168,13 +171,13 @@ class TestALibraryThatFails:
         def broken(*_: object, **__: object) -> None:
             raise DefaultCredentialsError
 
-        monkeypatch.setattr("app.providers.shelf.profile_of", broken)
+        monkeypatch.setattr("app.providers.built_models.profile_of", broken)
         with pytest.raises(InvalidInputError, match="failed with DefaultCredentialsError"):
-            await ModelRegistry(openai_api_key="k").prepare("openai:x")
+            await ModelRegistry(keys=Keys(openai_api_key="k")).prepare("openai:x")
 
     async def test_a_refusal_is_remembered_for_a_while(self, library: Callable[..., SlowLibrary]) -> None:
         clock, slow = FakeClock(), library(DefaultCredentialsError())
-        models = ModelRegistry(ambient_credentials=True, monotonic=clock.monotonic)
+        models = ModelRegistry(keys=Keys(ambient=True), monotonic=clock.monotonic)
         said = set()
         for _ in range(5):
             with pytest.raises(InvalidInputError) as caught:
@@ -190,12 +193,12 @@ class TestALibraryThatFails:
 
     async def test_refusals_do_not_pile_up(self, library: Callable[..., SlowLibrary]) -> None:
         library(DefaultCredentialsError())
-        models = ModelRegistry(ambient_credentials=True)
+        models = ModelRegistry(keys=Keys(ambient=True))
         for number in range(200):
             with pytest.raises(InvalidInputError):
                 models.chat(f"deepseek:{number}")
-        assert models._shelf is not None
-        assert len(models._shelf._refusals) <= 64
+        assert models._models is not None
+        assert len(models._models._refusals) <= 64
 
 
 class TestOffTheLoop:
@@ -203,7 +206,7 @@ class TestOffTheLoop:
         self, library: Callable[..., SlowLibrary]
     ) -> None:
         slow = library(DefaultCredentialsError(), BUILD_SECONDS)
-        models = ModelRegistry(ambient_credentials=True)
+        models = ModelRegistry(keys=Keys(ambient=True))
         models._open()  # importing the libraries is another matter
         async with longest_gap() as gap:
             found = await asyncio.gather(*(models.prepare("deepseek:x") for _ in range(20)), return_exceptions=True)
@@ -213,7 +216,7 @@ class TestOffTheLoop:
 
     async def test_control_on_the_loop_it_would(self, library: Callable[..., SlowLibrary]) -> None:
         library(DefaultCredentialsError(), BUILD_SECONDS)
-        models = ModelRegistry(ambient_credentials=True)
+        models = ModelRegistry(keys=Keys(ambient=True))
         models._open()
         async with longest_gap() as gap:
             with pytest.raises(InvalidInputError):
@@ -223,7 +226,7 @@ class TestOffTheLoop:
 
     async def test_a_request_that_leaves_does_not_end_the_build(self, library: Callable[..., SlowLibrary]) -> None:
         slow = library(DefaultCredentialsError(), BUILD_SECONDS)
-        models = ModelRegistry(ambient_credentials=True)
+        models = ModelRegistry(keys=Keys(ambient=True))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(models.prepare("deepseek:x"), BUILD_SECONDS / 10)
         with pytest.raises(InvalidInputError):
@@ -233,7 +236,7 @@ class TestOffTheLoop:
     async def test_what_was_prepared_is_only_looked_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         models = make_models(settings(OPENAI_API_KEY="k", chat_model="openai:a", compaction_model="openai:b"))
         await models.prepare()
-        monkeypatch.setattr(Shelf, "_build", pytest.fail)
+        monkeypatch.setattr(BuiltModels, "_build", pytest.fail)
         await models.prepare()
         await models.prepare("openai:a")
         assert models.chat().profile.name == "openai:a"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-import app.providers.shelf  # noqa: F401 - takes longer to import than a test waits for a start
+import app.providers.built_models  # noqa: F401 - takes longer to import than a test waits for a start
 from app.bootstrap import make_models
 from app.core.model.errors import InvalidInputError
 from app.main import create_app
@@ -47,7 +47,7 @@ async def test_control_with_its_key_it_starts_and_the_model_is_built() -> None:
     made = container(chat_model="openai:gpt-5-mini", OPENAI_API_KEY="k")
     server, answer = await started(made)
     assert answer["type"] == "lifespan.startup.complete"
-    assert made.models._shelf.holds("openai:gpt-5-mini")
+    assert made.models._models.holds("openai:gpt-5-mini")
     await server.stop()
 
 

@@ -75,14 +75,14 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
     "who speaks": (
         says_who_speaks,
         "app.core.text.speakers",
-        {"app.core.reading.ledger": "a record's name: three words and more, of letters and digits"},
+        {"app.core.reading.tool_data_lines": "a record's name: three words and more, of letters and digits"},
     ),
     "where a sentence ends": (ends_sentences, "app.core.text.sentences", {}),
     "words": (
         takes_words,
         "app.core.text.words",
         {
-            "app.core.reading.ledger": "parts of the key of a record, at its underscores too",
+            "app.core.reading.tool_data_lines": "parts of the key of a record, at its underscores too",
             "app.core.reading.logs": "ids, paths and addresses of a log, each as a whole",
             "app.core.reading.scoring": "ids, paths and addresses that were talked of, each as a whole",
             "app.core.context.brought": "a tool's name, no word",
@@ -95,7 +95,7 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
     "where a clause ends": (
         parts_clauses,
         "app.core.text.clauses",
-        {"app.core.reading.ledger": "the fields of a record"},
+        {"app.core.reading.tool_data_lines": "the fields of a record"},
     ),
     "names": (
         tells_names,

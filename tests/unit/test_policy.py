@@ -21,7 +21,7 @@ from app.core.model.policies.policy import (
     CompactionPolicy,
     Moment,
     Threshold,
-    evaluate,
+    first_due_trigger,
     moments_at_rest,
     moments_of_append,
     moments_of_reply,
@@ -48,7 +48,7 @@ def due(
     **overrides: Any,
 ) -> str | None:
     policy = policy_of(context_window=4_000, **overrides)
-    trigger = evaluate(
+    trigger = first_due_trigger(
         policy,
         budgets(policy),
         moments={moment},
@@ -126,7 +126,7 @@ def test_an_output_reserve_of_zero_is_a_value() -> None:
 )
 def test_the_boundaries_of_semantic(tokens: int, moment: Moment, expected: str | None) -> None:
     policy = policy_of(context_window=10_000, output_reserve=0, window_share=1.0)
-    found = evaluate(
+    found = first_due_trigger(
         policy, budgets(policy), moments={moment}, tokens=tokens, messages=9, last_seq=9, quiet=ALWAYS, now=START
     )
 
@@ -188,7 +188,7 @@ ENDINGS = [
 
 
 def claimed(policy: CompactionPolicy, tokens: int, moments: frozenset[Moment], messages: int = 9) -> str | None:
-    found = evaluate(
+    found = first_due_trigger(
         policy,
         budgets(policy),
         moments=moments,

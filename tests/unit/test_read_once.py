@@ -40,9 +40,9 @@ class Counted:
         found: re.Match[str] | None = self._one.search(text)
         return found
 
-    def fits(self, texts: Iterable[str], opened: int) -> bool:
+    def matches(self, texts: Iterable[str], possible: int) -> bool:
         self.asked += 1
-        return bool(self._one.fits(texts, opened))
+        return bool(self._one.matches(texts, possible))
 
 
 @pytest.fixture(autouse=True)

@@ -221,5 +221,5 @@ def test_an_entry_is_opened_with_its_key_at_its_place_alone() -> None:
     assert b"words" not in sealed
     assert Seal(TURN.id, key).open(7, sealed) == b"The words of a reply."
     for seal, number in ((Seal(TURN.id, Seal.new_key()), 7), (Seal(other, key), 7), (Seal(TURN.id, key), 8)):
-        with pytest.raises(ValueError, match="none of this turn"):
+        with pytest.raises(ValueError, match="belongs to another turn"):
             seal.open(number, sealed)

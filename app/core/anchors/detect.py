@@ -27,7 +27,7 @@ from app.core.anchors.topics import topic_by
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.model.conversation import Message
 from app.core.model.redaction import redact
-from app.core.text.cued import Folded
+from app.core.text.cued import NormalizedText
 from app.core.text.identifiers import EXACT_KINDS, Identifier
 
 MOST_BY_USER: Final = 24
@@ -52,9 +52,9 @@ _BY_VALUE: Final = 0.25  # less: narration tells values too
 _OFTEN_WRONG: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
 _DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/anchors.md``)
 _MOST_JOINED: Final = 2
-"""Statements behind a label, or a bare no, that may belong to it."""
+"""Statements after a label, or a bare no, that may belong to it."""
 
-_COLONS: Final = frozenset(":：")  # a label ends with one
+_COLONS: Final = frozenset(":：")  # a label ends with one, as people type it
 _BARE: Final = 3  # words: "no", "scratch that", "ну уж нет"
 _MOST_WORDS: Final = 12  # of what is right instead
 _BELONGING: Final = frozenset({None, "critical_fact"})
@@ -186,8 +186,10 @@ def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) 
 def _labelled(statement: Statement, tables: Sequence[Table]) -> bool:
     if statement.is_question or _COLONS.isdisjoint(statement.text):
         return False
-    opened = ((table, statement.folded.opened(table.cues)) for table in tables)
-    return any(rule.labelled.fits((statement.plain,), fit) for table, fit in opened for rule in table.rules.values())
+    possible = ((table, statement.normalized.may_match(table.cues)) for table in tables)
+    return any(
+        rule.labelled.matches((statement.plain,), fit) for table, fit in possible for rule in table.rules.values()
+    )
 
 
 def _is_bare(statement: Statement, tables: Sequence[Table]) -> bool:
@@ -211,8 +213,8 @@ def _shows(statement: Statement, tables: Sequence[Table]) -> bool:
     """Whether what follows in the message is somebody's text, given to be worked on."""
     if ":" not in statement.text:
         return False
-    folded = Folded(statement.text)
-    return any(table.shows.fits([statement.text], folded.opened(table.cues)) for table in tables)
+    normalized = NormalizedText(statement.text)
+    return any(table.shows.matches([statement.text], normalized.may_match(table.cues)) for table in tables)
 
 
 def found_anchor(

@@ -74,14 +74,12 @@ RULED: Final = 0.3
 """How likely one has to be that a rule finds, unless it is all of its message: then it stands."""
 RULED_CORRECTION: Final = 0.05
 """How likely a correction has to be that a rule finds: of few words, it is hardly ever likely."""
-OF_BOTH: Final = ("b ", "c ", "x ", "y ")
-"""What features begin with that count for both speakers alike: of pairs and parts of words there are too many."""
 _DIGITS: Final = frozenset("0123456789")
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _MARKS: Final = {"-": "dash", "–": "dash", "—": "dash", ":": "colon", "(": "bracket"}
 _BEGINNINGS: Final = 4, 5  # letters: of a stem, of a word
 _END: Final = 3  # letters
-_MOST: Final = 3
+_MOST_COUNTED: Final = 3
 """Capitals, commas and places up to which it matters how many there are."""
 _MOST_VALUES: Final = 4
 _MANY: Final = 6  # statements of a message
@@ -112,7 +110,7 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
 
 @word_memo
 def _of_word(word: str) -> tuple[str, ...]:
-    """Its stem, and what it and its stem begin and end with."""
+    """The features of a word: its stem, and what it and its stem begin and end with."""
     base = stem(word)
     found = [f"s {base}"]
     if len(base) > _BEGINNINGS[0]:
@@ -153,9 +151,9 @@ def _bare(word: str) -> str:
 def _place(said: Sequence[Statement], number: int) -> Iterator[str]:
     exact = sum(one.kind not in {"symbol", "quoted"} for one in said[number].identifiers)
     yield f"n {min(exact, _MOST_VALUES)}"
-    yield f"p {min(number, _MOST)}"
+    yield f"p {min(number, _MOST_COUNTED)}"
     yield f"of {min(len(said), _MANY)}"
-    if len(said) <= _MOST:
+    if len(said) <= _MOST_COUNTED:
         yield f"p {number} of {len(said)}"
     if said[number].is_question:
         yield "q"
@@ -169,9 +167,9 @@ def _place(said: Sequence[Statement], number: int) -> Iterator[str]:
 
 def _shape(text: str) -> Iterator[str]:
     capitals = [word[0].isupper() for word in text.split()]
-    yield f"capitals {min(sum(capitals[1:]), _MOST)}"
+    yield f"capitals {min(sum(capitals[1:]), _MOST_COUNTED)}"
     yield f"capital {capitals[:1] == [True]}"
-    yield f"commas {min(text.count(','), _MOST)}"
+    yield f"commas {min(text.count(','), _MOST_COUNTED)}"
     if not _MARKS.keys().isdisjoint(text):
         yield from {name for mark, name in _MARKS.items() if mark in text}
     if not _DIGITS.isdisjoint(text):

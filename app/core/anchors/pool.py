@@ -17,7 +17,7 @@ from app.core.text.word_lists import respelled
 
 _PER_WORD: Final = 24  # anchors with one word, the newest, that are looked at: bounds the work per statement
 _OPEN: Final = frozenset({"unresolved_question"})
-_SHORTEST_STEM: Final = 3  # signs: shorter words are their own stems
+_SHORTEST_STEM: Final = 3  # characters: shorter words are their own stems
 
 
 class Pool:
@@ -48,7 +48,7 @@ class Pool:
                 self._by_word[word].append(anchor)
 
     def remove(self, anchor: Anchor) -> None:
-        """It is not active any more."""
+        """Take an anchor out: it is not active any more."""
         del self.anchors[anchor.id]
         self.open -= anchor.type in _OPEN
         for word in self.topic(anchor.content).every:
@@ -56,7 +56,7 @@ class Pool:
                 self._by_word[word] = [one for one in self._by_word[word] if one is not anchor]
 
     def sharing(self, topic: Topic) -> list[Anchor]:
-        """Those that share a word with a topic, newest first."""
+        """The anchors that share a word with a topic, newest first."""
         found = {id(anchor): anchor for word in topic.every for anchor in self._newest_with(word)}
         return sorted(found.values(), key=position, reverse=True)
 
@@ -68,7 +68,7 @@ class Pool:
         return found
 
     def newest(self, *, before: int, within: int, types: frozenset[AnchorType]) -> Iterator[Anchor]:
-        """Those of these types from just before a position, newest first."""
+        """The anchors of these types from just before a position, newest first."""
         for anchor in reversed(self.anchors.values()):
             if anchor.seq < before - within:
                 return

@@ -29,7 +29,7 @@ def accept(
 ) -> tuple[FoundAnchor, ...]:
     """The proposals that may stand, in order of position.
 
-    A quote must stand in the message it names, blanks apart; one that stands in exactly one other message of the span
+    A quote must stand in the message it names, spaces apart; one that stands in exactly one other message of the span
     is taken from there. What is stored is the message's own text, redacted like every anchor.
 
     Args:
@@ -54,7 +54,7 @@ def accept(
 def quoted(
     proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
 ) -> list[FoundAnchor]:
-    """Those of the known anchors that a proposal quotes, in whole or in part."""
+    """The known anchors that a proposal quotes, in whole or in part."""
     texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
     places = [_place(found) for proposal in proposals if (found := _located(proposal, texts))]
     return [anchor for anchor in known if any(_overlap(_place(anchor), place) for place in places)]
@@ -62,7 +62,7 @@ def quoted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Text:
-    """A message's text with every run of blanks as one, and where each of its characters stands."""
+    """A message's text with every run of spaces as one, and where each of its characters stands."""
 
     message: Message
     redacted: str
@@ -130,7 +130,7 @@ def _anchor(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnch
 
 
 def _at_edge(text: str, index: int) -> bool:
-    """Whether no word goes on over this place; scripts without blanks have an edge everywhere."""
+    """Whether no word goes on over this place; scripts without spaces have an edge everywhere."""
     around = text[max(index - 1, 0) : index + 1]
     return index in {0, len(text)} or not around.isalnum() or not around.isascii()
 

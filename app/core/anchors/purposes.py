@@ -17,7 +17,7 @@ from app.core.text.patterns import compiled
 from app.core.text.words import GENERIC_STEMS
 
 _NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
-"""A number behind its noun says which one it is (``room 8``); before it, how many."""
+"""A number after its noun says which one it is (``room 8``); before it, how many."""
 _TIMES: Final = frozenset({"date", "time"})
 
 

@@ -11,7 +11,7 @@ from app.core.anchors.statements import Statement
 from app.core.anchors.tables import LONGEST, Rule, Table
 from app.core.anchors.topics import stems_of, technology_in
 from app.core.model.anchors import AnchorType, Speaker
-from app.core.text.cued import Cue, Folded
+from app.core.text.cued import Cue, NormalizedText
 from app.core.text.identifiers import EXACT_KINDS, NAME_KINDS
 from app.core.text.patterns import capped
 from app.core.text.speakers import without_speaker
@@ -60,9 +60,9 @@ def type_of(statement: Statement, role: Speaker, tables: Sequence[Table]) -> Anc
 class Reading:
     """A statement as one table sees it."""
 
-    def __init__(self, masked: str, opened: int, table: Table) -> None:
+    def __init__(self, masked: str, possible: int, table: Table) -> None:
         self.masked = masked
-        self.opened = opened
+        self.possible = possible
         self.table = table
 
     @cached_property
@@ -71,20 +71,22 @@ class Reading:
         return leads(self.masked, self.table)
 
     def has(self, cue: Cue) -> bool:
-        """Whether the statement fits a cue of the table, with or without what leads to its point."""
-        return cue.fits(self.texts, self.opened) if cue.mask & self.opened else False
+        """Whether a cue of the table matches the statement, with or without what leads to its point."""
+        return cue.matches(self.texts, self.possible) if cue.mask & self.possible else False
 
     def has_whole(self, cue: Cue) -> bool:
-        """The same, as it is."""
-        return cue.fits((self.masked,), self.opened)
+        """Whether a cue matches the statement as it is."""
+        return cue.matches((self.masked,), self.possible)
 
 
 def reads_of(statement: Statement, tables: Sequence[Table]) -> list[Reading]:
     """The statement as the tables see it whose letters it has."""
     plain = statement.plain.replace("\xa0", " ")
     masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_mask, plain)
-    folded = statement.folded if masked == statement.plain else Folded(masked)
-    return [Reading(masked, folded.opened(table.cues), table) for table in tables if table.letters.search(masked)]
+    normalized = statement.normalized if masked == statement.plain else NormalizedText(masked)
+    return [
+        Reading(masked, normalized.may_match(table.cues), table) for table in tables if table.letters.search(masked)
+    ]
 
 
 def _first(read: Reading) -> AnchorType | None:
@@ -120,7 +122,7 @@ def is_told_by_value(statement: Statement, tables: Sequence[Table]) -> bool:
 
 
 def _stands(rule: Rule, read: Reading) -> bool:
-    if not rule.standing.mask & read.opened:
+    if not rule.standing.mask & read.possible:
         return False
     return read.has_whole(rule.standing) or (read.has(rule.standing) and not read.has_whole(read.table.reported))
 
@@ -130,7 +132,7 @@ def _is(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -
     if rule is None:
         return False
     is_data = type_ == "critical_fact" and role == "user" and _is_data(statement)
-    if not is_data and not (rule.mask & read.opened and _says(rule, type_, read, statement, role)):
+    if not is_data and not (rule.mask & read.possible and _says(rule, type_, read, statement, role)):
         return False
     return (type_ in _CONCRETE or _is_concrete(statement)) and not _denied(type_, read)
 
@@ -146,7 +148,7 @@ def _denied(type_: AnchorType, read: Reading) -> bool:
 
 
 def leads(masked: str, table: Table) -> list[str]:
-    """The statement as patterns see it: as it is, and behind a speaker's name and the words before the point."""
+    """The statement as patterns see it: as it is, and after a speaker's name and the words before the point."""
     texts = list(dict.fromkeys((masked, without_speaker(masked))))
     opening = table.opening.match(texts[-1])
     if opening and opening.end():

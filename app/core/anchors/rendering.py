@@ -49,7 +49,7 @@ def anchor_line(
     pasted: bool = False,
     said_at: datetime | None = None,
 ) -> str:
-    """One line: type, position, whose words they are, and the verbatim content; line breaks in it become blanks.
+    """One line: type, position, whose words they are, and the verbatim content; line breaks in it become spaces.
 
     Where the content tells a time by the day on which it was said ("tomorrow"), that day stands before it.
     """

@@ -48,11 +48,11 @@ _EQUATES: Final = compiled(
     rf"|(?:{alternatives('clauses', 'equates', spaced=False)})",
     re.IGNORECASE,
 )
-"""Behind it stands what is said of the subject."""
+"""After it stands what is said of the subject."""
 
 _UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
-_LONGEST: Final = 60  # characters of a subject
+_LONGEST_SUBJECT: Final = 60  # characters of a subject
 _COURTESY: Final = words_of("terms", "courtesies")
 _UNDER_WAY: Final = CuedPattern(pattern_of("claims", "under_way"))
 _DONE: Final = CuedPattern(pattern_of("claims", "done"))
@@ -102,7 +102,7 @@ def replaces(
 
 
 def shares_only_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
-    """Whether a correction shares a single word with an earlier text: close behind it is meant, later it is not."""
+    """Whether a correction shares a single word with an earlier text: close after it is meant, later it is not."""
     if restates(new, old, tables):
         return False
     new, old = _without_one_speaker(new, old, tables)
@@ -116,7 +116,7 @@ def shares_only_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
 
 
 def _without_one_speaker(new: str, old: str, tables: tuple[Table, ...]) -> tuple[str, str]:
-    """Both without the same name before them, unless that is what the old one is about (``Budget: 300``)."""
+    """Two statements without the same name before them, unless the old one is about it (``Budget: 300``)."""
     mine, theirs = label_of(new), label_of(old)
     if not mine or not theirs or mine.name != theirs.name:
         return new, old
@@ -245,7 +245,7 @@ def has_another_value(point: Topic, topic: Topic) -> bool:
 
 def completes(new: str, old: str) -> bool:
     """Whether the old text tells of a task under way that the new one tells is done."""
-    if not _UNDER_WAY.fits(old) or _DONE.fits(old) or not _DONE.fits(new) or _NOT_DONE.fits(new):
+    if not _UNDER_WAY.matches(old) or _DONE.matches(old) or not _DONE.matches(new) or _NOT_DONE.matches(new):
         return False
     topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
     task, done = known.every - _PROGRESS, topic.every - _PROGRESS
@@ -385,9 +385,9 @@ def form_of(text: str) -> str | None:
 
 @memoized()
 def _statement(text: str) -> tuple[str | None, tuple[str, ...]]:
-    """Its form, and its values in order."""
+    """A statement's form, and its values in order."""
     verb = None if is_supposed(text) else _EQUATES.search(text)
-    if verb is None or not 0 < verb.start() <= _LONGEST or _OPEN_SUBJECT.match(text):
+    if verb is None or not 0 < verb.start() <= _LONGEST_SUBJECT or _OPEN_SUBJECT.match(text):
         return None, ()
     spans = [
         *((one.start, one.start + len(one.text), one.kind) for one in find_identifiers(text) if one.kind in _STATED),

@@ -108,7 +108,7 @@ class Servable:
 
 
 def _distinct(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
-    """Of several that say the same in the same words the newest: of those that a user set, else of users' own words."""
+    """The anchors, of several with the same words the newest: of those that a user set, else of users' own words."""
     last: dict[tuple[str, str], int] = {}
     for index, anchor in enumerate(anchors):
         said = (anchor.type, anchor.content)

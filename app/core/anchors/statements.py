@@ -14,7 +14,7 @@ from app.core.anchors.tables import LONGEST
 from app.core.model.conversation import Message
 from app.core.reading.passages import is_data, own_words
 from app.core.text.clauses import clause_starts
-from app.core.text.cued import Folded
+from app.core.text.cued import NormalizedText
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
@@ -57,11 +57,11 @@ class Statement:
 
     @cached_property
     def identifiers(self) -> tuple[Identifier, ...]:
-        """Its exact values."""
+        """The statement's exact values."""
         return find_identifiers(self.text) if self.inside is None else self.inside
 
     def joined(self, following: Statement, content: str) -> Statement | None:
-        """Both as one, where they stand in one line of this content, and are no longer than a statement may be."""
+        """Two statements as one, where they stand in one line of this content and are no longer than one may be."""
         text = content[self.offset : following.offset + len(following.text)]
         if following.is_question or following.sentence == self.sentence or len(text) > LONGEST or _BREAK.search(text):
             return None
@@ -83,13 +83,13 @@ class Statement:
 
     @cached_property
     def plain(self) -> str:
-        """Its text with straight apostrophes, as patterns have them."""
+        """The statement's text with straight apostrophes, as patterns have them."""
         return self.text.replace("’", "'")
 
     @cached_property
-    def folded(self) -> Folded:
+    def normalized(self) -> NormalizedText:
         """What is looked up of ``plain`` before patterns are tried."""
-        return Folded(self.plain)
+        return NormalizedText(self.plain)
 
 
 def statements(message: Message) -> list[Statement]:
@@ -132,7 +132,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _without_shown_lines(text: str) -> str:
-    """The text with a blank in place of every sign of a line that only shows something."""
+    """The text with a space in place of every sign of a line that only shows something."""
     lines = text.splitlines(keepends=True)
     return "".join(_SIGN.sub(" ", line) if _is_shown(line) else line for line in lines)
 
@@ -182,7 +182,7 @@ def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, 
 
 
 def _outside(joints: list[tuple[int, bool]], spans: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """Those that part no value; both lists are in order."""
+    """The joints that part no value; both lists are in order."""
     kept, index = [], 0
     for place, is_clause in joints:
         while index < len(spans) and spans[index][1] < place:

@@ -40,7 +40,7 @@ class Rule:
     asks: Cue
     never: Cue
     mask: int
-    """The patterns of which one must fit."""
+    """The patterns of which one must match."""
     labelled: Cue
     standing: Cue
 

@@ -73,7 +73,7 @@ def technology_in(text: str) -> list[str]:
 
 
 def kinds_of(name: str) -> frozenset[str]:
-    """Of the technology that a name in lower case may be."""
+    """The kinds of technology that a name in lower case may be of."""
     said = frozenset(tokens(name))
     return frozenset(kind for kind, known in SERVING.items() if not known.isdisjoint(said))
 

@@ -131,7 +131,7 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
 
 
 def _takes(by: Anchor, old: Anchor, tables: tuple[Table, ...]) -> bool:
-    """Whether one takes another's place: no assistant corrects a user, and one shared word counts only close behind."""
+    """Whether one takes another's place: no assistant corrects a user, and one shared word counts only close after."""
     if by.type == "correction":
         if by.speaker == "assistant" and old.speaker == "user":
             return False
@@ -160,11 +160,11 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
 
 def _answered(pool: Pool, message: Message, first: Statement, tables: Sequence[Table]) -> Iterator[Transition]:
     """A direct answer to what the other one asked just before: yes, no, a value, or one word."""
-    read = [(table, first.folded.opened(table.cues)) for table in tables if table.letters.search(first.text)]
+    read = [(table, first.normalized.may_match(table.cues)) for table in tables if table.letters.search(first.text)]
     texts = {id(table): leads(first.plain, table) for table, _ in read}
 
     def has(cue: Callable[[Table], Cue]) -> bool:
-        return any(cue(table).fits(texts[id(table)], opened) for table, opened in read)
+        return any(cue(table).matches(texts[id(table)], possible) for table, possible in read)
 
     if has(lambda table: table.evasive) or has(lambda table: table.smalltalk):
         return
@@ -181,7 +181,7 @@ def _answered(pool: Pool, message: Message, first: Statement, tables: Sequence[T
 def _rejected(
     pool: Pool, message: Message, first: Statement, tables: Sequence[Table], *, asked: Anchor | None
 ) -> Iterator[Transition]:
-    """A user's plain no to what was decided in the message before; behind a question it answers that."""
+    """A user's plain no to what was decided in the message before; after a question it answers that."""
     no = any(_refuses(first, table) for table in tables if table.letters.search(first.text))
     if no and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
@@ -191,5 +191,5 @@ def _rejected(
 
 
 def _refuses(said: Statement, table: Table) -> bool:
-    opened = said.folded.opened(table.cues)
-    return table.no.fits([said.plain], opened) and not table.polite_no.fits([said.plain], opened)
+    possible = said.normalized.may_match(table.cues)
+    return table.no.matches([said.plain], possible) and not table.polite_no.matches([said.plain], possible)

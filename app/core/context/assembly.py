@@ -142,7 +142,7 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         smaller = replace(room, tokens=tokens)
         return fit(material, draft, smaller, digest) if _whole_size(material, draft) > tokens else draft
 
-    base = material.estimated_within(material.budgets.budget if budget is None else budget)
+    base = material.conversation.estimated_within(material.budgets.budget if budget is None else budget)
     most = _below_triggers(material) - _fixed_tokens(material) if budget is None else None
     draft = with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
     if budget is not None or material.detail.room is not None:
@@ -175,15 +175,15 @@ def _below_triggers(material: Material) -> int:
     """The most that the context may weigh, as estimated, without reaching any of the policy's triggers."""
     firsts = (trigger.at.first_tokens(material.budgets) for trigger in material.policy.triggers)
     lowest = min((first for first in firsts if first is not None), default=material.budgets.window + 1)
-    return material.estimated_within(lowest - 1)
+    return material.conversation.estimated_within(lowest - 1)
 
 
 def _room(material: Material, budget: int | None) -> Room:
     """The policy's budget less what stands before, or what was asked; shares are of the one that counts."""
     if budget is None:
-        tokens = material.estimated_within(material.budgets.budget) - _fixed_tokens(material)
+        tokens = material.conversation.estimated_within(material.budgets.budget) - _fixed_tokens(material)
         return Room(tokens=tokens, anchors=material.budgets.anchor_tokens)
-    share, tokens = material.policy.anchor_share, material.estimated_within(budget)
+    share, tokens = material.policy.anchor_share, material.conversation.estimated_within(budget)
     return Room(tokens=tokens, anchors=None if share is None else math.floor(exact(share) * tokens))
 
 
@@ -192,12 +192,12 @@ def _refuse_without_room(material: Material, room: Room, asked: int | None) -> N
     files = material.conversation.file_tokens
     if asked is not None or not files or room.tokens > 0:
         return
-    budget, weight = material.budgets.budget, material.counted(files)
+    budget, weight = material.budgets.budget, material.conversation.counted(files)
     raise ContextOverWindowError(
         f"the attached files of {weight} tokens leave no room in a budget of {budget} beside the system prompt: remove"
         " files, or ask a model with a larger window",
         extra={
-            "tokens": material.counted(_fixed_tokens(material)),
+            "tokens": material.conversation.counted(_fixed_tokens(material)),
             "files": weight,
             "window": material.budgets.window,
         },
@@ -215,7 +215,7 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     large ones, the largest first.
     """
     system = _fixed_tokens(material)
-    window = material.estimated_within(material.budgets.window)
+    window = material.conversation.estimated_within(material.budgets.window)
     elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
     total = system + _whole_size(material, draft)
     if total > window and elides:
@@ -224,7 +224,7 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     if total > window and elides:
         draft = with_large_elided(material, draft, window - system)
         total = system + _whole_size(material, draft)
-    tokens = material.counted(total)
+    tokens = material.conversation.counted(total)
     if tokens > material.budgets.window:
         raise ContextOverWindowError(
             f"the context of {tokens} tokens exceeds the window of {material.budgets.window};"
@@ -269,7 +269,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         tail=tail,
         recalled=recalled,
     )
-    tokens = material.counted(estimated.total)
+    tokens = material.conversation.counted(estimated.total)
     return AssembledContext(
         messages=(
             _system(material),

@@ -6,14 +6,10 @@ It is there from the first turn on, so that a first compaction does not change t
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 from app.core.model.segments import Level
 from app.core.model.state import StateSchema
 from app.core.text.localization.catalogue import catalogue_of
-
-AWARENESS_TOKENS: Final = 80
-"""The most that the block may weigh, by ``estimate_text``, in any locale."""
 
 
 def awareness_block(

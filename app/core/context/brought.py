@@ -53,7 +53,7 @@ class Brought:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of the tools that are offered."""
+        """The names of the tools that are offered."""
         return frozenset(tool.name for tool in self.offered)
 
     @property

@@ -9,7 +9,6 @@ from typing import Final
 from app.core.anchors.rendering import anchors_element
 from app.core.anchors.serving import Servable
 from app.core.model.anchors import FoundAnchor
-from app.core.model.calibration import counted, estimated_within
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.files import ConversationFile
 from app.core.model.gauge import AdaptiveThresholds
@@ -44,7 +43,7 @@ class Detail:
     quoted: tuple[int, ...] | None = None
     """Where active anchors stand, if these were not read themselves."""
     choice: Choice | None = field(default=None, repr=False, compare=False)
-    """What the segments could be served as, once that was reckoned (``larger_budget.with_choice``)."""
+    """What the segments could be served as, once that was computed (``larger_budget.with_choice``)."""
 
 
 NO_DETAIL: Final = Detail()
@@ -92,14 +91,6 @@ class Material:
     rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
     """The ranking for the question once it was computed; a copy of this material shares it."""
 
-    def counted(self, estimated: int) -> int:
-        """Estimated tokens as they count against the budgets, by what the provider taught of this conversation."""
-        return counted(estimated, self.conversation.token_factor)
-
-    def estimated_within(self, tokens: int) -> int:
-        """The most estimated tokens that count as at most so many: contexts are put together in estimates."""
-        return estimated_within(tokens, self.conversation.token_factor)
-
     def ranking(self, recall: Recall) -> Ranking:
         """The messages that may be recalled, ranked for the question; computed once."""
         found = next((ranking for known, ranking in self.rankings if known is recall), None)
@@ -109,7 +100,7 @@ class Material:
         return found
 
     def with_originals(self, originals: Sequence[Message]) -> Material:
-        """With what was read of the segments."""
+        """This material with what was read of the segments."""
         return replace(self, detail=replace(self.detail, originals=tuple(originals)))
 
     def servable(self, draft: Draft) -> Servable:
@@ -173,7 +164,7 @@ class Draft:
         return self.left_out.to_seq if self.left_out else 0
 
     def warned(self, *warnings: str) -> Draft:
-        """With further warnings, each once."""
+        """This draft with further warnings, each once."""
         return replace(self, warnings=tuple(dict.fromkeys((*self.warnings, *warnings))))
 
 

@@ -32,7 +32,7 @@ def with_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
 
 
 def with_all_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
-    """Every message that alone is more than the room, without its middle, wherever it stands; nothing else changes."""
+    """Cut the middle out of every message that is larger than the room by itself; nothing else changes."""
     giants = [message for message in (*draft.held, *draft.tail) if weight_of(material, message) > room]
     if not giants:
         return draft

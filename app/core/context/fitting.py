@@ -81,7 +81,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest) -> Draft:
     minimum = size_of(material, draft)
     if minimum <= room.tokens:
         return draft
-    needed, left = material.counted(minimum), material.counted(max(room.tokens, 0))
+    needed, left = material.conversation.counted(minimum), material.conversation.counted(max(room.tokens, 0))
     raise BudgetTooSmallError(
         f"the last user message alone needs {needed} tokens, the budget leaves {left}:"
         f" ask for a budget of at least {needed}",
@@ -192,7 +192,7 @@ def _first(cuts: Sequence[tuple[int, int]], removed: int) -> int:
 
 
 def _cut_off(material: Material, draft: Draft, count: int, room: Room) -> Draft:
-    """Without the first messages of the tail: held ones stay as held, and anchors come in for the others."""
+    """The draft without the first messages of the tail: held ones stay as held, and anchors come in for the others."""
     gone = draft.tail[:count]
     held = held_indexes([outline_of(message) for message in gone])
     kept_back = tuple(message for index, message in enumerate(gone) if index in held)
@@ -270,7 +270,7 @@ def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry,
 
 
 def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
-    """As many behind their marker as it takes; those that a user set stay."""
+    """The draft with as many anchors behind their marker as it takes; those that a user set stay."""
     if not draft.anchors:
         return draft
 
@@ -283,7 +283,7 @@ def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
 
 
 def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
-    """The rest of the tail but the last message, oldest first."""
+    """Leave out the rest of the tail but the last message, oldest first."""
     cuts = [cut for cut in _cuts(material, draft.tail, last_turn=False) if cut[0]]
     shorter, excess = draft, size_of(material, draft) - room.tokens
     for count, gone in cuts:

@@ -114,7 +114,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
 
 
 def beside_pins(material: Material, fit: Fit, room: int, wanted: int) -> tuple[int, Draft]:
-    """As much of what is wanted as leaves every pin its place, and what is served beside it: passages go first.
+    """What is wanted, as far as every pin keeps its place and what is served beside it: passages go first.
 
     Args:
         material: Of the context.
@@ -193,7 +193,7 @@ def as_sent(message: Message) -> ContextMessage:
 
 
 def _decided(material: Material, recall: Recall) -> Recall:
-    """Without its question, where what would be served suffices for it."""
+    """The recall without its question, where what would be served suffices for it."""
     if recall.is_explicit or not recall.question:
         return recall
     whole = first_draft(material)
@@ -270,7 +270,7 @@ def _lasting_anchors(material: Material, whole: Draft) -> int:
 
 
 def asked_in(material: Material) -> Mapping[int, float]:
-    """By ``seq`` how near messages come to the one that answers best, 0 to 1; none without a question."""
+    """How near messages come to the one that answers best, 0 to 1, by ``seq``; none without a question."""
     recall = material.recall
     if recall is None or not recall.question:
         return {}
@@ -297,7 +297,7 @@ def _joined(material: Material, draft: Draft, recall: Recall, room: int, margin:
     draft = replace(draft, named=labelled(recall.corpus, material.conversation.locale))
     served = served_seqs(draft)
     packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served, margin=margin))
-    unused = room - recall_tokens(material, packed)  # packing only reckons, and with one frame
+    unused = room - recall_tokens(material, packed)  # packing only estimates, and with one frame
     if packed.recalled and (unused > 0 or any(one.source.role == APART for one in packed.recalled)):
         packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served, margin=margin))
     return _within(material, packed, room)
@@ -315,7 +315,7 @@ def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ..
 
 
 def _within(material: Material, draft: Draft, room: int) -> Draft:
-    """Without the worst, until what is recalled weighs no more than this: packing only reckons."""
+    """Without the worst, until what is recalled weighs no more than this: packing only estimates."""
     while draft.recalled and (excess := recall_tokens(material, draft) - room) > 0:
         kept = without_last(draft.recalled, excess, lambda one: one.source.tokens)
         draft = replace(draft, recalled=tuple(kept))

@@ -32,7 +32,7 @@ _ROUNDS: Final = 3
 
 
 def with_choice(material: Material) -> Material:
-    """With what its segments could be served as: reckoned once, for the places to read and for the context."""
+    """The material with what its segments could be served as: computed once, for reading and for the context."""
     choice = _choice(material, first_draft(material).digests)
     return replace(material, detail=replace(material.detail, choice=choice))
 
@@ -102,7 +102,7 @@ class _Plan:
         self.steps = self._choice.steps
 
     def opened_by(self, taken: Sequence[Step]) -> list[Segment]:
-        """Those that these steps serve as their originals."""
+        """The segments that these steps serve as their originals."""
         return [
             segment
             for segment, option in zip(self._segments, self._choice.taken(taken), strict=True)
@@ -191,7 +191,7 @@ def _options_of(material: Material, segment: Segment, present: str, worth: float
 
 
 def _full_tokens(material: Material, segment: Segment) -> int:
-    """What its originals weigh: as its row says, so that it is the same before and after they are read."""
+    """What a segment's originals weigh: as its row says, so that it is the same before and after they are read."""
     covered, estimator = material.conversation.covered, material.policy.estimator
     whole = tokens_of(covered.tokens, covered.bytes, estimator)
     return -(-segment.tokens * whole // max(covered.tokens, 1)) + _AROUND

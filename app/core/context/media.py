@@ -18,11 +18,11 @@ class Spoken(Protocol):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What it has beside its content."""
+        """The message's parts, beside its content."""
 
     @property
     def seq(self) -> int | None:
-        """Its position; ``None`` of one that is not stored."""
+        """The message's position; ``None`` of one that is not stored."""
 
 
 _NAME: Final = 100

@@ -1,7 +1,7 @@
 """How much of a history that a client sends again is stored already: its longest stored prefix.
 
 Clients of stateless APIs send everything with every request. What is compared is who spoke and the words, without
-regard to blanks and to the form of their letters. Of a reply the client may have only the beginning: it stopped
+regard to spaces and to the form of their letters. Of a reply the client may have only the beginning: it stopped
 reading, and does not know whether the reply was finished here. What it may never have seen is passed over where it
 does not fit: the service's own tool calls and their results, a reply that was stopped, a typed command, a message of
 the system, one that was erased. A superseded reply is not looked at.
@@ -84,7 +84,7 @@ def _words(role: str, content: str, parts: Sequence[Part]) -> str:
 
 
 def normalised(text: str) -> str:
-    """The same words in one form: composed letters, single blanks."""
+    """A text in one form: composed letters, single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 

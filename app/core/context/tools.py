@@ -162,7 +162,7 @@ def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:
 
 
 def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> list[Line]:
-    """As many of them as fit into so many tokens, the first one cut if it alone is more."""
+    """As many of these texts as fit into so many tokens, the first one cut if it alone is more."""
     fitting = first_fitting(lines, most, lambda line: estimate_text(_line(line)) + 1)
     if fitting or not lines:
         return fitting
@@ -170,7 +170,7 @@ def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBAC
 
 
 def cut(text: str, most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
-    """At most so many tokens of a text, and how much is missing."""
+    """A text cut to so many tokens, and how much is missing."""
     text = clean(text)
     kept = text[: most * _TOKEN_CHARACTERS]
     if len(kept) == len(text) and estimate_text(text) <= most:

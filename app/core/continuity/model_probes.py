@@ -90,7 +90,7 @@ def chosen_probes(
 
 
 def holds_sentence(sentence: str, text: str) -> bool:
-    """Whether a text holds a sentence, forms of Unicode, blanks and quotation marks folded."""
+    """Whether a text holds a sentence, forms of Unicode, spaces and quotation marks folded."""
     return Quotes({0: (text,)}).include(sentence, 0)
 
 

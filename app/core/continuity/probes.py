@@ -125,7 +125,7 @@ def _cues(text: str, answer: str, pool: Pool) -> dict[str, float]:
 
 
 def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
-    """At most so many, evenly spread."""
+    """At most so many of these, evenly spread."""
     if len(items) <= most:
         return items
     return [items[number * len(items) // most] for number in range(most)]

@@ -25,7 +25,7 @@ from app.core.validation.dates import dated
 
 MOST_CHARACTERS: Final = 40_000
 """Of a stretch, of a state block, and of the tail: of a longer stretch every n-th message is looked at."""
-_LONGEST: Final = 1_000  # characters of a sentence that are looked at
+_LONGEST_SENTENCE: Final = 1_000  # characters of a sentence that are looked at
 _SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九十百千万]")
 WHOLE: Final = frozenset({"url", "email", "path", "identifier"})
 """Kinds of values of which a part names something else."""
@@ -47,7 +47,7 @@ class Statement:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Its content words, inflection folded."""
+        """The statement's content words, each as its stem."""
         return stems_of(self.text)
 
     @cached_property
@@ -84,7 +84,7 @@ def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
     labels = labels_of([(one.role, one.content) for one in served])
     return tuple(
         Statement(
-            dated(text[:_LONGEST], [message], beside=False),
+            dated(text[:_LONGEST_SENTENCE], [message], beside=False),
             message.created_at,
             message.seq,
             label.name if label else str(message.metadata.get("name") or ""),
@@ -102,7 +102,7 @@ def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
     for line in lines:
         if left <= 0:
             break
-        found += [Statement(text[:_LONGEST]) for text in sentences(line[:left]) if not text.startswith("<")]
+        found += [Statement(text[:_LONGEST_SENTENCE]) for text in sentences(line[:left]) if not text.startswith("<")]
         left -= len(line)
     return tuple(found)
 
@@ -153,7 +153,7 @@ class Pool:
 
 
 class Context:
-    """Those statements of a pool that one context serves."""
+    """The statements of a pool that one context serves."""
 
     def __init__(self, pool: Pool, *parts: range) -> None:
         self.pool: Final = pool
@@ -165,7 +165,7 @@ class Context:
         return [number for number in self._served if wanted in self.pool.statements[number].text.casefold()]
 
     def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
-        """Of each statement with any of these words: the weight and the number of those that it holds."""
+        """For each statement with any of these words, the weight and the number of those that it holds."""
         weights: defaultdict[int, float] = defaultdict(float)
         counts: Counter[int] = Counter()
         for stem, weight in cues.items():

@@ -92,7 +92,7 @@ class Standing:
 
 
 def tightest(standings: Iterable[Standing]) -> Standing | None:
-    """The one that is reached first."""
+    """The limit that is reached first."""
     return min(standings, key=lambda one: (one.remaining / one.limit if one.limit else 0, one.limit), default=None)
 
 
@@ -107,7 +107,7 @@ class SlidingCount:
     """The number of each step, and how often; in order."""
 
     def at(self, now: float) -> SlidingCount:
-        """Without the steps that count no more."""
+        """This count at a moment: without the steps that count no more."""
         first = int(now // STEP) - STEPS
         return SlidingCount(tuple(one for one in self.steps if one[0] >= first))
 

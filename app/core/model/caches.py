@@ -105,7 +105,7 @@ class Caching:
     ttl: timedelta
 
     def with_files(self, files: Sequence[ConversationFile | RequestFile], locale: str) -> Caching:
-        """With the files that stand first in the contents."""
+        """This caching with the files that stand first in the contents."""
         if not files:
             return self
         held = tuple(CachedFile(sha256=one.sha256, media_type=one.media_type, name=one.name) for one in files)
@@ -136,7 +136,7 @@ class Demand:
     """Requests that it was measured on."""
 
     def rate_at(self, now: datetime) -> float:
-        """Uses an hour, seen from a later moment."""
+        """The hourly number of uses, decayed to a later moment."""
         if self.at is None:
             return 0.0
         hours = max((now - self.at) / timedelta(hours=1), 0.0)
@@ -295,7 +295,7 @@ class ProviderCache:
 
     @property
     def life(self) -> Life | None:
-        """Of the cache; ``None``: there is none."""
+        """The life of the cache; ``None``: there is none."""
         if self.name is None or self.expires_at is None:
             return None
         return Life(expires_at=self.expires_at, ttl=timedelta(seconds=self.ttl_seconds))

@@ -63,7 +63,7 @@ class Continuity:
         return _share(total.after - total.contradicted, total.before)
 
     def plus(self, later: Continuity) -> Continuity:
-        """With the probes of a later chunk, and its tone."""
+        """This score joined with that of a later chunk."""
         kinds = {
             kind: self.kinds.get(kind, Answered()).plus(later.kinds.get(kind, Answered()))
             for kind in PROBE_KINDS

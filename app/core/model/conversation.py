@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from app.core.model.calibration import counted, estimated_within
 from app.core.model.fieldwise import fieldwise
 from app.core.model.pace import Pace
 from app.core.model.segments import ShownSegment
@@ -255,6 +256,14 @@ class Conversation:
     """The last of them; while ``last_seq`` is below it, they are being copied."""
     created_at: datetime
     updated_at: datetime
+
+    def counted(self, estimated: int) -> int:
+        """Estimated tokens as they count against budgets and thresholds: in the provider's tokens."""
+        return counted(estimated, self.token_factor)
+
+    def estimated_within(self, tokens: int) -> int:
+        """The most estimated tokens that count as at most so many: contexts are put together in estimates."""
+        return estimated_within(tokens, self.token_factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ class MessageVector:
 
 
 def embeddable(text: str) -> str:
-    """What a model is given of a text: composed letters, blanks as one, and only as long as every model takes.
+    """What a model is given of a text: composed letters, spaces as one, and only as long as every model takes.
 
     Empty where nothing is said.
     """

@@ -49,7 +49,7 @@ class Breakdown:
         return sum(self._parts)
 
     def scaled(self, total: int) -> Breakdown:
-        """In proportion, so that the parts add up to ``total``."""
+        """This breakdown in proportion, so that the parts add up to ``total``."""
         return Breakdown(**dict(zip(_PARTS, in_proportion(self._parts, total), strict=True)))
 
     @property

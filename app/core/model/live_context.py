@@ -22,7 +22,7 @@ class Sent:
 
 
 def sent_of(conversation: Conversation) -> Sent:
-    """Of a request that is made of the conversation as it is now."""
+    """What a request holds that is made of the conversation as it is now."""
     return Sent(
         through_seq=conversation.last_seq,
         content_epoch=conversation.content_epoch,

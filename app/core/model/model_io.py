@@ -27,7 +27,7 @@ FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
 
 
 def unknown_cost(_tokens: int) -> None:
-    """Of a model without a known price."""
+    """The cost of a call to a model without a known price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ Refuses = Callable[[CallSettings, Sequence[ToolSpec]], Mapping[str, str]]
 
 
 def takes_everything(_settings: CallSettings, _tools: Sequence[ToolSpec]) -> Mapping[str, str]:
-    """Of a model that takes whatever there is."""
+    """For a model that takes everything: no setting is refused."""
     return {}
 
 
@@ -135,7 +135,7 @@ ReadsMedia = Callable[[str], bool]
 
 
 def reads_no_media(_media_type: str) -> bool:
-    """Of a model that reads text alone."""
+    """For a model that reads text alone: no media type is taken."""
     return False
 
 
@@ -182,7 +182,7 @@ class ContextMessage:
 
     @property
     def turn(self) -> int | None:
-        """Its place in the history from 0, as the Sessions Pattern counts."""
+        """The message's place in the history from 0, as the Sessions Pattern counts."""
         return None if self.seq is None else self.seq - 1
 
 

@@ -18,7 +18,7 @@ from app.core.text.words import stems
 _BLOCK: Final = 1_200  # letters without a blank line: nobody types that much in one go
 _LETTERS_PER_SIGN: Final = 3  # what a Chinese or Japanese sign, or a Korean syllable, takes in an alphabet
 _LOG_LINES: Final = 4  # lines that begin like a log's make it a log; fewer do where they are half of a paragraph
-_MOST: Final = 0.5  # of a text's content words must be found in a region
+_ENOUGH_WORDS: Final = 0.5  # of a text's content words must be found in a region
 
 
 def origin_of(message: Message, text: str) -> Origin:
@@ -88,7 +88,7 @@ def sample_of(messages: Sequence[Message]) -> str:
 
 _SIGNS: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _FENCE: Final = compiled(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
-_QUESTION: Final = compiled(r"[?？]")
+_QUESTION: Final = compiled(r"[?？]")  # not the Arabic one: with it, other blocks would count as pasted
 _BLANK: Final = compiled(r"\n[ \t]*\n")
 _QUOTED: Final = compiled(r"^\s{0,3}>")
 _MAIL_HEADER: Final = compiled(
@@ -113,7 +113,7 @@ def _blocks(content: str) -> Iterator[tuple[str, bool]]:
 
 
 def _length(block: str) -> int:
-    """In letters, whatever the script."""
+    """The length of a text in letters, whatever the script."""
     return len(block) + (_LETTERS_PER_SIGN - 1) * sum(map(len, _SIGNS.findall(block)))
 
 
@@ -131,7 +131,7 @@ def _lines(block: str) -> tuple[list[str], list[str]]:
 
 
 def _end_of_log(lines: Sequence[str], last: int) -> int:
-    """Behind the last line of a log, and the error that ends a traceback."""
+    """After the last line of a log, and the error that ends a traceback."""
     following = lines[last + 1] if last + 1 < len(lines) else ""
     return last + 1 + (1 if _ERROR.match(following) or following[:1] in {" ", "\t"} else 0)
 
@@ -150,4 +150,4 @@ def _is_in(text: str, region: str, rest: str) -> bool:
     if not wanted or not rest.strip():
         return True
     inside, outside = wanted & set(stems(region)), wanted & set(stems(rest))
-    return len(inside) > len(outside) and len(inside) >= _MOST * len(wanted)
+    return len(inside) > len(outside) and len(inside) >= _ENOUGH_WORDS * len(wanted)

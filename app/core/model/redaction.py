@@ -29,7 +29,7 @@ _DATA: Final = frozenset({"data"})
 def redact(text: str) -> str:
     """The text with every known secret replaced by ``[REDACTED:kind]``.
 
-    Secrets are looked for in what a reader sees (``plain_view``): no blank of no width, look-alike or wide letter hides
+    Secrets are looked for in what a reader sees (``plain_view``): no space of no width, look-alike or wide letter hides
     one. What stays of the text is as it was.
     """
     for _ in range(_PASSES):

@@ -30,7 +30,7 @@ sources; the text is left as it is. ``order``: it orders the reader about, and n
 ``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
 entry that the model gave up without a proof is kept, in doubt; an anchor (``field`` is ``anchors``), served after the
 others. ``kept``: such a one stays as it is, since a user set it, or an active anchor says what the entry does.
-``date_added``: a day was put behind a word such as "yesterday". ``passage_named``: the id of a kept passage, which no
+``date_added``: a day was put after a word such as "yesterday". ``passage_named``: the id of a kept passage, which no
 reader sees, became the number of its message. ``value_restored``: a sentence whose value would not have been served any
 more was added. ``shortened``: a narrative lost sentences, since the state would have outweighed its cap.
 
@@ -58,9 +58,9 @@ class Repair:
     """The entry that it became, or that it is about; ``None`` for a text that became none."""
 
     def redacted(self) -> Repair:
-        """Without secrets, as it is stored."""
+        """This repair without secrets, as it is stored."""
         return replace(self, before=redact(self.before), after=None if self.after is None else redact(self.after))
 
     def blanked(self) -> Repair:
-        """Without its texts, once a message was erased that they may tell of; that there was one stays."""
+        """This repair without its texts, once a message was erased that they may tell of; that there was one stays."""
         return replace(self, before="", after=None if self.after is None else "")

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """For how long it is kept; ``None`` = for ever."""
+    """For how long each kind of record is kept; ``None`` = for ever."""
 
     events: timedelta | None = None
     turns: timedelta | None = None

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from app.core.model.secret_shapes import Finder, Found
-from app.core.text.factors import fold, pieces
 from app.core.text.patterns import compiled
 from app.core.text.plain_view import plain_view
+from app.core.text.required_literals import normalized, pieces
 
 _PASSWORDS: Final = (
     r"passwords?|passwd|passphrase|passcode|pwd|парол(?:ь|я|ем|и|ю|ями?)|(?:кодов|парольн)(?:ое|ая) (?:слово|фраза)"
@@ -133,10 +133,10 @@ def _rest_of_value(text: str, place: int) -> str:
 
 
 def _may_fit(text: str, needed: frozenset[str] | None) -> bool:
-    """Whether a text has any of the pieces without which a pattern does not fit."""
+    """Whether a text has any of the pieces without which a pattern does not match."""
     if needed is None:
         return True
-    folded = fold(text)
+    folded = normalized(text)
     return any(piece in folded for piece in needed)
 
 
@@ -270,7 +270,7 @@ def _is_word_password(found: re.Match[str], sign: str, value: str) -> bool:
 
 
 def _is_bare_password(value: str) -> bool:
-    """As in ``password hunter2``: letters and digits together, and no name of an algorithm."""
+    """Whether it is a password as in ``password hunter2``: letters and digits together, and no name of an algorithm."""
     mixed = any(letter.isalpha() for letter in value) and any(letter.isdigit() for letter in value)
     is_said_of_it = _ALGORITHMS.match(value) or _MEASURE.match(value)
     return mixed and len(value) >= _LEAST_BARE and value[0] not in "-/" and not is_said_of_it

@@ -1,6 +1,6 @@
 """Secrets that are known by their own shape: prefixes of providers, blocks, places in addresses, check sums.
 
-Every finder takes a text in plain signs, runs in linear time, and gives what it finds in order.
+Every finder takes a text in plain characters, runs in linear time, and gives what it finds in order.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Finder = Callable[[str], Iterator[Found]]
 
 # --- keys that providers mark with a prefix -------------------------------------------------------------------------
 
-_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # also behind the escaped line break of a JSON string
+_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # also after the escaped line break of a JSON string
 _TOKEN: Final = 1_000_000
-"""Characters: the longest piece of a token where a run of its signs begins; each run is read once."""
+"""Characters: the longest piece of a token where a run of its characters begins; each run is read once."""
 _KEYS: Final[Mapping[str, str]] = {
     "aws_key": r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
     "google_key": r"AIza[\w-]{35,60}+|ya29\.[\w-]{20,2000}+|GOCSPX-[\w-]{20,60}+|1//0[\w-]{30,300}+",
@@ -71,7 +71,7 @@ _KEYS: Final[Mapping[str, str]] = {
 _KEY: Final = compiled(
     rf"(?=[\w~.-]){_BEFORE}(?:{'|'.join(f'(?P<{kind}>{shape})' for kind, shape in _KEYS.items())})", re.ASCII
 )
-"""The sign that all of them begin with is looked at first: signs of other scripts begin none."""
+"""The sign that all of them begin with is looked at first: characters of other scripts begin none."""
 
 
 def _keys(text: str) -> Iterator[Found]:
@@ -92,7 +92,7 @@ _LAST_LINE: Final = compiled(rf"(?:(?:\s|\\[nr]){{0,8}}{_END.pattern})?")
 
 
 def _private_keys(text: str) -> Iterator[Found]:
-    """From BEGIN to END; without an END, as far as the lines look like a key."""
+    """Private keys, from BEGIN to END; without an END, as far as the lines look like a key."""
     if "PRIVATE KEY" not in text and "Private-Lines" not in text:
         return
     ends = [found.end() for found in _END.finditer(text)]

@@ -172,7 +172,7 @@ class LevelMeasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """Of the exact values that were folded, the share that stood verbatim in what was served right afterwards."""
+    """The share of folded exact values that stood verbatim in what was served right afterwards."""
 
     last: float | None = None
     """Of the newest probe."""
@@ -320,7 +320,7 @@ class Measured:
 
     @property
     def used_share(self) -> float | None:
-        """Of the expansions of which it is known, the share that a reply drew on."""
+        """The share of expansions that a reply drew on, of those of which it is known."""
         return share(sum(one.used for one in self.expansions), sum(one.judged for one in self.expansions))
 
 

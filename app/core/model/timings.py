@@ -84,17 +84,17 @@ class Timings:
 
     @property
     def detail_claim_seconds(self) -> float:
-        """For the one call that describes a segment: nobody begins again while its answer may still come."""
+        """How long a segment is claimed for its one call: nobody begins again while the answer may still come."""
         return self.call_deadline_seconds + _MOMENT_SECONDS
 
     @property
     def verification_claim_seconds(self) -> float:
-        """For all calls of a verification and the wait with its verdicts."""
+        """How long a verification is claimed: for all its calls and the wait with its verdicts."""
         return VERIFIER_CALLS * self.call_deadline_seconds + VERDICTS_WAIT_SECONDS + _MOMENT_SECONDS
 
     @property
     def task_seconds(self) -> float:
-        """For a task of a worker, which is a compaction and its verification; the task's own loop cancels it then."""
+        """The limit of a worker's task, a compaction and its verification; the task's own loop cancels it then."""
         return self.job_seconds + self.verification_claim_seconds
 
 

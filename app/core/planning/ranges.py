@@ -10,7 +10,7 @@ from app.core.planning.cuts import Tail, legal_cuts
 from app.core.text.token_counts import Estimator
 
 FOLLOWING = 64
-"""Messages behind a range that say whether it is finished: the results of its last calls are among them."""
+"""Messages after a range that say whether it is finished: the results of its last calls are among them."""
 
 
 def is_finished(outline: Sequence[Outline], to_seq: int, *, complete: bool, estimator: Estimator) -> bool:
@@ -20,7 +20,7 @@ def is_finished(outline: Sequence[Outline], to_seq: int, *, complete: bool, esti
     call.
 
     Args:
-        outline: The messages from the beginning of the range on, some of those behind it too.
+        outline: The messages from the beginning of the range on, some of those after it too.
         to_seq: Where the range ends.
         complete: Whether the conversation ends with them.
         estimator: The policy's.

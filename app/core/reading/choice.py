@@ -22,9 +22,9 @@ _SAME: Final = 0.7  # of the smaller one's words shared: the same thing said aga
 _DAMPED: Final = 0.9
 _CHARACTERS: Final = 4  # a token, about
 _STALE: Final = 0.6  # of the words told already: news first
-_CROWDED: Final = 1.0
-_CROWDED_RULES: Final = 0.6
-_MOST_CROWDED: Final = 0.6
+_CROWDED: Final = 1.0  # share of its worth that a text loses when its kind fills the room
+_CROWDED_RULES: Final = 0.6  # the same of rules and limits
+_MOST_CROWDED: Final = 0.6  # the most that it loses
 _SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
 _FRAME: Final = 3  # tokens of who says it and the marks of a list, at least
 

@@ -82,5 +82,5 @@ READING_TOOL: Final = compiled(
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")
-    opened = SAID.opened(sentence)
-    return frozenset(cue for cue, said in PATTERNS.items() if said.fits((plain,), opened))
+    possible = SAID.may_match_text(sentence)
+    return frozenset(cue for cue, said in PATTERNS.items() if said.matches((plain,), possible))

@@ -87,7 +87,7 @@ def features(passages: Sequence[Passage]) -> Iterator[Sequence[float]]:
 
 
 class Ratings(NamedTuple):
-    """Of each passage of a span, by its index."""
+    """What is found of each passage of a span, by its index."""
 
     likely: Sequence[float]
     """How likely it is worth remembering, from 0 to 1."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from app.core.reading.ledger import LINE, Line, is_exact, line_from_fields, parse_line
+from app.core.reading.tool_data_lines import LINE, Line, is_code_like, line_from_fields, parse_line
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.words import words as words_of
 
 _FEWEST_LINES: Final = 3  # a shorter answer is a message to whoever called
 _MOST_LINES: Final = 400
-_LONGEST: Final = 400  # characters of a line that are looked at
+_LONGEST_LINE: Final = 400  # characters of a line that are looked at
 _PROSE: Final = 5  # plain words in a row
 _SENTENCE: Final = compiled(rf"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){{{_PROSE - 1},}}[^\W\d_]+\b")
 _TOKEN: Final = compiled(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
@@ -39,11 +39,11 @@ def is_log(text: str) -> bool:
 
 
 def log_lines(text: str) -> Iterator[str | Line]:
-    """Its prose, line by line, and between it the exact values of all other lines, each once."""
+    """A log's prose, line by line, and between it the exact values of all other lines, each once."""
     waiting: list[str] = []
     told: set[str] = set()
     for raw in text.splitlines()[:_MOST_LINES]:
-        line = raw.strip()[:_LONGEST]
+        line = raw.strip()[:_LONGEST_LINE]
         if is_prose(line):
             yield from _flushed(waiting)
             yield line
@@ -64,13 +64,13 @@ def log_lines(text: str) -> Iterator[str | Line]:
 def _record(line: str) -> Line | None:
     """An item of a list that begins with an id, or has one: its values, and its words in few."""
     item = _ITEM.match(line)
-    if not item or not any(is_exact(token) for token in _TOKEN.findall(line)):
+    if not item or not any(is_code_like(token) for token in _TOKEN.findall(line)):
         return None
     fields: list[str] = []
     for field in _FIELDS.split(line[item.end() :]):
         words: list[str] = []
         for word in field.split():
-            if is_exact(word.strip(_EDGES)):
+            if is_code_like(word.strip(_EDGES)):
                 fields += [" ".join(words), word.strip(_EDGES)]
                 words = []
             else:
@@ -83,7 +83,7 @@ def _record(line: str) -> Line | None:
 
 def _says_something(field: str) -> bool:
     """Whether there is more in it than what holds a line together: "with", "in", "for"."""
-    return is_exact(field) or bool(words_of(field))
+    return is_code_like(field) or bool(words_of(field))
 
 
 def _names_in(line: str) -> Iterator[str]:
@@ -114,11 +114,11 @@ def values_in(text: str) -> Iterator[str]:
         place = _PLACE.search(token)
         if place and "://" not in token:
             head = token[: place.start()]
-            if is_exact(head) and _FILE.search(head):
+            if is_code_like(head) and _FILE.search(head):
                 yield f"{head}:{place.group()[1:].split(':')[0]}"
                 token = token[place.end() :].strip(":")
         for part in token.split("::") if "://" not in token else [token]:
-            if part and (is_exact(part) or _NAME.fullmatch(part)):
+            if part and (is_code_like(part) or _NAME.fullmatch(part)):
                 yield part
 
 

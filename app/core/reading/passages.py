@@ -13,9 +13,9 @@ from typing import Any, Final
 from app.core.model.conversation import Message
 from app.core.reading.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.core.reading.labels import role_label
-from app.core.reading.ledger import Line, heads_of, is_call, lines_from_data, parse_line, parsed, terse
 from app.core.reading.logs import is_log, log_lines
 from app.core.reading.sentence import sentence_of
+from app.core.reading.tool_data_lines import Line, heads_of, is_call, lines_from_data, parse_line, parsed, terse
 from app.core.text.identifiers import Identifier
 from app.core.text.parts import as_text, own_parts
 from app.core.text.patterns import compiled

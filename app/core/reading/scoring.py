@@ -11,8 +11,8 @@ from typing import Final
 
 from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
 from app.core.reading.importance import Ratings, rated
-from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
+from app.core.reading.tool_data_lines import Line, group_key, is_call, parse_line
 from app.core.text.cued import SAID
 from app.core.text.identifiers import Identifier, Kind
 from app.core.text.memo import memoized
@@ -93,7 +93,7 @@ class Worth:
         return Worth(rest=factor * self.rest, values=values, about=self.about)
 
     def plus(self, more: float) -> Worth:
-        """With something more for the words."""
+        """This worth with something more for the words."""
         return Worth(rest=self.rest + more, values=self.values, about=self.about) if more else self
 
 
@@ -119,10 +119,10 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
 
 
 def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
-    """By passage: whether a record of a list was talked of more than the others, by all that the record said."""
+    """How much more a record of a list was talked of than the others, by all that the record said; by passage."""
     lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
     for passage in passages:
-        if passage.whole and (name := list_name(passage.whole.text)):
+        if passage.whole and (name := group_key(passage.whole.text)):
             lists[passage.seq, name].append(passage)
     talk = _talk(passages) if lists else frozenset[str]()
     scaled: dict[int, float] = {}
@@ -143,16 +143,16 @@ def words_said(texts: Iterable[str]) -> frozenset[str]:
 
 def said_twice(lines: Iterable[Line]) -> frozenset[str]:
     """Values that stand in several records: what they have to do with each other."""
-    counts = Counter(value.casefold() for line in lines for value in line.values)
+    counts = Counter(value.casefold() for line in lines for value in line.codes)
     return frozenset(value for value, count in counts.items() if count > 1)
 
 
 def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
-    """By how much the worth of each record of a list is to be scaled: those that were talked of, over the others.
+    """The factors of worth for the records of a list: those that were talked of, over the others.
 
     What few of the records say, and the talk too, tells which of them is meant.
     """
-    said = [{*line.values, *line.words, *line.amounts} for line in records]
+    said = [{*line.codes, *line.words, *line.amounts} for line in records]
     shared = Counter(value for values in said for value in values)
     hits = [math.fsum(1 / shared[value] for value in values if is_mentioned(value, talk)) for values in said]
     most = max(hits, default=0.0)
@@ -173,16 +173,16 @@ def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Wo
     """What the parts of one line are worth: its words, and its amounts, share what a line of them may be worth."""
     words = _shared(_DATUM_WORD, _DATUM_WORDS, sum(len(part.words) for part in parts))
     amounts = _shared(_DATUM_AMOUNT, _DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
-    with_values = sum(bool(part.values) for part in parts)
+    with_values = sum(bool(part.codes) for part in parts)
     found: list[Worth] = []
     for part in parts:
         values = {
             value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)) * _talked_of(value, mentioned)
-            for value in part.values
+            for value in part.codes
         }
         for group, worth in ((part.words, words), (part.amounts, amounts)):
             values |= {value.casefold(): worth * _talked_of(value, mentioned) for value in group}
-        found.append(Worth(rest=_DATA / with_values if part.values else 0.0, values=values, about="data"))
+        found.append(Worth(rest=_DATA / with_values if part.codes else 0.0, values=values, about="data"))
     return found
 
 
@@ -219,7 +219,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
 @memoized()
 def _values_in_words(text: str) -> tuple[Sequence[str], Sequence[str]]:
     """What is as exact as an identifier, and none: counts and times in words, and names in small letters."""
-    told = IN_WORDS.finditer(text) if SAID.opened(text) & _IN_WORDS_BIT else ()
+    told = IN_WORDS.finditer(text) if SAID.may_match_text(text) & _IN_WORDS_BIT else ()
     codes = CODES.findall(text) if _HAS_DIGIT.search(text) else ()
     return [" ".join(match.group().casefold().split()) for match in told], codes
 

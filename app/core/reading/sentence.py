@@ -72,7 +72,7 @@ def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
             float(any(one.text.lower() not in values for one in found)),
             float(bool(values)),
             float(is_relative(text)),
-            float(_ADDRESSED.fits(text)),
+            float(_ADDRESSED.matches(text)),
             float(begins_unresolved(text)),
             float(len(said) < FEWEST_WORDS),
             float(PLEASANTRY.match(text) is not None),

@@ -61,7 +61,7 @@ def _text(message: ContextMessage) -> str:
 
 
 def _language(asked: str, context: Sequence[ContextMessage]) -> str | None:
-    """That of the message, by its script where it is short; of the context where it has no word at all."""
+    """The language of the message, by its script where it is short; that of the context where it has no word at all."""
     if found := likeliest(asked):
         return found
     return None if _WORD.search(asked) else detect("\n".join(message.content for message in context)[-_SAMPLE:])
@@ -131,7 +131,7 @@ def _vary(choices: Sequence[str], text: str) -> str:
 
 
 def _limit(body: str, most: int) -> str:
-    """At most so many words; whole lines go first."""
+    """A text cut to so many words; whole lines go first."""
     lines = body.split("\n")
     while len(lines) > 2 and len(" ".join(lines).split()) > most:  # noqa: PLR2004 - a heading and one quote
         lines.pop()

@@ -53,7 +53,7 @@ class Recalled:
 
 
 class Ranking:
-    """How much speaks for each message: reckoned once, packed as often as the room changes.
+    """How much speaks for each message: computed once, packed as often as the room changes.
 
     Args:
         corpus: The messages, also those that are served: what stands around a message speaks for it.
@@ -79,7 +79,7 @@ class Ranking:
 
     @property
     def closeness(self) -> dict[int, float]:
-        """By ``seq`` how near a message comes to the one for which most speaks: 1 for that, 0 from ``MARGIN`` on."""
+        """How near each message comes, by ``seq``, to the best one: 1 for that, 0 from ``MARGIN`` on."""
         corpus, found, values = self._corpus, self._found, self._values
         if not found or not any(any(found[name]) for name in _LEADING):
             return {}

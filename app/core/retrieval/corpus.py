@@ -98,7 +98,7 @@ def words_of(text: str) -> Words:
         names = _ASCII_CAPITALISED.findall(text)
     else:
         counts = Counter(terms(text))
-        blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two signs, and no blank
+        blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two characters, and no space
         says_when = _TIME.search(text) is not None
         first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
         names = _CAPITALISED.findall(text)
@@ -256,7 +256,7 @@ class Corpus:
         self._shorter = shorter.echoed if shorter else _Echoed([], [], [])
 
     def begins(self, other: Corpus) -> bool:
-        """Whether the other one has the very same pieces, and perhaps more behind them."""
+        """Whether the other corpus begins with exactly these pieces."""
         count = len(self.pieces)
         is_known = count <= len(other.pieces) and all(map(is_, self.words, other.words))
         return is_known and self.pieces == other.pieces[:count] and self._runs == other._runs[:count]
@@ -302,7 +302,7 @@ class Corpus:
         return max(math.log(max(assistant, 1) / max(user, 1)), 0.0)
 
     def there(self, distance: int) -> list[int]:
-        """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""
+        """For each piece the index of its neighbour so many places on in the same run of talk; -1: there is none."""
         found = self._there.get(distance)
         if found is None:
             runs, outside = self._runs, [-1] * min(abs(distance), len(self._runs))
@@ -332,7 +332,7 @@ class Corpus:
 
     @cached_property
     def fixed_features(self) -> dict[str, list[float]]:
-        """Those features that no question changes, by name."""
+        """The features that no question changes, by name."""
         words, rarity = self.words, self.rarities.__getitem__
         carried = [sum(map(rarity, item.counts)) for item in words]
         return {
@@ -359,7 +359,7 @@ class Corpus:
 
     @cached_property
     def echoed(self) -> _Echoed:
-        """These words, and how rare they are."""
+        """The echoed words, and how rare they are."""
         echoed, ends = self._shorter.stems.copy(), self._shorter.ends.copy()
         rarities, runs, parts, words = self.rarities, self._runs, self._parts, self.words
         rarity = rarities.__getitem__
@@ -424,7 +424,7 @@ def _pieces(index: int, source: Source) -> Iterator[Piece]:
 
 
 def _cut(text: str, start: int, about: int) -> int:
-    """The best place to cut near ``about``: behind a line, a sentence, a comma, a word."""
+    """The best place to cut near ``about``: after a line, a sentence, a comma, a word."""
     if len(text) - about < (about - start) // 2:
         return len(text)  # a small rest stays with it
     low = start + (about - start) * 2 // 3

@@ -144,7 +144,7 @@ class _Features:
         )
 
     def _from(self, distance: int, values: Sequence[float]) -> Values:
-        """For each piece the value of the one at that distance, 0 where there is none."""
+        """For each piece the value of the piece at that distance, 0 where there is none."""
         return list(map([*values, 0.0].__getitem__, self._corpus.there(distance)))  # -1 is the last: nothing
 
     def _spread(self) -> Values:
@@ -178,7 +178,7 @@ class _Features:
         return covered, hits
 
     def _near(self) -> Values:
-        """Like ``covered``, by the piece and those around it, less by those farther away."""
+        """How much of the question a piece and those around it cover, those farther away less."""
         near = [0.0] * self._count
         around = [
             (share, self._corpus.there(side))

@@ -23,7 +23,7 @@ _NAMES: Final = 16  # of a question; what has more is a text
 _MOST: Final = 500  # pieces with the word; what stands in more is no name that somebody is called by
 _SAYS: Final = 3
 """Times as often as one says a name, he must be called so: nobody speaks much of himself by name."""
-_GREETED: Final = 2  # calls that one by a greeting is worth; a mark before or behind a name may mean something else
+_GREETED: Final = 2  # calls that one by a greeting is worth; a mark before or after a name may mean something else
 _INTRODUCED: Final = 3  # and one "my name is"
 
 
@@ -59,7 +59,7 @@ def _names(lowered: str, text: str) -> Iterator[str]:
         name = lowered[match.start() : match.end()]
         if name < _SIGN:
             yield name
-        else:  # no blanks around it
+        else:  # no spaces around it
             yield from (name[at : at + count] for count in _SIGNS for at in range(len(name) - count + 1))
 
 

@@ -98,13 +98,13 @@ def _roles(text: str) -> frozenset[str]:
 
 
 def _names(name: str, text: str, language: str | None) -> bool:
-    """Whether the name stands in the text as a word, inflected or not; Chinese has no blanks around one."""
+    """Whether the name stands in the text as a word, inflected or not; Chinese has no spaces around one."""
     if not name[0].islower():
         return name in text
     if language or not name.isascii():
         found = stem_in(name, language)
         return not {found, *forms_of(found)}.isdisjoint(stems_in(text, language))
-    return any_literal([name], before=r"(?<!\w)", after=r"(?!\w)").search(text) is not None
+    return any_literal([name], before=r"(?<!\w)").search(text) is not None
 
 
 def _dates(text: str) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:

@@ -107,7 +107,7 @@ def _family(corpus: Corpus, stem: str) -> Iterator[str]:
 
 
 def _spellings(stem: str) -> Iterator[str]:
-    """What a stem becomes by one slip behind its first letter; in alphabets that we know."""
+    """What a stem becomes by one slip after its first letter; in alphabets that we know."""
     letters = next((one for one in _ALPHABETS if stem and stem[-1] in one), "")
     if not _SPELT <= len(stem) <= _LONGEST or not letters:
         return

@@ -66,7 +66,7 @@ class Ranked:
 
 
 def query_of(text: str) -> Query:
-    """Take a query apart; its ``text`` is empty when there is nothing but blanks and empty quotes."""
+    """Take a query apart; its ``text`` is empty when there is nothing but spaces and empty quotes."""
     line = " ".join(text.split())
     given = (next(filter(None, found.groups()), "").strip() for found in _QUOTED.finditer(line))
     phrases = tuple(dict.fromkeys(filter(None, given)))
@@ -82,7 +82,7 @@ def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
 
 
 def says(text: str, literal: Sequence[str]) -> bool:
-    """Whether a text says all of these literally, whatever the case and the kind of blanks."""
+    """Whether a text says all of these literally, whatever the case and the kind of spaces."""
     line = " ".join(text.split()).lower()
     return all(wanted.lower() in line for wanted in literal)
 
@@ -95,7 +95,7 @@ def rank(
     total: int | None = None,
     language: str | None = None,
 ) -> list[Ranked]:
-    """Those of the messages that hold a word of the query, best first; the newer one first among equals.
+    """The messages that hold a word of the query, best first; the newer one first among equals.
 
     Args:
         query: What is looked for.
@@ -181,7 +181,7 @@ def _near_hit(text: str, query: Query) -> str:
 
 
 def _cut(sentence: str, query: Query, wanted: frozenset[str]) -> str:
-    """Of a long sentence the part around what was found, between blanks where there are any."""
+    """The part of a long sentence around what was found, between spaces where there are any."""
     start = max(0, min(_place(sentence, query, wanted) - SNIPPET // 3, len(sentence) - SNIPPET))
     if start and (blank := sentence.find(" ", start, start + SNIPPET // 4)) >= 0:
         start = blank + 1

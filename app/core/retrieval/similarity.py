@@ -25,7 +25,7 @@ FEWEST: Final = 3
 
 
 def cosines(question: bytes, vectors: Mapping[int, bytes]) -> dict[int, float]:
-    """By ``seq`` the cosine of each vector with the question's; one of another length is left out."""
+    """The cosine of each vector with the question's, by ``seq``; one of another length is left out."""
     asked = unpacked(question)
     return {
         seq: math.fsum(map(mul, asked, unpacked(vector)))

@@ -1,7 +1,7 @@
-"""The words that recall matches by: stems, and of Chinese single signs beside the pairs.
+"""The words that recall matches by: stems, and of Chinese single characters beside the pairs.
 
 A pair says more than a sign, but "火车" and "列车" share no pair, and a word of one sign has none of
-its own. Signs are recall's alone: stored keys, search and the rest work with stems.
+its own. Characters are recall's alone: stored keys, search and the rest work with stems.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SIGN: Final = compiled(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
-    """Stems, and the signs of Chinese that are no function words; a sign that stands alone only once.
+    """Stems, and the characters of Chinese that are no function words; a sign that stands alone only once.
 
     Args:
         text: What is taken apart.

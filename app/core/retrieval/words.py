@@ -32,7 +32,7 @@ def _sources(given: Iterable[Language], kind: Kind) -> str:
 
 
 def _source(language: Language, kind: Kind) -> str:
-    """Its words, whichever apostrophe they are written with, and its patterns."""
+    """The source of a pattern: the words of a list, whichever apostrophe they are written with, and its patterns."""
     words = sorted(_listed(language, kind), key=lambda word: (-len(word), word))
     whole = [rf"\b(?:{'|'.join(words)})\b".replace("'", "['’]")] if words else []
     return "|".join([*whole, *getattr(language.questions, kind)])

@@ -45,7 +45,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From one form of a segment to a better one."""
+    """A step from one form of a segment to a better one."""
 
     segment: int
     """Its place in the list of all."""
@@ -111,7 +111,7 @@ def within(steps: Iterable[Step], room: int) -> list[Step]:
 
 
 def _hull(place: int, forms: Sequence[Form]) -> Iterator[Step]:
-    """From the first form along the upper convex hull, each step flatter than the one before."""
+    """The steps from the first form along the upper convex hull, each flatter than the one before."""
     at = 0
     while better := [
         Step(place, number, form.tokens - forms[at].tokens, form.value - forms[at].value)

@@ -32,7 +32,7 @@ def cheapest(
     Args:
         bags: The words of each message.
         places: Where a segment may begin, ascending; 0 and the number of messages are among them.
-        gains: What a border before each message gains by other signs, in nats.
+        gains: What a border before each message gains by other characters, in nats.
         penalty: What a segment of so many messages costs besides.
         reach: Whether a segment may run from one place to another; the shortest possible always may.
     """

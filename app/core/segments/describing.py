@@ -53,7 +53,7 @@ def describe(messages: Sequence[Message]) -> CutSegment:
 
 
 def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
-    """In order of appearance, each once; where there are too many, the first ones."""
+    """The stretch's exact values in order of appearance, each once; where there are too many, the first ones."""
     found: dict[str, None] = {}
     for message in messages:
         if message.role != "system" and len(found) < MOST_IDENTIFIERS:
@@ -77,5 +77,5 @@ def _values(text: str, *, is_data: bool) -> Iterator[str]:
 
 
 def _spaced(text: str) -> str:
-    """Blanks around Latin letters that stand right beside Chinese, Japanese or Korean: there no code would be seen."""
+    """Spaces around Latin letters that stand right beside Chinese, Japanese or Korean: there no code would be seen."""
     return _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _EAST_ASIAN.search(text) else text

@@ -27,7 +27,7 @@ WAY_BACK: Final = 32
 
 _TOPIC: Final = 80  # characters of a topic inside its marker
 _MARKER: Final = 80  # tokens
-_MOST: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
+_MOST_TOKENS: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
 """Tokens of a served text: one that outgrew its level must not crowd out the rest."""
 _SEPARATOR: Final = ", "
 _CLEAR: Final = frozenset({"date", "time", "money"})
@@ -165,7 +165,7 @@ def _forms(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tu
     for level in offered:
         stored = segment.levels.get(level) if level in how.levels else None
         text = (_telling(stored.text) if level == "L3" else stored.text) if stored else ""
-        line, weight = _told_line(before, text, _MOST[level], how.estimator)
+        line, weight = _told_line(before, text, _MOST_TOKENS[level], how.estimator)
         if line:
             yield level, line, weight
 
@@ -190,7 +190,7 @@ def place_of(segment: Segment, say: Catalogue) -> str:
 def _marker(segment: Segment, best: Level) -> Marker:
     topic = clip(" ".join(clean(segment.topic[:_SAMPLE]).split()), _TOPIC)
     marker = Marker(text=topic, level=best, segment_id=segment.id)
-    while marker.text and estimate_text(render(marker)) > _MARKER:  # signs that have to be written out
+    while marker.text and estimate_text(render(marker)) > _MARKER:  # characters that have to be written out
         marker = replace(marker, text=marker.text[: int(_SHRINK * len(marker.text))].rstrip())
     return marker
 
@@ -240,5 +240,5 @@ def _earlier_weight(total: int, how: _How) -> int:
 
 
 def _weight(line: str, estimator: Estimator) -> int:
-    """Of one line with its break: whole lines weigh no more together than apart."""
+    """What one line weighs with its break: whole lines weigh no more together than apart."""
     return estimate_text(f"{line}\n", estimator)

@@ -24,8 +24,8 @@ from app.core.segments.reading import Stretch, stretch_of
 from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean
-from app.core.text.factors import fold
 from app.core.text.patterns import any_literal, compiled
+from app.core.text.required_literals import normalized
 from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
@@ -39,7 +39,7 @@ L2_MOST: Final = 80
 L1_OVER_L2: Final = 1.4
 """How much longer than its L2 an L1 may be, however short the originals are."""
 L3_MOST: Final = 36
-"""Tokens of keywords and of the first names; every other exact value stands behind them,"""
+"""Tokens of keywords and of the first names; every other exact value stands after them,"""
 L3_VALUES: Final = 2_000
 """up to so many in all: a stretch of a pasted log holds more than anybody could look for."""
 
@@ -78,7 +78,7 @@ def _rooms(said: Sequence[Message]) -> tuple[int, int]:
 
 
 def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
-    """The most telling sentences in order, each behind its speaker; a terse answer with its question."""
+    """The most telling sentences in order, each after its speaker; a terse answer with its question."""
     worths = [
         worth.plus(_CENTRAL * _centrality(one, about) + _SETTLED / 2 * bool(one.cues & _SETTLES))
         for one, worth in zip(passages, scores, strict=True)
@@ -202,7 +202,7 @@ def _question_of(passages: Sequence[Passage], index: int) -> int | None:
 
 
 def _told(chosen: Sequence[Passage], room: int, separator: str = "\n") -> str:
-    """Sentences of one speaker in a row stand behind one name; nothing is beyond the room."""
+    """Sentences of one speaker in a row stand after one name; nothing is beyond the room."""
     kept = list(chosen)
     while kept:
         lines = [
@@ -234,7 +234,7 @@ def _tags(stretch: Stretch, cut: CutSegment) -> str:
 
 
 def with_values(tags: str, cut: CutSegment) -> str:
-    """Tags that somebody else wrote, and behind them every exact value of the stretch that they lack."""
+    """Tags that somebody else wrote, and after them every exact value of the stretch that they lack."""
     kept = _List()
     kept.text, kept.tokens = tags, estimate_text(tags)
     kept.add(cut.identifiers, L3_VALUES)
@@ -252,7 +252,7 @@ def _is_hard(value: str) -> bool:
 
 
 class _List:
-    """Terms behind one another, none that an earlier one says already."""
+    """Terms after one another, none that an earlier one says already."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -270,9 +270,9 @@ class _List:
 
 def _stands_in(term: str, text: str) -> bool:
     """Whether a term is in a text, at the bounds of words."""
-    if fold(term) not in fold(text):
+    if normalized(term) not in normalized(text):
         return False  # of most, without a pattern
-    return any_literal([term], before=r"(?<!\w)", after=r"(?!\w)", flags=re.IGNORECASE).search(text) is not None
+    return any_literal([term], before=r"(?<!\w)", flags=re.IGNORECASE).search(text) is not None
 
 
 def _fallback(said: Sequence[Message], cut: CutSegment) -> str:

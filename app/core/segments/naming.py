@@ -33,7 +33,7 @@ _PASSES: Final = 4  # lower case and compatibility form, until neither changes a
 
 def stem_of(topic: str) -> str:
     """The id that a topic would have if it were the first of its name; never empty, perhaps a reserved word."""
-    plain = _folded(_APOSTROPHES.sub("", topic))
+    plain = _comparable(_APOSTROPHES.sub("", topic))
     joined = _BETWEEN.sub("_", "".join(_sign(plain, place) for place in range(len(plain)))).strip("_")
     if not any(unicodedata.category(sign) in _LETTERS for sign in joined):
         return FALLBACK
@@ -56,15 +56,15 @@ def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
 
 @word_memo
 def is_id(text: str) -> bool:
-    """Whether a text could be an id: its signs, its case and its length."""
+    """Whether a text could be an id: its characters, its case and its length."""
     return (
         0 < len(text) <= LONGEST
-        and _folded(text) == text
+        and _comparable(text) == text
         and all(sign == "_" or _sign(text, place) == sign for place, sign in enumerate(text))
     )
 
 
-def _folded(text: str) -> str:
+def _comparable(text: str) -> str:
     for _ in range(_PASSES):
         lower = unicodedata.normalize("NFKC", text).lower().replace("i\u0307", "i")  # of a Turkish capital
         folded = unicodedata.normalize("NFKC", lower)
@@ -93,7 +93,7 @@ def _is_unseen(sign: str) -> bool:
 
 
 def _cut(name: str) -> str:
-    """At a word, where one ends in the second half."""
+    """A name cut at the end of a word, where one ends in the second half."""
     if len(name) <= LONGEST_STEM:
         return name
     head = name[: LONGEST_STEM + 1]

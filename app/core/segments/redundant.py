@@ -73,7 +73,7 @@ def without_said(segments: Sequence[Segment], said: Said) -> list[Segment]:
 
 
 def with_own_values(segments: Sequence[Segment], said: Said) -> list[Segment]:
-    """Those with exact values that stand nowhere else, in the levels that hold them."""
+    """The segments with exact values that stand nowhere else, in the levels that hold them."""
     found = (
         _with_levels(one, [name for name, level in one.levels.items() if said.lacks_value_of(level.text)])
         for one in segments

@@ -34,7 +34,7 @@ MOST_TOKENS: Final = 3_000
 
 _SAMPLE: Final = 6_000  # characters of a message that are read for its words
 _TURN: Final = 1.0  # nats that a border gains at the start of a turn,
-_PAUSE: Final = 200.0  # and behind a long silence: more than words ever say
+_PAUSE: Final = 200.0  # and after a long silence: more than words ever say
 _MISSING: Final = 70.0  # nats that each missing message costs a segment: only a silence leaves two or three alone
 _BEYOND: Final = 0.5  # and each one beyond the usual
 _OFTEN: Final = 0.25  # of all places: silences as frequent as that say nothing
@@ -79,7 +79,7 @@ def _silences(messages: Sequence[Message], minutes: float) -> list[int]:
 
 
 def _by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
-    """By what is said, by long silences, and where a turn begins; given how long a segment may become."""
+    """Where segments begin: by what is said, by long silences, and where a turn does."""
     weights = list(accumulate((message.token_count for message in messages), initial=0))
 
     def may_run(start: int, end: int) -> bool:

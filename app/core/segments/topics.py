@@ -52,11 +52,11 @@ _MARKS: Final = (
 _LETTER: Final = rf"(?:[^\W_{_CJK}]|[{_MARKS}])"
 _TOKEN: Final = compiled(rf"[{_CJK}]+|[^\W\d_{_CJK}]{_LETTER}{{0,40}}(?:[’'-]{_LETTER}{{1,40}}){{0,3}}|\S")
 _RUN: Final = compiled("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff々]+|[\u30a1-\u30ffー]+")
-"""Chinese and Japanese: signs that carry meaning; hiragana ends a term."""
-_LONGEST_RUN: Final = 6  # signs of a term
+"""Chinese and Japanese: characters that carry meaning; hiragana ends a term."""
+_LONGEST_RUN: Final = 6  # characters of a term
 _SHORTEST_RUN: Final = 2
 _HAN_NOISE: Final = frozenset("".join(words_of("terms", "grammar_signs")))
-"""Signs of grammar and number: a Chinese term holds none of them."""
+"""Characters of grammar and number: a Chinese term holds none of them."""
 
 _NOISE: Final = NOISE | words_of("terms", "function")
 _PREDICATE: Final = compiled(rf"(?:{alternatives('terms', 'predicate_endings')})$")
@@ -132,7 +132,7 @@ def _factor(lower: str, before: str, *, is_name: bool) -> float:
 
 
 def _signs(token: str) -> Iterator[str]:
-    """What stands between signs of grammar; of a long run its pieces."""
+    """What stands between characters of grammar; of a long run its pieces."""
     for found in _RUN.findall(token):
         piece = ""
         for sign in [*found, "的"]:

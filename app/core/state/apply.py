@@ -73,7 +73,7 @@ class ApplyContext:
     outdated: tuple[Anchor, ...] = ()
     """Superseded ones, the newest: what they say neither stays in the state nor comes back as a quote."""
     demands: frozenset[int] = frozenset()
-    """The messages behind the state so far in which a user set a constraint or a goal."""
+    """The messages after the state so far in which a user set a constraint or a goal."""
     carried: bool = False
     """The state so far was just carried over from another schema: all of it stays, above the cap if need be."""
     coming_tokens: int = 0
@@ -262,7 +262,7 @@ def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor
 def _lost_of_span(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
-    """As many as fit; what is surely longer than the room that is left is not read."""
+    """The lost sentences of the span that fit; what is surely longer than the room that is left is not read."""
     budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
     lost = _lost(merged, context, found, stale=stale, room=budget)
     return _as_many_as_fit(lost, budget, context.policy.estimator)
@@ -431,7 +431,7 @@ def _pruned(
     room = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
 
     def fits(state: dict[str, Any]) -> bool:
-        """The block with its frame, anchors apart: so the planner and the policy's floor reckon it."""
+        """The block with its frame, anchors apart: so the planner and the policy's floor weigh it."""
         return _own_tokens(state, context) <= room
 
     standing = {entry.id for entry in context.previous} if context.carried else ()

@@ -100,7 +100,7 @@ class Digestible:
 
 
 def as_laid_out(segments: Sequence[Segment], shown: Sequence[ShownSegment]) -> list[Segment]:
-    """Those that a layout shows, the ones of which it shows the marker alone without their levels."""
+    """The segments that a layout shows; those of which it shows the marker alone come without their levels."""
     levels = {one.id: one.level for one in shown}
     return [one if levels[one.id] else replace(one, levels={}) for one in segments if one.id in levels]
 

@@ -74,7 +74,7 @@ def layout_of(
         served_as: ``pair`` or ``assistant``.
         estimator: How the block is weighed.
         held: The held messages that follow the block.
-        since: From which day on the messages behind those were said.
+        since: From which day on the messages after those were said.
         anchors: Those that stand in the block.
         markers: Whether markers are served; without them, what has no room is only counted.
         locale: The conversation's.

@@ -78,7 +78,7 @@ class _Place:
 
     @property
     def key(self) -> str:
-        """What it is compared by."""
+        """What the entry is compared by."""
         return canonical(self.text)
 
     @property
@@ -314,7 +314,7 @@ class _Places:
         self.changed(place)
 
     def changed(self, place: _Place) -> None:
-        """Its text is another one now."""
+        """Note that an entry's text is another one now."""
         number, held = self._numbers[id(place)], runs(place.text)
         for run in held:
             self._holding[run].add(number)
@@ -410,7 +410,7 @@ def _earlier_entry(place: _Place, entry: StateEntry, version: int, origins: _Ori
 def _successors(
     places: Sequence[_Place], made: Sequence[_Place], fresh: Sequence[StateEntry]
 ) -> Mapping[str, tuple[str, ...]]:
-    """By the id of an earlier entry: which entries were written to take its place."""
+    """Which entries were written to take an earlier one's place, by its id."""
     found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
     standing = [(place, place.earlier) for place in places if place.earlier is not None]
     for place, entry in [*standing, *zip(made, fresh, strict=True)]:

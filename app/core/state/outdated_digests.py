@@ -54,9 +54,9 @@ class _Sentence:
     text: str
     plain: str
     words: frozenset[str]
-    """Of the plain text, as blanks part them."""
+    """Of the plain text, as spaces part them."""
     inner: frozenset[str]
-    """Those that have a blank on both sides."""
+    """Those that have a space on both sides."""
 
 
 def _sentence(text: str) -> _Sentence:
@@ -68,7 +68,7 @@ def _sentence(text: str) -> _Sentence:
 class _Gone:
     """Statements that were taken back.
 
-    What holds another text holds its inner words as a whole, those that have a blank on both sides: few pairs of
+    What holds another text holds its inner words as a whole, those that have a space on both sides: few pairs of
     statement and sentence have to be compared letter by letter.
     """
 

@@ -17,17 +17,6 @@ from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
 from app.core.reading.choice import Option, Told
 from app.core.reading.cues import READING_TOOL
 from app.core.reading.labels import role_of
-from app.core.reading.ledger import (
-    RECORDS_APART,
-    Line,
-    as_records,
-    heads_of,
-    is_call,
-    list_name,
-    parse_line,
-    records_in,
-    terse,
-)
 from app.core.reading.logs import is_prose
 from app.core.reading.scoring import (
     HEAD,
@@ -39,6 +28,17 @@ from app.core.reading.scoring import (
     worth_of_action,
     worth_of_data,
     worths_of_data,
+)
+from app.core.reading.tool_data_lines import (
+    RECORDS_APART,
+    Line,
+    as_records,
+    group_key,
+    heads_of,
+    is_call,
+    parse_line,
+    records_in,
+    terse,
 )
 from app.core.state.pruning import age, state_of
 from app.core.summarizer.offline.items import cost, parted, together
@@ -119,7 +119,7 @@ def shrunk(
 
 
 def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-    """Data of one call after the other behind one label: each costs as much as a value."""
+    """Data of one call after the other after one label: each costs as much as a value."""
     joined: list[StateEntry] = []
     for entry in entries:
         label, clauses = parted(entry.text)
@@ -135,7 +135,7 @@ def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
 def _widened(
     entries: Sequence[StateEntry], kept: Sequence[StateEntry], held: Callable[[Sequence[StateEntry]], bool]
 ) -> tuple[StateEntry, ...]:
-    """With entries as they were, newest first, as far as what is left holds them."""
+    """The chosen entries with some as they were, newest first, as far as what is left holds them."""
     whole = {entry.id: entry for entry in entries}
     for entry in sorted(kept, key=age, reverse=True):
         wider = [whole[one.id] if one.id == entry.id else one for one in kept]
@@ -147,7 +147,7 @@ def _widened(
 def _chosen_entries(
     entries: Sequence[StateEntry], clauses: Sequence[_Clause], dearest_first: Sequence[_Clause], room: int
 ) -> tuple[StateEntry, ...]:
-    """Those of most worth per token; what only repeats others comes last."""
+    """The entries of most worth per token; what only repeats others comes last."""
     told, chosen, later = Told(), set[int](), list[_Clause]()
     for is_again in (False, True):
         for clause in later if is_again else dearest_first:
@@ -180,7 +180,7 @@ def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
 
 
 def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
-    """Parts of one clause with commas between them, records of one list behind their name."""
+    """Parts of one clause with commas between them, records of one list after their name."""
     for lead, group in groupby(kept, lambda one: one.lead):
         records = [", ".join(one.text for one in parts) for _, parts in groupby(group, lambda one: one.number)]
         yield from [lead + RECORDS_APART.join(records)] if lead else records
@@ -234,7 +234,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
                 beside=_tokens(lead) / len(parts) if lead else 0.0,
             )
             clause = _Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option)
-            if lists and parse_line(part).values:
+            if lists and parse_line(part).codes:
                 head = option.key if head is None else head
                 found.append(clause)
             else:
@@ -243,9 +243,9 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
 
 
 def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
-    """By record: whether it was talked of more than the others of its list."""
+    """How much more each record was talked of than the others of its list."""
     found: dict[tuple[str, str], float] = {}
-    for name, group in groupby(data, lambda one: list_name(one[1])):
+    for name, group in groupby(data, lambda one: group_key(one[1])):
         records = list(group)
         factors = relevances([parse_line(text) for _, text in records], talk) if name else [1.0] * len(records)
         found.update(((entry.id, text), factor) for (entry, text), factor in zip(records, factors, strict=True))
@@ -255,16 +255,14 @@ def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dic
 def _of_data(
     parts: Sequence[str], mentioned: Collection[str], talk: Collection[str], meant: float
 ) -> Iterator[tuple[Worth, frozenset[str]]]:
-    """What each part of a line is worth beside the others: an id behind a name that was talked of is about it."""
+    """What each part of a line is worth beside the others: an id after a name that was talked of is about it."""
     lines = [parse_line(part) for part in parts]
     said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
-    head = next((place for place, line in enumerate(lines) if line.values), None)
+    head = next((place for place, line in enumerate(lines) if line.codes), None)
     for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
         near = min((abs(place - other) for other in said if other != place), default=0)
         yield (
-            worth.times(
-                meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.values else 1.0)
-            ),
+            worth.times(meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)),
             line.stems,
         )
 
@@ -272,7 +270,7 @@ def _of_data(
 def _names(line: Line) -> Iterator[str]:
     """What people call things by, whatever its id: words, with a number or without."""
     yield from line.words
-    yield from (value for value in line.values if " " in value)
+    yield from (value for value in line.codes if " " in value)
 
 
 def _lists(label: str, text: str) -> bool:

@@ -42,7 +42,7 @@ def with_quotes(
 ) -> tuple[StateEntry, ...]:
     """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text.
 
-    ``at_end``: behind a text that is the whole state, and not between its sentences; what the one before it said, ahead
+    ``at_end``: after a text that is the whole state, and not between its sentences; what the one before it said, ahead
     of it, since what a text says last is read as what holds now.
     """
     if is_told(schema):

@@ -99,7 +99,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
     """Read a summarizer's answer.
 
     Raises:
-        CandidateError: ``empty_summary`` (nothing but blanks or reasoning, or no field holds a text), ``not_a_summary``
+        CandidateError: ``empty_summary`` (nothing but spaces or reasoning, or no field holds a text), ``not_a_summary``
             (prose instead of JSON), ``unparseable`` (anything else that is not the object asked for).
     """
     data = _state_object(_load(text, schema), schema)
@@ -343,7 +343,7 @@ def _line(value: Any) -> str:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The text, or for an overlong one its pieces: at sentence ends, at blanks where a sentence alone is too long."""
+    """The text, or for an overlong one its pieces: at sentence ends, at spaces where a sentence alone is too long."""
     if len(text) <= _LONGEST_ITEM:
         yield from [text] if text else []
         return

@@ -74,7 +74,7 @@ def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None)
 
 
 def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) -> list[tuple[str, ...]]:
-    """Of each message the texts that a frame shows: its content and those of its parts."""
+    """The texts of each message that a frame shows: its content and those of its parts."""
     return [(content, *(part.text for part in parts)) for content, parts in _bodies(messages, max_tokens)]
 
 
@@ -166,13 +166,13 @@ def _attribute(value: str) -> str:
 
 
 def _time(moment: datetime) -> str:
-    """UTC to the minute, with the day of the week: what "next Friday" is reckoned from."""
+    """UTC to the minute, with the day of the week: what "next Friday" is counted from."""
     utc = moment.astimezone(UTC)
     return f"{utc:%Y-%m-%dT%H:%MZ} {_DAYS[utc.weekday()]}"
 
 
 def _day_and_time(moment: datetime) -> tuple[str, str]:
-    """Both in UTC."""
+    """Day and time of day, both in UTC."""
     utc = moment.astimezone(UTC)
     return f"{_DAYS[utc.weekday()]} {utc:%Y-%m-%d}", f"{utc:%H:%M}"
 

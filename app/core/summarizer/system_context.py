@@ -15,7 +15,7 @@ from app.core.text.token_counts import estimate_text
 
 Kind = Literal["terminology", "workflow"]
 
-_LONGEST: Final = 400  # characters of one line: what is longer explains more than a term or a step
+_LONGEST_LINE: Final = 400  # characters of one line: what is longer explains more than a term or a step
 _MOST_LINES: Final = 200
 
 _DEFINES: Final = compiled(
@@ -54,8 +54,8 @@ def _lines(text: str) -> list[str]:
     for line in text.splitlines():
         if not line.strip() or _HEADING.match(line):
             continue
-        pieces = [line] if len(line) <= _LONGEST else list(sentences(line))
-        found.extend(piece.strip() for piece in pieces if 0 < len(piece.strip()) <= _LONGEST)
+        pieces = [line] if len(line) <= _LONGEST_LINE else list(sentences(line))
+        found.extend(piece.strip() for piece in pieces if 0 < len(piece.strip()) <= _LONGEST_LINE)
         if len(found) >= _MOST_LINES:
             break
     return found[:_MOST_LINES]

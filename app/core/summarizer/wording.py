@@ -10,20 +10,20 @@ _WORDS_PER_TOKEN: Final = {one.code: one.words_per_token for one in languages() 
 _CHARACTERS_PER_TOKEN: Final = {
     one.code: one.characters_per_token for one in languages() if one.characters_per_token is not None
 }
-"""Where words are not set apart by blanks, the size is named in characters."""
+"""Where words are not set apart by spaces, the size is named in characters."""
 _DEFAULT_WORDS_PER_TOKEN: Final = 0.6
 _NAMES: Final = {one.code: one.name for one in languages()}
 
 _DENSITY: Final = 0.8
 """A record is made of numbers, names and dates: a token of it holds fewer words than one of plain text. Of the honest
 answers of ``bench.trust`` it holds 0.54 to 0.6 English words (0.75 of plain text), 0.48 to 0.51 German (0.6), 0.44
-Russian (0.5), 1.25 to 1.29 Chinese signs (1.5)."""
+Russian (0.5), 1.25 to 1.29 Chinese characters (1.5)."""
 SAVING_SHARE: Final = 0.6
 """Of the folded messages' tokens, at most, what is new in a record: more is refused, for it hardly saves."""
 
 
 def language_rule(language: str | None) -> str:
-    """In which language to write."""
+    """The instruction that says in which language to write."""
     name = f", {_NAMES[language]}" if language and language in _NAMES else ""
     return f"Write in the conversation's own language{name}."
 
@@ -41,6 +41,6 @@ def size_of_record(tokens: int, language: str | None) -> str:
 
 
 def _rounded(number: float) -> int:
-    """To two figures: a writer cannot aim better."""
+    """A number rounded to two figures: a writer cannot aim better."""
     step = int("1".ljust(len(str(int(number))) - 1, "0"))
     return max(1, int(number) // step * step)

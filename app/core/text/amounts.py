@@ -64,7 +64,7 @@ _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _ORDINAL_SHARES: Final = words_of("values", "ordinal_shares")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
-"""Directly behind their number only: "5 m" are metres, "5m" may be millions."""
+"""Directly after their number only: "5 m" are metres, "5m" may be millions."""
 _RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("in", 12.0): 12, ("oz", 16.0): 16}
 """The units of which a second number, without its unit, counts parts, and how many parts there are."""
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
@@ -80,7 +80,7 @@ _LEAST_NAMING: Final = 3  # digits of a number that names something
 
 
 def number_at(c: Cursor, place: int) -> int:
-    """Read a number that begins at a token: the token after it, or the same where none begins."""
+    """Read the number at a token into ``c.found``; returns the token after it, or the same where none begins."""
     token = c.tokens[place]
     readings, after, scale = _readings(c, place)
     if readings and readings[0] < _SMALL and c.word(after) in _PARTS and c.near(after) and c.word(after + 1) in _OF:
@@ -93,7 +93,7 @@ def number_at(c: Cursor, place: int) -> int:
         return _measured(c, place, place + 1, share, UNITS[unit])
     if token.kind == "f" or (token.kind == "w" and token.text in SHARES):
         return _shared(c, place, place, token.data if token.kind == "f" else SHARES[token.text])
-    if token.kind == "w" and token.text in UNITS and c.generous:
+    if token.kind == "w" and token.text in UNITS and c.all_readings:
         return _one_of(c, place)
     return place
 
@@ -102,7 +102,7 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
     """What a number may mean, the token after it, and its scale (1 without one)."""
     token, after = c.tokens[place], place + 1
     if token.kind == "n" and token.text not in SCALES:
-        readings = list(token.data) if c.generous or " " not in token.text else token.data[:1]
+        readings = list(token.data) if c.all_readings or " " not in token.text else token.data[:1]
         if c.kind(after) == "f" and c.near(after) and ("/" not in c.tokens[after].text or c.tokens[after].data < 1):
             readings, after = [reading + c.tokens[after].data for reading in readings], after + 1
     elif token.kind == "w" and (token.text in NUMBERS or token.text in SCALES):
@@ -129,7 +129,7 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
 
 
 def _han_rest(c: Cursor, place: int, scale: float) -> tuple[float, int]:
-    """What stands behind a Chinese scale, as a part of it, and the token after that: 3万5, 5万8公里, 2万7千9."""
+    """What stands after a Chinese scale, as a part of it, and the token after that: 3万5, 5万8公里, 2万7千9."""
     if c.kind(place) != "n" or c.gap(place):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
@@ -170,7 +170,7 @@ def _spelled(c: Cursor, place: int) -> tuple[list[float], int]:
 
 def _scaled_behind(c: Cursor, words: list[str], after: int) -> list[float]:
     """What a scale before its number means: "тысяч двенадцать", "тысяч 12"."""
-    if not c.generous or words[0] not in SCALES:
+    if not c.all_readings or words[0] not in SCALES:
         return []
     number = of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
     return [number * SCALES[words[0]]] if number else []
@@ -179,7 +179,7 @@ def _scaled_behind(c: Cursor, words: list[str], after: int) -> list[float]:
 def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
     """Give what only speech writes so: "nineteen eleven", «семьдесят девятого года», «38 и 2», "three point five"."""
     second = c.word(after) if c.near(after) else ""
-    if not c.generous or not second:
+    if not c.all_readings or not second:
         return
     whole: list[float] = []
     if first >= _SMALL and second in ORDINALS and goes_on(first, ORDINALS[second]):
@@ -190,11 +190,11 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
         whole = [first * 100 + rest[0]] if rest and rest[0] < _HUNDRED else []
     elif second in _POINTS and 0 < c.small(after + 1) < _SMALL and c.near(after + 1):
         whole = [first + c.small(after + 1) / 10]
-    c.give(place, [f"n:{plain(number)}" for number in whole], "number")
+    c.add_possible(place, [f"n:{plain(number)}" for number in whole], "number")
 
 
 def _shared(c: Cursor, place: int, last: int, share: float) -> int:
-    """Such as "half an hour", "half a million", "3/4 cup"; a share without a unit only gives something."""
+    """Read a share such as "half an hour", "half a million", "3/4 cup"; one without a unit states nothing."""
     after = last + 1
     while c.word(after) in ARTICLES | _OF and c.near(after):
         after += 1
@@ -208,8 +208,8 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     parts = c.tokens[place].text.split("/")
     numbers = [f"n:{int(part)}" for part in parts] if len(parts) > 1 else []
     shares = [f"n:{plain(share)}", f"n:{share * 100:.0f}"]
-    c.give(place, [*shares, *numbers], "number")
-    if numbers and not c.generous and _is_pair(c, parts, last + 1):
+    c.add_possible(place, [*shares, *numbers], "number")
+    if numbers and not c.all_readings and _is_pair(c, parts, last + 1):
         c.add("number", place, place + 1, [*shares, "&".join(numbers)])
     return last + 1
 
@@ -222,7 +222,7 @@ def _is_pair(c: Cursor, parts: list[str], after: int) -> bool:
 
 
 def _one_of(c: Cursor, place: int) -> int:
-    """Such as "a week", "через неделю", "неделю назад", "an hour and a half"."""
+    """Read a unit without its number: "a week", "через неделю", "неделю назад", "an hour and a half"."""
     word = c.word(place)
     unit, (more, half) = UNITS[word], half_more(c, place + 1)
     is_article = c.before(place) in ARTICLES
@@ -231,7 +231,7 @@ def _one_of(c: Cursor, place: int) -> int:
         give_distance(c, place - is_article, place + 1, 1.0, unit)
         return place + 1 + half
     if word in ONES:
-        c.give(place, [f"q:{plain(unit[1])}|{unit[0]}"], "number")
+        c.add_possible(place, [f"q:{plain(unit[1])}|{unit[0]}"], "number")
     return place
 
 
@@ -244,7 +244,7 @@ def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> i
 
 def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
     """Keep a number with all that stands around it; the token after that."""
-    if _is_reference(c, place) and not c.generous:
+    if _is_reference(c, place) and not c.all_readings:
         return _add_identifier(c, place)
     token, first, last = c.tokens[place], place, after
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
@@ -267,9 +267,9 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     found.is_approximate = _is_about(c, first, last) or (scale != 1 and token.text not in SCALES)
     has_digits = token.kind == "n" and sum(sign.isdigit() for sign in token.text) > 1
     is_long = has_digits or max(readings) * scale > _SMALL
-    found.is_claim = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
+    found.is_stated = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
     _keep(c, found, token)
-    if c.generous:
+    if c.all_readings:
         _give_implied(c, place, last, found)
     if unit:
         give_distance(c, place, last, readings[0] * scale, unit)
@@ -277,7 +277,7 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
 
 
 def _more_of_unit(c: Cursor, place: int) -> tuple[float, int]:
-    """What part of a unit is added behind it, and the token after that: 三个半, "dos kilos y medio"."""
+    """What part of a unit is added after it, and the token after that: 三个半, "dos kilos y medio"."""
     if c.word(place) == "半" and not c.gap(place):
         return 0.5, place + 1
     more, size = half_more(c, place)
@@ -287,7 +287,7 @@ def _more_of_unit(c: Cursor, place: int) -> tuple[float, int]:
 
 
 def _decimals(c: Cursor, place: int) -> float:
-    """What stands behind a unit for the digits after its point: 一米五, 三块五, 一米七五; zero for anything else."""
+    """What stands after a unit for the digits after its point: 一米五, 三块五, 一米七五; zero for anything else."""
     token = c.tokens[place] if c.kind(place) == "n" and not c.gap(place) else None
     if token is None or len(token.text) > _PAIR or not set(token.text) <= _DIGITS or _is_counted(c, place):
         return 0.0
@@ -309,31 +309,35 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
     if not found.unit and (key := _KEY_BEFORE.search(c.text[max(0, start - _KEY) : start])) and key[1] in UNITS:
         unit, factor = UNITS[key[1]]
         implied = Found(
-            "number", start, c.tokens[place].end, frozenset({f"q:{plain(number * factor)}|{unit}"}), is_claim=False
+            "number",
+            start,
+            c.tokens[place].end,
+            frozenset({f"q:{plain(number * factor)}|{unit}"}),
+            is_stated=False,
         )
         implied.amounts = [(number * factor, unit)]
         c.found.append(implied)
     if c.word(after - 1) in _YEAR_MARKS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
-        c.give(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
+        c.add_possible(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
     if (share := _SHARE_BEFORE.search(c.text[max(0, start - _SHARE) : start])) and int(share[1]) < number:
         told = 100 * int(share[1]) / number
         shares = [(told, ""), (told / 100, "")]
         given = frozenset(f"n:{plain(one)}" for one, _ in shares)
-        c.found.append(Found("share", start, c.tokens[place].end, given, is_claim=False, amounts=shares))
+        c.found.append(Found("share", start, c.tokens[place].end, given, is_stated=False, amounts=shares))
     before = c.text[max(0, start - 2) : start]
     if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10" of a network
-        c.give(place, [f"p:.{digits}"], "version")
+        c.add_possible(place, [f"p:.{digits}"], "version")
     if c.gap(place) != "-":
         return
     if c.kind(place - 1) == "version":
-        c.give(place, [f"p:.{digits}"], "version")
+        c.add_possible(place, [f"p:.{digits}"], "version")
     first = c.tokens[place - 1].data[0] if c.kind(place - 1) == "n" else number
     if 0 < number - first <= _SHORT_RANGE:
         forms = (f"n:{plain(first + step)}" for step in range(1, int(number - first)))
-        c.give(place, forms, "number")
+        c.add_possible(place, forms, "number")
     days = (c.small(place - 1), c.small(place))  # from the one to the other of some month
     if 1 <= days[0] < days[1] <= _LAST_DAY and not found.unit:
-        c.give(place, [f"o:{day}" for day in days])
+        c.add_possible(place, [f"o:{day}" for day in days])
 
 
 def _is_about(c: Cursor, first: int, after: int) -> bool:
@@ -351,7 +355,7 @@ def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
     before, behind = c.text[max(0, start - _BEFORE) : start], c.text[end : end + _AFTER]
     if _REFERENCE.search(before) or _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(behind):
         return True
-    if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a blank, a colon
+    if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a space, a colon
         return True
     begins_line = "\n" in before or start < _BEFORE
     return begins_line and not before.rpartition("\n")[2].strip(" >-") and _LIST_MARK.match(behind) is not None
@@ -365,12 +369,12 @@ def _keep(c: Cursor, found: Found, token: Token | None = None) -> None:
     )
     if previous and between is not None:
         _share_unit(c, previous, found, between)
-    _state(found, generous=c.generous)
+    _fill_forms(found, all_readings=c.all_readings)
     if token is not None and token.kind == "n":
-        _state_digits(c, found, token)
+        _add_digit_forms(c, found, token)
     if previous and between in _SIDES and found.unit and found.unit[0] in _MEASURES_OF_SIDES:
         _share_side(c, found)
-    if c.generous and previous and between in _JOINTS:
+    if c.all_readings and previous and between in _JOINTS:
         _give_with_rest(c, previous, found)
     if previous and between == "-" and previous.kind == "number" and not previous.unit and token is not None:
         previous.forms |= first_day(previous.readings[0], token.text)
@@ -391,20 +395,20 @@ def _amount_before(c: Cursor, start: int) -> Found | None:
 
 
 def _share_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
-    """Such as "3–5 days", "2 to 3 million": unit and scale of the second are the first one's too."""
+    """Give the first of two amounts the second one's unit and scale: "3–5 days", "2 to 3 million"."""
     is_range = between in _RANGES or (between in _UNIT_RANGES and found.scale == 1)
     is_bare = not previous.unit and previous.scale == 1 and previous.kind == "number"
     if is_range and is_bare and (found.unit or found.scale != 1) and max(previous.readings) < _THOUSAND:
         previous.unit, previous.scale = found.unit, found.scale
-        previous.is_claim |= bool(found.unit)
+        previous.is_stated |= bool(found.unit)
         previous.is_approximate |= found.is_approximate
-        _state(previous, generous=c.generous)
+        _fill_forms(previous, all_readings=c.all_readings)
 
 
-def _state(found: Found, *, generous: bool) -> None:
+def _fill_forms(found: Found, *, all_readings: bool) -> None:
     """Fill in the forms and amounts of a number with its unit and scale."""
     scaled = [reading * found.scale for reading in found.readings]
-    if found.scale < 1 or (generous and found.scale != 1):  # coins, or a scale that others leave out
+    if found.scale < 1 or (all_readings and found.scale != 1):  # coins, or a scale that others leave out
         scaled += found.readings
     base, factor = found.unit or ("", 1.0)
     forms = {f"n:{plain(amount)}" for amount in scaled}
@@ -418,24 +422,24 @@ def _state(found: Found, *, generous: bool) -> None:
     found.forms = frozenset(forms)
 
 
-def _state_digits(c: Cursor, found: Found, token: Token) -> None:
+def _add_digit_forms(c: Cursor, found: Found, token: Token) -> None:
     """What digits may be besides an amount: a code, a version, a day, two numbers of a Chinese text."""
     digits = token.text
     if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _LONG_CODE or digits[0] == "0"):  # noqa: PLR2004
         found.forms |= {f"i:{digits}"}
         found.kind = "identifier" if found.kind == "number" and not found.unit else found.kind
-    if found.kind == "number" and not found.unit and found.scale == 1 and (c.generous or len(digits) > 4):  # noqa: PLR2004
+    if found.kind == "number" and not found.unit and found.scale == 1 and (c.all_readings or len(digits) > 4):  # noqa: PLR2004
         found.forms |= short_forms(digits)
-    if c.generous:
+    if c.all_readings:
         found.forms |= {f"v:{digits}", *unseparated_day(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]
     if ("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
-        found.forms |= set(parts) if c.generous else {"&".join(parts)}
+        found.forms |= set(parts) if c.all_readings else {"&".join(parts)}
 
 
 def _share_side(c: Cursor, found: Found) -> None:
-    """Such as "90 x 60 x 75 cm": the unit of the last is the others' too."""
+    """Give the sides before it the unit of the last one: "90 x 60 x 75 cm"."""
     following = found
     for previous in c.found[: -_MOST_SIDES - 1 : -1]:
         between = c.text[previous.end : following.start] if following.start - previous.end <= _NOT_FAR else ""
@@ -443,7 +447,7 @@ def _share_side(c: Cursor, found: Found) -> None:
         if not is_bare or between.strip() not in _SIDES:
             break
         previous.unit = found.unit
-        _state(previous, generous=c.generous)
+        _fill_forms(previous, all_readings=c.all_readings)
         following = previous
 
 
@@ -452,7 +456,7 @@ def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
     first, rest = previous.readings[0] * previous.scale, found.readings[0] * found.scale
     if previous.kind == "money" and found.kind == "money" and found.scale < 1 <= previous.scale and rest < 1:
         c.found.append(
-            Found("money", previous.start, found.end, frozenset({f"n:{plain(first + rest)}"}), is_claim=False)
+            Found("money", previous.start, found.end, frozenset({f"n:{plain(first + rest)}"}), is_stated=False)
         )
     if previous.unit is None or found.unit is not None or found.kind != "number":
         return
@@ -461,7 +465,7 @@ def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
     if parts and rest < parts:
         total = first * factor + rest * factor / parts
         c.found.append(
-            Found("number", previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), is_claim=False)
+            Found("number", previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), is_stated=False)
         )
 
 
@@ -471,13 +475,15 @@ def _go_together(previous: Found, found: Found) -> bool:
 
 
 def _join(c: Cursor, previous: Found, found: Found) -> None:
-    """Such as "2 h 15 min": one length."""
+    """Keep two amounts as one: "2 h 15 min"."""
     base = found.unit[0] if found.unit else ""
     total = sum(one.readings[0] * one.scale * (one.unit[1] if one.unit else 1) for one in (previous, found))
-    joined = Found(previous.kind, previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), not c.generous)
+    joined = Found(
+        previous.kind, previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), not c.all_readings
+    )
     joined.amounts = [(total, base)]
     joined.is_approximate = previous.is_approximate or found.is_approximate
-    if c.generous:
+    if c.all_readings:
         c.found += [joined, found]
         return
     joined.readings, joined.unit = [total], (base, 1.0)

@@ -35,7 +35,7 @@ def first_fitting(options: Iterable[Option], room: int, cost: Callable[[Option],
 
 
 def each_fitting(options: Iterable[Option], room: int, cost: Callable[[Option], int]) -> list[Option]:
-    """The options that fit one after the other: one that does not is passed over for smaller ones behind it."""
+    """The options that fit one after the other: one that does not is passed over for smaller ones after it."""
     budget = Budget(room)
     return [option for option in options if budget.takes(cost(option))]
 

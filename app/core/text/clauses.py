@@ -33,7 +33,7 @@ _UNRESOLVED: Final = compiled(rf"(?:{alternatives('clauses', 'unresolved')})\b",
 
 
 def clause_starts(text: str) -> list[int]:
-    """Where clauses begin behind the first one: behind a mark between two, before a conjunction."""
+    """Where clauses begin after the first one: after a mark between two, before a conjunction."""
     return [_begins(joint) for joint in _JOINT.finditer(text)]
 
 
@@ -70,14 +70,14 @@ def tight(text: str, found: Sequence[Identifier]) -> str:
 
 
 def _opened(text: str) -> str:
-    """Without a conjunction that tied the sentence to the one before."""
+    """The sentence without a conjunction that tied it to the one before."""
     link = _LINK.match(text)
     rest = text[link.end() :] if link else ""
     return rest[:1].upper() + rest[1:] if rest and not begins_unresolved(rest) and not is_fragment(rest) else text
 
 
 def _start(text: str, joints: Sequence[re.Match[str]]) -> int:
-    """Behind the last joint before the first value after which a clause begins that needs nothing from before."""
+    """After the last joint before the first value after which a clause begins that needs nothing from before."""
     for joint in reversed(joints):
         head = text[: joint.start()]
         if _BINDS.search(head) or (joint["colon"] and head.count(" ") < _TOPIC) or joint["reason"]:
@@ -88,7 +88,7 @@ def _start(text: str, joints: Sequence[re.Match[str]]) -> int:
 
 
 def _end(text: str, joints: Sequence[re.Match[str]]) -> int:
-    """Before the first joint behind the last value after which nothing bounds what was said."""
+    """Before the first joint after the last value after which nothing bounds what was said."""
     for joint in joints:
         tail = text[joint.end() :]
         parts = joint["reason"] or joint["link"] or _OPENS.match(tail)

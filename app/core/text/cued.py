@@ -6,26 +6,26 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from app.core.text.factors import Index, alternatives, fold
 from app.core.text.patterns import capped, capped_later
+from app.core.text.required_literals import PatternIndex, alternatives, normalized
 
 _NOTHING: Final = capped(r"(?!)", 1)
 
 
-class Folded:
-    """A text as pieces are looked for in it; what a table found stays with it."""
+class NormalizedText:
+    """A text in the spelling that pieces are looked for in; what may match in it is found out once for each table."""
 
-    __slots__ = ("_opened", "text")
+    __slots__ = ("_possible", "text")
 
     def __init__(self, text: str) -> None:
-        self.text = fold(text)
-        self._opened: dict[int, int] = {}
+        self.text = normalized(text)
+        self._possible: dict[int, int] = {}
 
-    def opened(self, cues: Cues) -> int:
-        """The numbers, as bits, of the table's patterns that may fit; found out once."""
-        known = self._opened.get(id(cues))
+    def may_match(self, cues: Cues) -> int:
+        """The numbers, as bits, of the table's patterns that may match; found out once."""
+        known = self._possible.get(id(cues))
         if known is None:
-            known = self._opened[id(cues)] = cues.open(self.text)
+            known = self._possible[id(cues)] = cues.may_match(self.text)
         return known
 
 
@@ -43,14 +43,14 @@ class Cue:
         needed = [pieces for _, _, pieces in parts]
         self._needed: Final = None if None in needed else frozenset[str]().union(*(need or () for need in needed))
 
-    def fits(self, texts: Sequence[str], opened: int) -> bool:
+    def matches(self, texts: Sequence[str], possible: int) -> bool:
         """Whether one of these texts has it.
 
         Args:
             texts: Parts of one text.
-            opened: What ``Folded.opened`` says of that text.
+            possible: What ``NormalizedText.may_match`` says of that text.
         """
-        left = self.mask & opened
+        left = self.mask & possible
         while left:
             bit = left & -left
             if any(map(self._parts[bit].search, texts)):
@@ -59,15 +59,15 @@ class Cue:
         return False
 
     def all_in(self, text: str) -> Iterator[re.Match[str]]:
-        """Where it stands in a text of which nothing is looked up yet."""
+        """Where the cue stands in a text of which nothing is looked up yet."""
         if self._needed is not None:
-            folded = fold(text)
+            folded = normalized(text)
             if not any(piece in folded for piece in self._needed):
                 return iter(())
         return self.pattern.finditer(text)
 
 
-class Cues(Index):
+class Cues(PatternIndex):
     """All the cues of one table, numbered as they come."""
 
     def __init__(self, longest: int | None = None) -> None:
@@ -101,6 +101,6 @@ class CuedPattern:
         self._pattern: Final = pattern
         self._bit: Final = SAID.add(pattern.pattern)
 
-    def fits(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         """Whether a text has it."""
-        return bool(SAID.opened(text) & self._bit) and self._pattern.search(text) is not None
+        return bool(SAID.may_match_text(text) & self._bit) and self._pattern.search(text) is not None

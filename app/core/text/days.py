@@ -67,7 +67,7 @@ def date_at(c: Cursor, place: int) -> int:
         if month and not _is_verb(c, month_at):
             return _days_of_month(c, place, month_at + 1, month, days)
         if month and c.at:  # "21 march"
-            c.give(place, [form for day, *_ in days for form in moments.given((None, month, day), c.at)])
+            c.add_possible(place, [form for day, *_ in days for form in moments.given((None, month, day), c.at)])
     if c.word(place) not in MONTHS:
         return _day_alone(c, place)
     month = MONTHS[c.word(place)]
@@ -81,52 +81,58 @@ def date_at(c: Cursor, place: int) -> int:
 def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
     """Keep a date of which each of these days is a reading."""
     possible = [day for day in days if moments.is_day(day)]
-    forms = {form for day in possible for form in (moments.given(day, c.at) if c.generous else moments.claimed(day))}
+    forms = {
+        form for day in possible for form in (moments.given(day, c.at) if c.all_readings else moments.claimed(day))
+    }
     parts = c.tokens[first].text.split("/")
     if len(parts) == 3 and len(parts[2]) == 2:  # noqa: PLR2004 - or three numbers: "12/14/16 mm"
         numbers = [f"n:{int(part)}" for part in parts]
-        forms |= set(numbers) if c.generous else {"&".join(numbers)}
+        forms |= set(numbers) if c.all_readings else {"&".join(numbers)}
     if forms:
-        c.add("date", first, after, forms, is_claim=any(day[0] or day[2] for day in possible))
+        c.add("date", first, after, forms, is_stated=any(day[0] or day[2] for day in possible))
 
 
 def relative(c: Cursor, place: int) -> int:
     """Give the days that "tomorrow", "next Friday", "end of the month" mean; never more than that is read."""
     at, word = c.at, c.word(place)
-    if not c.generous or at is None or not word:
+    if not c.all_readings or at is None or not word:
         return place
     before = c.before(place)
     step = -1 if before in PAST else 1 if before in NEXT else 0 if before in THIS else None
     both = c.text[c.tokens[place - 1].start : c.tokens[place].end] if place else ""  # "avant-hier", "pasado mañana"
     for told in (word, both):
         if told in NEAR:
-            c.give(place, moments.of_dates(moments.moved(at, NEAR[told] * _DAY, "s")))
+            c.add_possible(place, moments.of_dates(moments.moved(at, NEAR[told] * _DAY, "s")))
     following = c.word(place + 1) if c.near(place + 1) else ""
     is_named = word not in WORDS_AND_VERBS or c.is_capital(place) or before in _BEFORE_WEEKDAYS
     is_named = is_named or c.gap(place + 1)[:1] in _STOPS
     if word in WEEKDAYS and (is_named or c.kind(place + 1) in {"n", "t"} or following in BEFORE_HOURS):
-        c.give(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)))
+        c.add_possible(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)))
         if not _is_dated(c, place):
             c.weekdays[place] = WEEKDAYS[word]
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
-        c.give(place, moments.of_span(at, step or 0, SPANS[word]))
-    is_end = SPANS.get(word) == "month" and ENDS & {c.word(place - 1), c.word(place - 2), c.word(place - 3)}
+        c.add_possible(place, moments.of_span(at, step or 0, SPANS[word]))
+    is_end = SPANS.get(word) == "month" and ENDS & {
+        c.word(place - 1),
+        c.word(place - 2),
+        c.word(place - 3),
+    }
     if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _NOT_FAR):
-        c.give(place, moments.of_dates([moments.month_end(at)]))
+        c.add_possible(place, moments.of_dates([moments.month_end(at)]))
     return place
 
 
 def give_beside_dates(c: Cursor) -> None:
     """Give the days that weekdays may mean beside the dates of the same text: "sat 3 Oct is bad, rather fri"."""
-    dates = (one for one in c.found if one.kind == "date" and (one.is_claim or _has_digit(c, one)))
+    dates = (one for one in c.found if one.kind == "date" and (one.is_stated or _has_digit(c, one)))
     told = list(islice(dates, _LIST))
     days = {day for one in told for form in one.forms if (day := moments.day_in(form))}
     for place, weekday in islice(c.weekdays.items(), _LIST):
         for day in sorted(days):
             after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
-            c.give(place, moments.of_dates([day + after, day + after - timedelta(days=_WEEK)]))
+            c.add_possible(place, moments.of_dates([day + after, day + after - timedelta(days=_WEEK)]))
         numbers = {int(form[2:]) for one in told for form in one.forms if form.startswith("o:")}
-        c.give(place, moments.of_dates(moments.such_days(c.at, numbers, weekday) if c.at else []))
+        c.add_possible(place, moments.of_dates(moments.such_days(c.at, numbers, weekday) if c.at else []))
 
 
 def _is_dated(c: Cursor, place: int) -> bool:
@@ -142,7 +148,7 @@ def _has_digit(c: Cursor, found: Found) -> bool:
 def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -> None:
     """Give the day that an amount of time means: "in two weeks", "vor drei Tagen", "2 дня назад"."""
     base, factor = unit
-    if not c.generous or c.at is None or base not in {"s", "mo"} or (base == "s" and factor < _HOUR):
+    if not c.all_readings or c.at is None or base not in {"s", "mo"} or (base == "s" and factor < _HOUR):
         return
     words = {c.word(first - 1), c.word(first - 2) if c.word(first - 1) in APPROXIMATE else ""}
     following = c.word(after) if c.near(after) else ""
@@ -150,7 +156,7 @@ def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -
     days = [
         day for way, is_meant in ways.items() if is_meant for day in moments.moved(c.at, way * count * factor, base)
     ]
-    c.give(first, moments.of_dates(days))
+    c.add_possible(first, moments.of_dates(days))
 
 
 def unseparated_day(digits: str) -> Iterator[str]:
@@ -172,7 +178,7 @@ def short_forms(digits: str) -> frozenset[str]:
 
 
 def first_day(number: float, last: str) -> frozenset[str]:
-    """The day that a number is where the day behind it has the month: the 17 of "17–24.01"."""
+    """The day that a number is where the day after it has the month: the 17 of "17–24.01"."""
     first, _, month = last.partition(".")
     if not (first.isdecimal() and month.isdecimal() and len(last) <= 5 and number == int(number)):  # noqa: PLR2004
         return frozenset()
@@ -181,12 +187,12 @@ def first_day(number: float, last: str) -> frozenset[str]:
 
 
 def _is_verb(c: Cursor, place: int) -> bool:
-    is_plain = c.generous and c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
+    is_plain = c.all_readings and c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
     return c.word(place) in _VERBS and not c.is_capital(place) and not is_plain
 
 
 def _month_alone(c: Cursor, place: int, month: int) -> int:
-    """Such as "September 2026" is stated; "in September" only gives something."""
+    """Read a month without a day: "September 2026" is stated; "in September" only gives something."""
     word = c.word(place)
     year, after = _year(c, place + 1)
     is_plain = word not in WORDS_AND_VERBS
@@ -195,10 +201,10 @@ def _month_alone(c: Cursor, place: int, month: int) -> int:
         return after
     is_named = c.word(place - 1) in BEFORE_MONTHS and c.gap(place) == " "
     if c.at and (is_plain or is_named):
-        c.give(place, moments.given((None, month, None), c.at))
+        c.add_possible(place, moments.given((None, month, None), c.at))
         if ENDS & {c.word(place - 1), c.word(place - 2)}:
             ends = [moments.month_end(date(c.at.year + step, month, 1)) for step in (0, 1)]
-            c.give(place, moments.of_dates(ends))
+            c.add_possible(place, moments.of_dates(ends))
     return place + 1 if is_plain and word not in UNITS else place
 
 
@@ -255,25 +261,25 @@ def _year(c: Cursor, place: int) -> tuple[int | None, int]:
 def _day_alone(c: Cursor, place: int) -> int:
     """Ordinals alone, "am 12.", "12.9.", "on 3/8": days, but only as what a text gives."""
     token = c.tokens[place]
-    if c.generous and token.kind == "f" and "/" in token.text:
+    if c.all_readings and token.kind == "f" and "/" in token.text:
         _give_slashed(c, place)
-    elif c.generous and token.kind == "n" and "." in token.text:
+    elif c.all_readings and token.kind == "n" and "." in token.text:
         first, _, second = token.text.partition(".")
         if short_forms(token.text) and moments.is_day((None, int(second), int(first))):
             before = c.small(place - 1) if c.gap(place) == "-" and c.kind(place - 1) == "n" else 0
             told = [(None, int(second), number) for number in (int(first), before) if number]
-            c.give(place, [form for day in told if moments.is_day(day) for form in moments.given(day, c.at)])
+            c.add_possible(place, [form for day in told if moments.is_day(day) for form in moments.given(day, c.at)])
     number, _ = _day_number(c, place)
     is_alone = c.word(place - 1) in DATE_FILL and not _is_amount(c, place)
     is_day = token.kind != "n" or is_alone or c.text[token.end : token.end + 1] == "."
     is_first_of_two = c.kind(place + 1) == "o" and c.gap(place + 1) in _TWO_ORDINALS
     if number and (is_day or is_first_of_two):
         days = moments.days_of_month(c.at, number) if c.at else []
-        c.give(place, [f"o:{number}", *moments.of_dates(days)])
+        c.add_possible(place, [f"o:{number}", *moments.of_dates(days)])
     elif number and c.at and c.gap(place) == " " and c.word(place - 1) in WEEKDAYS and not _is_amount(c, place):
         weekday = WEEKDAYS[c.word(place - 1)]
         days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday]
-        c.give(place, moments.of_dates(days))
+        c.add_possible(place, moments.of_dates(days))
     return place + 1 if token.kind == "o" else place
 
 
@@ -292,4 +298,4 @@ def _give_slashed(c: Cursor, place: int) -> None:
     is_share = len(text) == 3 and after < len(c.tokens) and (c.word(after) in _OF or c.unit(after)[0] is not None)  # noqa: PLR2004
     if not is_share or c.word(place - 1) in _BEFORE_DAYS:
         days: list[Day] = [(None, under, over), (None, over, under)]
-        c.give(place, [form for day in days if moments.is_day(day) for form in moments.given(day, c.at)])
+        c.add_possible(place, [form for day in days if moments.is_day(day) for form in moments.given(day, c.at)])

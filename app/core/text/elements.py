@@ -14,7 +14,7 @@ class Element:
     opening: re.Match[str]
     inside: str
     end: int
-    """The place behind its closing tag."""
+    """The place after its closing tag."""
 
 
 def elements_in(text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str]) -> Iterator[Element]:

@@ -79,7 +79,7 @@ def _values(middle: str) -> list[str]:
 
 
 def _sample(values: Sequence[str], room: int) -> str:
-    """As many values as fit, evenly from all over: later ones matter as much as earlier ones."""
+    """As many of the values as fit, evenly from all over: later ones matter as much as earlier ones."""
     if not values or room <= 0:
         return ""
     length = sum(len(value) + 2 for value in values)

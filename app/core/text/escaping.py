@@ -116,7 +116,7 @@ def _reference(found: re.Match[str]) -> str:
 
 
 def _grown(found: re.Match[str]) -> int:
-    """By how much a reference is longer than what it stands for."""
+    """How many characters longer a reference is than what it stands for."""
     return len(found.group()) - len(_dereferenced(found))
 
 

@@ -52,7 +52,7 @@ _DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 _HOUR_MINUTES: Final = 60
 _BEFORE_SHARES: Final = HOUR_WORDS | NAMED_HOURS.keys()
-"""Behind them no bare number is added: "midi et quart", but "midi et deux desserts"."""
+"""After them no bare number is added: "midi et quart", but "midi et deux desserts"."""
 
 
 def time_at(c: Cursor, place: int) -> int:
@@ -113,7 +113,7 @@ def _hour_first(c: Cursor, place: int) -> int:
         c.add("time", place, after, times)
         return after
     if after > at or (is_clock and not is_named):
-        c.give(place, times, "time")
+        c.add_possible(place, times, "time")
     return place
 
 
@@ -133,14 +133,14 @@ def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
 
 
 def _minutes_alone(c: Cursor, place: int) -> tuple[int, int]:
-    """Minutes behind their hour, in words or two digits, and the token after them: "huit heures trente", "8 h 30"."""
+    """Minutes after their hour, in words or two digits, and the token after them: "huit heures trente", "8 h 30"."""
     count, after = number_below_sixty(c, place) if c.near(place) else (0, place)
     is_told = after > place and (c.kind(place) == "w" or len(c.tokens[place].text) == _TWO)
     return (count, after) if is_told and _is_minute(c, count, after) else (0, place)
 
 
 def _is_minute(c: Cursor, count: int, after: int) -> bool:
-    """Whether a number behind an hour counts nothing else: no minutes in "une heure deux fois par semaine"."""
+    """Whether a number after an hour counts nothing else: no minutes in "une heure deux fois par semaine"."""
     if after < len(c.tokens) and c.unit(after)[0] is not None:
         return False
     end = c.tokens[after - 1].end
@@ -172,12 +172,12 @@ def _written(c: Cursor, place: int) -> int:
     forms = moments.times(hour, minute, half)
     if second is not None:
         exact = frozenset(f"{form}:{second:02}" for form in forms)
-        length = {f"q:{plain(hour * 3600 + minute * 60 + second)}|s"} if c.generous else set()
-        forms = forms | exact | length if c.generous else exact
-    if half == "h" or hour > _HOURS or minute > _MINUTES or c.generous:  # or a length
+        length = {f"q:{plain(hour * 3600 + minute * 60 + second)}|s"} if c.all_readings else set()
+        forms = forms | exact | length if c.all_readings else exact
+    if half == "h" or hour > _HOURS or minute > _MINUTES or c.all_readings:  # or a length
         lengths = {f"q:{plain(hour * 3600 + minute * 60)}|s", f"q:{plain(hour * 60 + minute)}|s"}
         forms |= {*lengths, f"n:{hour}", f"n:{minute}"}
-    c.add("time", place, after, forms, is_claim=half != "?")
+    c.add("time", place, after, forms, is_stated=half != "?")
     return after
 
 
@@ -203,7 +203,7 @@ def _past_or_to(c: Cursor, place: int) -> tuple[int, int, int]:
     way = _TO_OR_PAST.get(joint, 0)
     is_named = c.kind(place) == "w" and c.word(place + 2) in NAMED_HOURS
     is_plain = word in _MINUTE_WORDS or joint in {"past", "vor", "nach"} or is_named
-    is_maybe = c.generous and joint == "to" and c.before(place) != "from"
+    is_maybe = c.all_readings and joint == "to" and c.before(place) != "from"
     if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(place + 2)):
         return 0, 0, place
     return c.small(place + 2), way * minutes, place + 2
@@ -218,10 +218,10 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
         return 0, 0, place
     if word in {"halb", "dreiviertel"} and c.word(place + 2) not in UNITS:
         return c.small(place + 1), -30 if word == "halb" else -15, place + 1
-    if word == "half" and c.generous and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
+    if word == "half" and c.all_readings and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
         return c.small(place + 1), 30, place + 1
     if SHARES.get(word) == _HALF or word == "четверть":
-        is_maybe = word != "четверть" and c.generous and c.word(place + 2) not in UNITS and following not in DOZENS
+        is_maybe = word != "четверть" and c.all_readings and c.word(place + 2) not in UNITS and following not in DOZENS
         hour = c.small(place + 1) if is_maybe else 0
         return ORDINALS.get(following, hour), -45 if word == "четверть" else -30, place + 1
     return 0, 0, place
@@ -238,13 +238,13 @@ def _before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
 
 
 def _hour(c: Cursor, place: int) -> int:
-    """Such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
+    """Read a full hour, such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
     hour, word = 0 if c.word(place) in ONE_OR_ARTICLE else c.small(place), c.word(place + 1)
     if c.word(place) in _ONE_HOUR and word in {"дня", "ночи"} and c.gap(place + 1) == " ":
         c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))
         return place + 2
     if c.word(place) in _ONE_HOUR and c.before(place) in BEFORE_HOURS:  # «в час»
-        c.give(place, moments.times(1, 0, ""), "time")
+        c.add_possible(place, moments.times(1, 0, ""), "time")
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
         _give_in_four(c, place)
         return place
@@ -259,7 +259,7 @@ def _hour(c: Cursor, place: int) -> int:
     before = c.before(place)
     if before in BEFORE_HOURS | _PARTS_OF_DAY or (word in _AFTER_HOURS and hour) or _is_end(c, place):
         half = _name_of_half(before) if before in _PARTS_OF_DAY else ""
-        c.give(place, moments.times(hour, 0, half), "time")
+        c.add_possible(place, moments.times(hour, 0, half), "time")
     _give_together(c, place, hour)
     return place
 
@@ -268,8 +268,8 @@ def _hour_or_length(c: Cursor, place: int, half: str) -> int:
     """Such as "в три ночи"; without a word that stands before times, "три ночи", "one night" and "两晚" are lengths."""
     forms = moments.times(c.small(place), 0, half)
     if c.before(place) not in BEFORE_HOURS:
-        if c.generous:
-            c.give(place, forms, "time")
+        if c.all_readings:
+            c.add_possible(place, forms, "time")
         return place
     base, factor = UNITS[c.word(place + 1)]
     c.add("time", place, place + 2, {*forms, f"q:{plain(c.small(place) * factor)}|{base}"})
@@ -281,7 +281,7 @@ def _give_together(c: Cursor, place: int, hour: int) -> None:
     if c.gap(place + 1) == "-" and c.kind(place + 1) == "n" and len(c.tokens[place + 1].text) == _TWO:
         minute = c.tokens[place + 1].text
         if minute.isdecimal() and int(minute) <= _MINUTES:
-            c.give(place, moments.times(hour, int(minute), ""), "time")
+            c.add_possible(place, moments.times(hour, int(minute), ""), "time")
 
 
 def _give_in_four(c: Cursor, place: int) -> None:
@@ -291,4 +291,4 @@ def _give_in_four(c: Cursor, place: int) -> None:
         return
     hour, minute = int(text[:2]), int(text[2:])
     if hour < _HOURS and minute <= _MINUTES and (text[0] == "0" or c.before(place) in BEFORE_HOURS):
-        c.give(place, moments.times(hour, minute, "0"), "time")
+        c.add_possible(place, moments.times(hour, minute, "0"), "time")

@@ -1,4 +1,8 @@
-"""Exact values in a text: what a summary must not invent and must not lose. Every pattern runs in linear time."""
+"""Values as they are written (names, quoted titles, amounts, dates, codes), for anchors, recall and the offline model.
+
+They are copied, so each is found as it stands. What a value *means*, and whether a summary may state it, is the
+business of ``values.py``. Every pattern runs in linear time.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,7 @@ _AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}){0,5}(?:[.,]\d{1,6})?"
 _SCALE = rf"(?:\s?(?:{alternatives('exact', 'scales')})\b\.?)"
 _CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')})(?!\w))"
 _UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'units')})\b)"
+# Fewer than the scanner has for ``values.py``: what is found here is stored, and weighed by fitted numbers.
 _EXTENSIONS = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|env|sql|html?|css|scss|go|rs|java|kt|swift|c|h"
     "|cpp|hpp|cs|rb|php|sh|bat|csv|tsv|xlsx?|docx?|pptx?|pdf|png|jpe?g|gif|svg|zip|gz|tar|log|lock|ipynb|proto|tf"
@@ -98,7 +103,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
 _KIND_OF: Final[Mapping[str, Kind]] = {f"p{index}": kind for index, (kind, _) in enumerate(_PATTERNS)}
 # In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
 _MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
-# Nothing begins with a word in small letters before a blank, but for a date: most of a text is passed over at once.
+# Nothing begins with a word in small letters before a space, but for a date: most of a text is passed over at once.
 _PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+ (?!\d))++"
 _SCAN: Final = compiled(
     f"{_PLAIN}|{_MAY_BEGIN}(?:{'|'.join(f'(?P<p{i}>{pattern})' for i, (_, pattern) in enumerate(_PATTERNS))})"
@@ -120,7 +125,7 @@ def identifiers(text: str) -> list[str]:
 
 @memoized()
 def find_identifiers(text: str) -> tuple[Identifier, ...]:
-    """Like ``identifiers``, with kind and place, repetitions included.
+    """The values of a text with kind and place, repetitions included.
 
     A capitalised word at the start of a sentence is no name, unless another capitalised word follows it.
     """

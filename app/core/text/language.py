@@ -21,7 +21,7 @@ _BY_SCRIPT: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _SIGNS_PER_WORD: Final[Mapping[str, float]] = {"han": 1.6, "kana": 2.5, "thai": 4.0, "hangul": 2.5}
 _LETTERS_PER_WORD: Final = 5.0
-"""To compare scripts: how many signs carry as much as one word."""
+"""To compare scripts: how many characters carry as much as one word."""
 
 _LIKELIEST: Final[Mapping[str, str]] = {"cyrillic": "ru", "han": "zh"}
 """Of scripts that several languages share, and English does not."""
@@ -32,7 +32,7 @@ _CHINESE_SIGNS: Final = frozenset(
     "的了吗呢吧啊你您她它很这那们哪谁给让把还没说为对时个过进动电车东门问间开关发见现题应样经话语请谢买卖书长张边远连运"
     "钱银铁难预订议论证设计划团队员单价这們這說嗎沒個對麼誰給讓還"
 )
-"""Signs that Chinese can hardly do without and Japanese does not write."""
+"""Characters that Chinese can hardly do without and Japanese does not write."""
 
 _NOT_PROSE: Final = compiled(
     r"```.{0,100000}?(?:```|\Z)|`[^`\n]{1,200}`|https?://\S{1,2000}|\S{1,64}@\S{1,200}|\w{0,60}[_/\\=<>{}]\S{0,200}"
@@ -128,7 +128,7 @@ def _is_in_another_script(candidate: str, span: str) -> bool:
 
 
 def _dominant_script(text: str) -> tuple[str | None, float]:
-    """The script that carries most of a text, and its share; Chinese and Japanese signs count as one."""
+    """The script that carries most of a text, and its share; Chinese and Japanese characters count as one."""
     weights, _ = _weigh(_prose(text))
     total = sum(weights.values())
     if not total:
@@ -161,7 +161,7 @@ def _prose(text: str) -> str:
 
 
 def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
-    """How many words' worth of signs each script has, and its runs."""
+    """How many words' worth of characters each script has, and its runs."""
     runs: defaultdict[str, list[str]] = defaultdict(list)
     for match in _RUNS.finditer(prose):
         runs[str(match.lastgroup)].append(match.group())
@@ -172,7 +172,7 @@ def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
 
 
 def _east_asian(weights: Mapping[str, float], runs: Mapping[str, list[str]]) -> str | None:
-    """Japanese by its kana, Chinese by signs that Japanese lacks; a few nouns in common signs could be either."""
+    """Japanese by its kana, Chinese by characters that Japanese lacks; a few nouns in shared ones could be either."""
     if weights["kana"] >= _KANA_SHARE * (weights["kana"] + weights["han"]):
         return "ja"
     telling = sum(sign in _CHINESE_SIGNS for run in runs["han"] for sign in run)

@@ -41,7 +41,7 @@ _NOTHING: Final = object()
 
 
 class _Readings:
-    """Those of one function: the new ones, and those of the half before."""
+    """The readings of one function: the new ones, and those of the half before."""
 
     __slots__ = ("new", "old")
 
@@ -60,7 +60,7 @@ class Memo:
         self._lock = Lock()
 
     def readings(self) -> _Readings:
-        """Those of one more function."""
+        """Register a function; returns where its readings are kept."""
         found = _Readings()
         self._of_functions.append(found)
         return found
@@ -138,7 +138,7 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
 
 
 class Latest(Generic[K, R]):
-    """Of each of several things that change, the reading that was made last: the next one takes its place.
+    """The last reading of each of several things that change: the next one takes its place.
 
     Args:
         memo: Where they are kept, within its bound.

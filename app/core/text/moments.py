@@ -123,7 +123,7 @@ def moved(at: date, count: float, base: str) -> list[date]:
 
 
 def month_after(at: date, count: int) -> date:
-    """The same day of another month, or that month's last.
+    """A day moved to another month, or that month's last.
 
     Raises:
         ValueError: Beyond the calendar.

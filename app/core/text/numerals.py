@@ -17,7 +17,7 @@ _HAN_TENS: Final = {"十": 10, "百": 100, "千": 1_000}
 _HAN_SCALES: Final = {"万": 10_000, "亿": 100_000_000}
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
 _LARGEST: Final = 1e18
-_LONGEST: Final = 15
+_MOST_DIGITS: Final = 15
 """Digits; longer runs are no amounts."""
 _TENTH: Final = 0.1
 """Words write no hundredths: "a quarter" is no 0.25."""
@@ -51,10 +51,10 @@ def resolution_as_written(text: str, number: float) -> float:
 def readings(digits: str) -> list[float]:
     """What digits may mean: "1,234" is a thousand and something, or one and something.
 
-    Blanks may also stand between two numbers: then each part is a further reading. Empty: no amount.
+    Spaces may also stand between two numbers: then each part is a further reading. Empty: no amount.
     """
     if digits.isdigit():
-        return [float(digits)] if len(digits) <= _LONGEST else []
+        return [float(digits)] if len(digits) <= _MOST_DIGITS else []
     found: list[float] = []
     grouped = _GROUPED.fullmatch(digits)
     if grouped:

@@ -16,7 +16,7 @@ from app.core.text.tables import WEEKDAYS
 MONEY: Final = "money"
 """The unit of every currency: conversions between them are no calculation."""
 _COUNTABLE: Final = {"number", MONEY, "time"}
-_MOST: Final = 32
+_MOST_OF_A_SORT: Final = 32
 """Of each sort from one text."""
 
 
@@ -34,7 +34,7 @@ class Quantity:
 
     @property
     def size(self) -> float:
-        """In the base of its unit."""
+        """The amount in the base of its unit."""
         return self.amount * self.factor
 
 
@@ -57,11 +57,11 @@ class Operands:
 
     @property
     def with_relative_days(self) -> Operands:
-        """The same, with what may be meant among the dates."""
+        """These operands, with the relative days among the dates."""
         return replace(self, days=self.days + self.relative)
 
     def __add__(self, other: Operands) -> Operands:
-        """Both."""
+        """The operands of both."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
         return Operands(*(tuple(dict.fromkeys(mine + others)) for mine, others in pairs))
 
@@ -77,7 +77,7 @@ def operands(text: str, at: datetime | None = None, *, without: Iterable[tuple[i
     plain_text, pieces = scanned(text)
     left_out = tuple(without)
     read_out = _Read()
-    for found in read(plain_text, pieces, day_of(at), generous=True):
+    for found in read(plain_text, pieces, day_of(at), all_readings=True):
         start = plain_text.original(found.start)
         if not any(first <= start < last for first, last in left_out):
             read_out.take(found, plain_text.text[found.start : found.end], start)
@@ -101,7 +101,7 @@ class _Read:
             self._weekdays[WEEKDAYS[text]] = None
         for form in sorted(found.forms):
             if (day := moments.day_in(form)) is not None:
-                (self._days if found.is_claim else self._relative)[day] = None
+                (self._days if found.is_stated else self._relative)[day] = None
             elif (minutes := moments.minutes_in(form)) is not None:
                 self._times[minutes] = None
             elif form.startswith("o:"):
@@ -110,12 +110,12 @@ class _Read:
     def operands(self, at: datetime | None) -> Operands:
         return Operands(
             moments=(at,) if at is not None else (),
-            amounts=tuple(islice(self._amounts, _MOST)),
-            days=tuple(islice(self._days, _MOST)),
-            relative=tuple(islice(self._relative, _MOST)),
+            amounts=tuple(islice(self._amounts, _MOST_OF_A_SORT)),
+            days=tuple(islice(self._days, _MOST_OF_A_SORT)),
+            relative=tuple(islice(self._relative, _MOST_OF_A_SORT)),
             weekdays=tuple(self._weekdays),
-            numbers=tuple(islice(self._numbers, _MOST)),
-            times=tuple(islice(self._times, _MOST)),
+            numbers=tuple(islice(self._numbers, _MOST_OF_A_SORT)),
+            times=tuple(islice(self._times, _MOST_OF_A_SORT)),
         )
 
 

@@ -20,12 +20,12 @@ def as_text(value: Any) -> str:
 
 
 def as_short_text(value: Any) -> str:
-    """A value as text: itself, or its JSON without blanks."""
+    """A value as text: itself, or its JSON without spaces."""
     return value if isinstance(value, str) else compact_json(value)
 
 
 def compact_json(value: Any) -> str:
-    """A value's JSON without blanks."""
+    """A value's JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 

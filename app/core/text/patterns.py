@@ -33,8 +33,8 @@ class Known:
 
 
 _KNOWN: Final[dict[tuple[str, int, int | None], Known]] = {}
-_AROUND: Final[set[tuple[str, str, int]]] = set()
-"""What stood around literals so far: with others within, it takes as long."""
+_AROUND: Final[set[tuple[str, int]]] = set()
+"""What stood before literals so far: with other literals, a pattern takes as long."""
 _LATER: Final[list[Capped]] = []
 
 
@@ -119,7 +119,7 @@ def capped(source: str, longest: int, flags: int = 0) -> Capped:
 
 
 def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
-    """The same, compiled when it is first used: for the many patterns of which a text needs a few.
+    """A ``Capped`` pattern that is compiled at its first use: of many patterns a text needs few.
 
     Without a cap it has to be linear, as those of ``compiled``.
 
@@ -130,20 +130,19 @@ def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
     return found
 
 
-def any_literal(texts: Collection[str], *, before: str = "", after: str = "", flags: int = 0) -> re.Pattern[str]:
-    """A pattern for texts that are known only now, each taken literally, the longest first.
+def any_literal(texts: Collection[str], *, before: str = "", flags: int = 0) -> re.Pattern[str]:
+    """A pattern for texts that are known only now: each taken literally, up to the end of a word, the longest first.
 
     Args:
         texts: At least one.
         before: A look around before them, always one of a few.
-        after: Likewise behind them.
         flags: Of ``re``.
     """
-    if (before, after, flags) not in _AROUND:
-        _AROUND.add((before, after, flags))
-        _registered(re.compile(f"{before}(?:ab|a){after}", flags), None, _place())
+    if (before, flags) not in _AROUND:
+        _AROUND.add((before, flags))
+        _registered(re.compile(rf"{before}(?:ab|a)(?!\w)", flags), None, _place())
     longest = sorted(texts, key=lambda text: (-len(text), text))
-    return re.compile(f"{before}(?:{'|'.join(map(re.escape, longest))}){after}", flags)
+    return re.compile(rf"{before}(?:{'|'.join(map(re.escape, longest))})(?!\w)", flags)
 
 
 def _registered(pattern: re.Pattern[str], longest: int | None, place: str) -> re.Pattern[str]:

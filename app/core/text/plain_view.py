@@ -1,6 +1,6 @@
-"""A text as a reader sees it, in plain signs: what is hidden, wide or look-alike in it, undone, and the way back.
+"""A text as a reader sees it, in plain characters: what is hidden, wide or look-alike in it, undone, and the way back.
 
-For what is looked for in texts by shape: a word with a blank of no width in it, with a Cyrillic letter among Latin
+For what is looked for in texts by shape: a word with a space of no width in it, with a Cyrillic letter among Latin
 ones, in wide letters or behind an entity of HTML reads the same, and is found the same.
 """
 
@@ -43,7 +43,7 @@ _CYRILLIC: Final = str.maketrans("aceopxykmtAECOPXKMTHB", "асеорхукмт�
 
 @dataclass(frozen=True, slots=True)
 class PlainView:
-    """A text in plain signs."""
+    """A text in plain characters."""
 
     text: str
     breaks: tuple[int, ...] = (0,)
@@ -56,7 +56,7 @@ class PlainView:
 
 
 def plain_view(text: str) -> PlainView:
-    """See a text in plain signs; one of plain signs is its own view."""
+    """See a text in plain characters; one of plain characters is its own view."""
     mixed = _MIXED.sub(_of_one_alphabet, text) if _MEETING.search(text) else text
     pieces: list[str] = []
     breaks, distances = [0], [0]

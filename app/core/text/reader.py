@@ -9,10 +9,10 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.amounts import number_at
 from app.core.text.days import date_at, give_beside_dates, relative, stated, unseparated_day
-from app.core.text.folding import Folded, folded
 from app.core.text.hours import time_at
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
+from app.core.text.plain_text import PlainText, plain_text_of
 from app.core.text.scanned import Cursor, Found, Token
 from app.core.text.scanner import tokens
 from app.core.text.vocabulary import BEGINNINGS
@@ -23,9 +23,9 @@ _TOKENS: Final = 100  # bytes of all tokens, for each character of their text
 
 
 @memoized(_TOKENS)
-def scanned(text: str) -> tuple[Folded, Sequence[Token]]:
+def scanned(text: str) -> tuple[PlainText, Sequence[Token]]:
     """A text folded and cut into tokens: the same for what it states and for what it may mean."""
-    plain = folded(text)
+    plain = plain_text_of(text)
     return plain, tuple(tokens(plain))
 
 
@@ -34,16 +34,16 @@ def day_of(at: datetime | None) -> date | None:
     return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
 
 
-def read(text: Folded, pieces: Sequence[Token], at: date | None, *, generous: bool) -> list[Found]:
+def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readings: bool) -> list[Found]:
     """Every value of a text, in order.
 
     Args:
         text: Folded.
         pieces: Its tokens.
         at: The day of its message, from which relative days follow.
-        generous: Whether to give all that the text may mean; otherwise the values that it states.
+        all_readings: Whether to give all that the text may mean; otherwise the values that it states.
     """
-    cursor = Cursor(text.text, text.cased, pieces, at, generous)
+    cursor = Cursor(text.text, text.cased, pieces, at, all_readings)
     place = 0
     while place < len(cursor.tokens):
         token = cursor.tokens[place]
@@ -56,29 +56,29 @@ def read(text: Folded, pieces: Sequence[Token], at: date | None, *, generous: bo
     return cursor.found
 
 
-def _complete(c: Cursor, place: int) -> int:
+def _complete(cursor: Cursor, place: int) -> int:
     """What the scan knows already: addresses, identifiers, versions, written dates, Chinese weekdays and spans."""
-    token = c.tokens[place]
+    token = cursor.tokens[place]
     if len(token.kind) == 1 and token.kind != "d":
         return place
     if token.kind == "d":
-        stated(c, place, place + 1, token.data)
+        stated(cursor, place, place + 1, token.data)
     elif token.kind == "weekday":
-        days = moments.weekdays(c.at, token.data[1], token.data[0]) if c.at else []
-        c.give(place, moments.of_dates(days))
-        c.weekdays[place] = token.data[1]
+        days = moments.weekdays(cursor.at, token.data[1], token.data[0]) if cursor.at else []
+        cursor.add_possible(place, moments.of_dates(days))
+        cursor.weekdays[place] = token.data[1]
     elif token.kind == "span":
-        c.give(place, moments.of_span(c.at, *token.data) if c.at else ())
+        cursor.add_possible(place, moments.of_span(cursor.at, *token.data) if cursor.at else ())
     else:
-        forms = [*token.data, *(_inside(token.text) if c.generous else ())]
-        c.add(token.kind, place, place + 1, forms, is_claim=not _is_name(c, place))
+        forms = [*token.data, *(_inside(token.text) if cursor.all_readings else ())]
+        cursor.add(token.kind, place, place + 1, forms, is_stated=not _is_name(cursor, place))
     return place + 1
 
 
-def _is_name(c: Cursor, place: int) -> bool:
-    """Such as "Node.js": a file's name of letters alone that begins with a capital."""
-    token = c.tokens[place]
-    return token.kind == "path" and c.is_capital(place) and token.text.replace(".", "").isalpha()
+def _is_name(cursor: Cursor, place: int) -> bool:
+    """Whether a path is a name such as "Node.js": letters alone that begin with a capital."""
+    token = cursor.tokens[place]
+    return token.kind == "path" and cursor.is_capital(place) and token.text.replace(".", "").isalpha()
 
 
 def _inside(text: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ _TABLES: Final[Mapping[str, Relative]] = {
     language.code: language.relative for language in languages() if language.relative is not None
 }
 _STARTS: Final = ".!?…:;\"'“«„(（[—–-•*。！？：；「"
-"""Behind one of them a sentence, or what somebody says, may begin."""
+"""After one of them a sentence, or what somebody says, may begin."""
 _QUOTED: Final = compiled(
     r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」|『[^』\n]{1,600}』|`[^`\n]{1,600}`"
 )
@@ -39,7 +39,7 @@ class Near:
     language: str
     start: int
     end: int
-    """With the part of the day behind it."""
+    """With the part of the day after it."""
     distance: int
     """Days from that day on."""
     is_quoted: bool
@@ -47,7 +47,7 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    return _relative_times(text, SAID.opened(text))
+    return _relative_times(text, SAID.may_match_text(text))
 
 
 def _relative_times(text: str, possible: int) -> list[Near]:
@@ -82,8 +82,8 @@ class Other:
 
 
 def other_times(text: str) -> list[Other]:
-    """Those of a text; first those of which most of the day is needed."""
-    possible = SAID.opened(text)
+    """The other times of a text; first those of which most of the day is needed."""
+    possible = SAID.may_match_text(text)
     return [
         Other(language, match[0], needed)
         for language, needed, bit, pattern in _OTHER
@@ -94,7 +94,7 @@ def other_times(text: str) -> list[Other]:
 
 def is_relative(text: str) -> bool:
     """Whether a text tells any time by the day on which it is said."""
-    possible = SAID.opened(text) & _ANY
+    possible = SAID.may_match_text(text) & _ANY
     if not possible:
         return False
     return bool(_relative_times(text, possible)) or any(
@@ -103,7 +103,7 @@ def is_relative(text: str) -> bool:
 
 
 def in_brackets(day: date, language: str) -> str:
-    """A day as it stands behind its word: `` (12 May 2025)``."""
+    """A day as it stands after its word: `` (12 May 2025)``."""
     return _bracketed(language, _written(_TABLES[language].day, day, language))
 
 
@@ -166,7 +166,7 @@ def _other_pattern(table: Relative, needed: Needed) -> str:
 
 
 def _added_patterns(table: Relative) -> Iterator[str]:
-    """What ``in_brackets`` and ``said_on`` write, the former behind its word only."""
+    """What ``in_brackets`` and ``said_on`` write, the former after its word only."""
     months, weekdays = _any_of(table.months), _any_of(table.weekdays)
     day, *said = (
         re.escape(table.brackets.replace("{}", form))

@@ -46,7 +46,7 @@ class Found:
     start: int
     end: int
     forms: frozenset[str] = frozenset()
-    is_claim: bool = True
+    is_stated: bool = True
     """Whether a statement that holds it states an exact value; otherwise it is only of use as what a text gives."""
     is_approximate: bool = False
     readings: list[float] = field(default_factory=list)
@@ -65,14 +65,14 @@ class Cursor:
     cased: str
     tokens: Sequence[Token]
     at: date | None
-    generous: bool
+    all_readings: bool
     """Whether all that the text may mean is wanted, not only what it states."""
     found: list[Found] = field(default_factory=list)
     weekdays: dict[int, int] = field(default_factory=dict)
     """Told without a date: by their tokens."""
 
     def kind(self, place: int) -> str:
-        """Of a token; empty beyond the ends."""
+        """The kind of a token; empty beyond the ends."""
         return self.tokens[place].kind if 0 <= place < len(self.tokens) else ""
 
     def word(self, place: int) -> str:
@@ -129,17 +129,17 @@ class Cursor:
         return None, place
 
     def _goes_on(self, place: int) -> bool:
-        """Whether another word or number stands directly behind a token."""
+        """Whether another word or number stands directly after a token."""
         end = self.tokens[place].end
         return self.text[end : end + 2].strip()[:1].isalnum()
 
-    def add(self, kind: str, first: int, after: int, forms: Iterable[str], *, is_claim: bool = True) -> None:
+    def add(self, kind: str, first: int, after: int, forms: Iterable[str], *, is_stated: bool = True) -> None:
         """Keep a value that reaches from one token up to another."""
         start, end = self.tokens[first].start, self.tokens[after - 1].end
-        self.found.append(Found(kind, start, end, frozenset(forms), is_claim))
+        self.found.append(Found(kind, start, end, frozenset(forms), is_stated))
 
-    def give(self, place: int, forms: Iterable[str], kind: str = "date") -> None:
-        """Keep what a text gives without stating it."""
-        every = frozenset(forms) if self.generous else frozenset()
+    def add_possible(self, place: int, forms: Iterable[str], kind: str = "date") -> None:
+        """Keep what a text may mean without stating it, where all readings are wanted."""
+        every = frozenset(forms) if self.all_readings else frozenset()
         if every:
-            self.add(kind, place, place + 1, every, is_claim=False)
+            self.add(kind, place, place + 1, every, is_stated=False)

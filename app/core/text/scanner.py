@@ -8,10 +8,10 @@ from functools import partial
 from typing import Final
 
 from app.core.text import shapes
-from app.core.text.folding import Folded
 from app.core.text.homographs import settled
 from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
+from app.core.text.plain_text import PlainText
 from app.core.text.scanned import Token
 from app.core.text.tables import FRACTION_SIGNS
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
@@ -100,7 +100,7 @@ _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
 }  # fmt: skip
 
 
-def tokens(text: Folded) -> list[Token]:
+def tokens(text: PlainText) -> list[Token]:
     """Scan a text; a text of any length in time proportional to it."""
     found: list[Token] = []
     for match in _SCAN.finditer(text.text):

@@ -13,7 +13,7 @@ from app.core.text.tables import MONTHS, WEEKDAYS
 
 _FENCE: Final = compiled(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
 _END: Final = compiled(
-    r"(?:(?<![.!?…])[.!?…]++[\"'”’»“)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a blank must follow
+    r"(?:(?<![.!?…])[.!?…]++[\"'”’»“)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a space must follow
     r"|[。！？｡؟।۔]++[」』”’）\"]{0,4})"
 )
 _BEFORE: Final = 40
@@ -33,8 +33,10 @@ _SHORTEST_LAST_WORD: Final = 3
 """Before a small letter, other words that are shorter are mostly abbreviations."""
 _SOFT_WRAP: Final = 60
 """A line at least this long may go on in the next."""
-_ENDS: Final = ".!?:;…。！？"
-_STOPS: Final = frozenset(".!?…。！？")
+ENDS: Final = ".!?…。！？"
+"""What a sentence ends with."""
+_LINE_ENDS: Final = f"{ENDS}:;"
+_STOPS: Final = frozenset(ENDS)
 _CLOSING: Final = "\"'”’»」』)]"
 _AFTER_MARK: Final = f"{_CLOSING}*_ \t\r\n"
 _QUESTIONS: Final = ("?", "？", "؟")
@@ -44,7 +46,7 @@ _QUESTIONS: Final = ("?", "？", "؟")
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text, in order, without blank ones.
 
-    Line breaks separate, unless a long line plainly goes on in small letters: the break is then a blank. List items and
+    Line breaks separate, unless a long line plainly goes on in small letters: the break is then a space. List items and
     rows of a table stand alone, a fenced block of code is one sentence; abbreviations, initials, decimals, versions,
     addresses and German ordinals do not split.
     """
@@ -129,7 +131,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         position += len(raw)
         line = text[begin:stop]
         if first >= 0:
-            goes_on = length >= _SOFT_WRAP and line[:1].islower() and text[last - 1] not in _ENDS
+            goes_on = length >= _SOFT_WRAP and line[:1].islower() and text[last - 1] not in _LINE_ENDS
             if goes_on and not _LIST_MARK.match(line):
                 last, length = stop, stop - begin
                 continue
@@ -152,7 +154,7 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _ends_plainly(text: str, match: re.Match[str], start: int) -> bool:
-    """Whether a whole word stands before the full stop, as before most: it is quickly seen."""
+    """Whether a whole word stands before the full stop: the quick check for the usual case."""
     word = text[text.rfind(" ", start, match.start()) + 1 : match.start()].lower()
     return len(word) >= _SHORTEST_LAST_WORD and word.isalpha() and word not in _SHORTENED
 

@@ -53,6 +53,7 @@ _JOINERS: Final = frozenset("_-")
 _LETTER: Final = compiled("[A-Za-z]")
 _LEVEL: Final = 2  # characters: the letter and its digit
 _COLONS: Final = frozenset(":：﹕︓∶꞉ː։׃܃܄:˸")
+"""All that a model may read as a colon, and not only what people type."""
 _DEEPEST: Final = 64  # levels of a value, as many as a request may have; what lies deeper is told as text
 _DATA: Final = frozenset({"type", "data"})
 """Keys of a part that hold no words."""
@@ -117,7 +118,7 @@ def _ahead(text: str, start: int, following: str) -> Iterator[str]:
 def _opens_element(text: str, start: int, following: str) -> bool:
     """Whether what follows a bracket reads like one of our names, and the name ends there.
 
-    Linear for a whole text: no name goes on behind the next bracket.
+    Linear for a whole text: no name goes on after the next bracket.
     """
     name = ""
     for index in range(start, min(len(text), start + _LOOK_AHEAD)):

@@ -19,7 +19,7 @@ _YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _YEAR_MONTH: Final = compiled(r"(\d{4})[-/](0[1-9]|1[0-2])")
 _MONTH_YEAR: Final = compiled(r"(0?[1-9]|1[0-2])[./]((?:19|20)\d{2})")
 _HAN_BEFORE: Final = compiled(r"\A[\u3400-\u9fff]{1,255}")
-"""Words without blanks before a file's name: 修改了config.py."""
+"""Words without spaces before a file's name: 修改了config.py."""
 _CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
 _FRACTION: Final = compiled(r"(\d{1,4})/(\d{1,4})")
 _CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
@@ -35,7 +35,7 @@ _SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2})s")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
 _SQUASHED_WITHIN: Final = compiled(r"[^\w:;,\n]|_|,(?=\S)")
-"""Signs within one identifier: not those of a time of day, a list or an end of a line."""
+"""Characters within one identifier: not those of a time of day, a list or an end of a line."""
 _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """Of a network: also where it could be a number with its thousands parted."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
@@ -93,7 +93,7 @@ def path(match: re.Match[str]) -> Iterator[Token]:
 
 
 def version(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "v2.4.1"."""
+    """A version, such as "v2.4.1"."""
     yield _version(match.group(), match.start())
 
 
@@ -118,21 +118,21 @@ def iso(match: re.Match[str]) -> Iterator[Token]:
 
 
 def percent(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "百分之十五"."""
+    """A Chinese percentage, such as "百分之十五"."""
     share = match["share"]
     yield Token("n", share, match.start(), match.end(), [float(share) if share[0].isdecimal() else of_han(share)])
     yield Token("w", "%", match.end(), match.end())
 
 
 def parts(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "四分之一"."""
+    """A Chinese fraction, such as "四分之一"."""
     under = of_han(match["under"])
     if under:
         yield _token("f", match.group(), match.start(), of_han(match["over"]) / under)
 
 
 def han_date(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "2026年9月12日", "九月十二日"."""
+    """A Chinese date, such as "2026年9月12日", "九月十二日"."""
     yield _token("d", match.group(), match.start(), [tuple(_integer(match[part]) for part in ("year", "month", "day"))])
 
 
@@ -153,12 +153,12 @@ def reference(match: re.Match[str], cased: str) -> Iterator[Token]:
 
 
 def han_day(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "12号"."""
+    """A Chinese day of the month, such as "12号"."""
     yield _token("o", match.group(), match.start(), _integer(match["lone"]))
 
 
 def han_time(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "八点半"; numerals with 点 alone may also be points."""
+    """A Chinese time, such as "八点半"; numerals with 点 alone may also be points."""
     part, hour = match["part"] or "", match["hour"]
     minute = _MINUTES.get(part) or _integer(match["minute"]) or 0
     is_plain = bool(part or match["minute"]) or hour[0].isdecimal()
@@ -166,12 +166,12 @@ def han_time(match: re.Match[str]) -> Iterator[Token]:
 
 
 def weekday(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "下周五"."""
+    """A Chinese weekday, such as "下周五"."""
     yield _token("weekday", match.group(), match.start(), (_STEPS.get(match["which"] or ""), _WEEKDAYS[match["name"]]))
 
 
 def span(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "上个月", "明年"."""
+    """A Chinese span, such as "上个月", "明年"."""
     text = match.group()
     if text in _YEARS:
         yield _token("span", text, match.start(), (_YEARS[text], "year"))
@@ -186,7 +186,7 @@ def word(match: re.Match[str]) -> Iterator[Token]:
 
 
 def han_number(match: re.Match[str]) -> Iterator[Token]:
-    """Chinese numerals, also as a scale behind digits."""
+    """Chinese numerals, also as a scale after digits."""
     text = match.group()
     value = of_han(text)
     if value or text in SCALES or text == "零":
@@ -194,7 +194,7 @@ def han_number(match: re.Match[str]) -> Iterator[Token]:
 
 
 def fraction(match: re.Match[str]) -> Iterator[Token]:
-    """Such as "½"."""
+    """A fraction in one character, such as "½"."""
     yield _token("f", match.group(), match.start(), FRACTION_SIGNS[match.group()])
 
 
@@ -242,7 +242,7 @@ def _code_or_year(text: str, start: int, cased: str) -> Iterator[Token]:
 
 
 def number(match: re.Match[str]) -> Iterator[Token]:
-    """Digits with what is written directly behind them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e"."""
+    """Digits with what is written directly after them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
     if times := list(_half_day(digits, half, start) if half else _minutes(digits, tail or "", start)):
         yield from times
@@ -273,7 +273,7 @@ def number(match: re.Match[str]) -> Iterator[Token]:
 
 
 def _minutes(minutes: str, tail: str, start: int) -> Iterator[Token]:
-    """Such as "14m20s"."""
+    """The minutes of a length such as "14m20s", and what follows them."""
     found = _SECONDS_IN_ONE.fullmatch(tail)
     if found and minutes.isdecimal():
         end = start + len(minutes)
@@ -335,7 +335,7 @@ def _words(pieces: list[str], start: int) -> Iterator[Token]:
 
 
 def _compound(text: str, start: int) -> Iterator[Token]:
-    """Such as "zweitausendfünfhundert", "семилетняя"."""
+    """A number within a compound, such as "zweitausendfünfhundert", "семилетняя"."""
     value, unit = of_one_word(text), ""
     if not value:
         value, unit = of_compound(text) or (0.0, "")
@@ -358,7 +358,7 @@ def _is_counted(digits: str, name: str) -> bool:
 
 
 def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
-    """Such as "5 pm", "5-7 pm": of the first of two hours the half is open."""
+    """A time with its half of the day, such as "5 pm", "5-7 pm": of the first of two hours the half is open."""
     pieces = digits.split("-")
     letter = half.strip()[0]
     for count, piece in enumerate(pieces, start=1):

@@ -6,11 +6,11 @@ from typing import Final
 
 from app.core.text.token_counts import estimate_text
 
-_LONGEST: Final = 360  # characters of a sentence
+_LONGEST_SENTENCE: Final = 360  # characters of a sentence
 _STEP: Final = 0.85
 
 
-def clip(text: str, longest: int = _LONGEST) -> str:
+def clip(text: str, longest: int = _LONGEST_SENTENCE) -> str:
     """Cut at a word, with an ellipsis, when longer than ``longest`` characters."""
     if len(text) <= longest:
         return text

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from app.core.text.patterns import compiled
 
 _NAMED: Final = r"(?:([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): |([\u3400-\u9fff]{2,4})：)"
-"""A name of one word or two; in Chinese of two to four signs."""
+"""A name of one word or two; in Chinese of two to four characters."""
 _LABEL: Final = compiled(rf"\s{{0,8}}+{_NAMED}")
 _LABELS: Final = compiled(f"^{_NAMED}", re.MULTILINE)
 _ROLES: Final = frozenset({"user", "assistant"})

@@ -24,7 +24,7 @@ _BETWEEN: Final = frozenset({"", " ", "-", "  "})
 
 
 def phrases(words: Collection[str]) -> _Phrases:
-    """Those of several words, by the first of them, the longest first."""
+    """Phrases of several words, grouped by their first word, the longest first."""
     found = defaultdict[str, list[tuple[str, ...]]](list)
     for word in sorted(words, key=lambda one: (-one.count(" "), one)):
         if " " in word:
@@ -89,7 +89,7 @@ def half_more(c: Cursor, place: int) -> tuple[float, int]:
 
 
 def _is_joint(c: Cursor, place: int, last: float) -> bool:
-    """Such as "two hundred and five", "treinta y ocho"."""
+    """Whether a word joins two numbers: "two hundred and five", "treinta y ocho"."""
     following = NUMBERS.get(c.word(place + 1), 0.0)
     if c.word(place) in TEN_JOINTS and last < _HUNDRED:
         return 0 < following < _TEN and goes_on(last, following) and c.near(place + 1)
@@ -97,7 +97,7 @@ def _is_joint(c: Cursor, place: int, last: float) -> bool:
 
 
 def _is_pronoun(c: Cursor, place: int) -> bool:
-    """Such as "one" counts what follows, unless it stands in the place of a noun ("one of them", "this one.")."""
+    """Whether "one" stands in the place of a noun ("one of them", "this one.") and counts nothing."""
     end = c.tokens[place].end
     following = c.text[end : end + _AFTER].lstrip(" -")
     word = following.split(" ")[0].strip(".,;:!?)")

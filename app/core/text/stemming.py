@@ -117,7 +117,7 @@ def language_of(texts: Sequence[str]) -> str | None:
 
 
 def stem_language(texts: Sequence[str], otherwise: str | None = None) -> str | None:
-    """By whose stems texts are compared: of the language that most of them are in, or that they otherwise would be."""
+    """The language by whose stems texts are compared: that which most of them are in, or otherwise would be."""
     return stemmed(language_of(texts) or otherwise)
 
 

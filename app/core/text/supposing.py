@@ -12,4 +12,4 @@ _SUPPOSED: Final = CuedPattern(pattern_of("claims", "supposed"))
 
 def is_supposed(text: str) -> bool:
     """Whether a text calls what it says a hypothesis, a guess or a probability."""
-    return _SUPPOSED.fits(text)
+    return _SUPPOSED.matches(text)

@@ -160,7 +160,7 @@ ONE_OR_ARTICLE: Final = _words("one_or_article")
 TEN_JOINTS: Final = _words("ten_joints")
 """Between a ten and its one: "treinta y ocho"."""
 AND_MORE: Final[Mapping[str, float]] = _numbers("and_more")
-"""Behind a number or its unit: "and a half"."""
+"""After a number or its unit: "and a half"."""
 BEFORE_CLOCK: Final = _words("before_clock")
 HOUR_WORDS: Final = _words("hour_words")
 PAST_HOUR: Final = _words("past_hour")

@@ -1,7 +1,7 @@
 """How many tokens a text costs, by its scripts: linear time, no vocabulary shipped.
 
 A text is counted twice: its characters (by class; letters and ideographs that many texts have, one by one) and its runs
-(words by length, punctuation, blanks, line breaks). Each has a price; the estimate is the sum. The prices in
+(words by length, punctuation, spaces, line breaks). Each has a price; the estimate is the sum. The prices in
 ``token_prices`` are fitted against the Gemma 3 vocabulary that Gemini 2 and later share, and ``docs/tokens.md`` says
 how far off they are. Since everything is priced by itself, the estimate of a concatenation is the sum of its halves but
 for what a run costs that the seam cuts in two.

@@ -1,7 +1,9 @@
-"""Exact values: what a statement claims, and whether a text that was shown holds it.
+"""Exact values: what a statement claims, and whether a text that was shown holds it, however it is written there.
 
-A claim is strict: only what is plainly a value (``values``). What was shown is generous (``Given``): a value is found
-when any reading of the text gives it, whatever its unit, currency, separators, words or order. What follows
+What is only to be copied, as it is written, is found by ``identifiers.py``.
+
+A claim is strict: only what is plainly a value (``values``). What was shown is read generously (``Given``): a value is
+found when any reading of the text gives it, whatever its unit, currency, separators, words or order. What follows
 from other values by calculation is not found; days that follow from the message's date are.
 """
 
@@ -25,10 +27,11 @@ from app.core.text.shapes import squashed_within
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
-_ROUNDED: Final = 0.02
-_ROUGHLY: Final = 0.1
+ROUNDED: Final = 0.02
+ROUGHLY: Final = 0.1
+"""How far off a rounding may be, and one that says "about"."""
 _TIME_STEPS: Final = (60, 30, 15, 10, 5)
-"""Minutes in which people tell times about."""
+"""Minutes in which people tell times about; to the minute nothing is about."""
 _PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
@@ -45,7 +48,12 @@ class Value:
     start: int
     end: int
     forms: frozenset[str]
-    """A text that holds any of them holds the value; parts joined by ``&`` are all needed."""
+    """A text that holds any of them holds the value; parts joined by ``&`` are all needed.
+
+    ``n:4500`` is a number, ``q:7200|s`` an amount in the base of its unit, ``i:`` the letters and digits of a code,
+    ``s:`` text that is searched for as it is, ``v:`` a version or digits as written, ``p:`` a part of a network's
+    address, ``r:7`` the number of a source; days and times (``d:``, ``o:``, ``t:``) are in ``moments.py``.
+    """
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
     approximate: bool
@@ -74,9 +82,9 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
     plain_text, pieces = scanned(text)
     found: list[Value] = []
     last = 0
-    for one in read(plain_text, pieces, day, generous=False):
+    for one in read(plain_text, pieces, day, all_readings=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
-        if not one.is_claim or start < last or end <= start:
+        if not one.is_stated or start < last or end <= start:
             continue
         last = end
         amount = one.readings[0] * one.scale if one.readings else None
@@ -90,7 +98,7 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
 def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
     """All forms and amounts (with their bases) that a text of that day may mean, and the text to be searched."""
     plain_text, pieces = scanned(text)
-    found = read(plain_text, pieces, day, generous=True)
+    found = read(plain_text, pieces, day, all_readings=True)
     small = plain_text.text
     return (
         frozenset(form for one in found for form in one.forms),
@@ -208,9 +216,9 @@ class Given:
             for amount in self._possible_sizes(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
-                    is_rounding = off <= max(min(step / 2, claimed * _ROUGHLY), claimed * _ROUNDED)
+                    is_rounding = off <= max(min(step / 2, claimed * ROUGHLY), claimed * ROUNDED)
                 else:
-                    is_rounding = off <= min(step / 2, claimed * _ROUNDED) and resolution(plain(amount)) < step
+                    is_rounding = off <= min(step / 2, claimed * ROUNDED) and resolution(plain(amount)) < step
                 if is_rounding:
                     found |= self._amounts[base][amount]
         return found
@@ -230,7 +238,7 @@ class Given:
     def _possible_sizes(self, base: str, claimed: float) -> list[float]:
         """The amounts of which it can be a rounding at all."""
         sizes = self._sizes.get(base, [])
-        first, last = bisect_left(sizes, claimed * (1 - _ROUGHLY)), bisect_right(sizes, claimed * (1 + _ROUGHLY))
+        first, last = bisect_left(sizes, claimed * (1 - ROUGHLY)), bisect_right(sizes, claimed * (1 + ROUGHLY))
         return sizes[first:last]
 
 
@@ -245,9 +253,9 @@ class _Searched:
         self._ends: array[int] | None = None
 
     def holds(self, needle: str) -> bool:
-        """Whether it stands there with no sign directly before or behind it that it would join.
+        """Whether it stands there with no sign directly before or after it that it would join.
 
-        What begins within a run of such signs is passed over with the whole run: a long one is looked at once.
+        What begins within a run of such characters is passed over with the whole run: a long one is looked at once.
         """
         begins, ends, text = self._joins(needle[:1]), self._joins(needle[-1:]), self.text
         place = text.find(needle)
@@ -277,5 +285,5 @@ def _elsewhere(day: date, hour: int) -> list[date]:
 
 
 def is_of_word(sign: str) -> bool:
-    """Whether it belongs to one word with others of its kind beside it; signs of Han stand by themselves."""
+    """Whether it belongs to one word with others of its kind beside it; characters of Han stand by themselves."""
     return sign.isalnum() and not "\u3040" <= sign <= "\u9fff"

@@ -24,7 +24,7 @@ TECHNOLOGY: Final = words_of("words", "technology")
 """Names of technology that are written like ordinary words, and could not be told by their letters."""
 _SPELLINGS: Final = (("’", "'"), *((pair[0], pair[1]) for pair in sorted(words_of("words", "spelled_alike"))))
 COMMON_SIGNS: Final = frozenset("".join(words_of("words", "signs")))
-"""Signs that are function words, or parts of so many words that they say nothing alone."""
+"""Characters that are function words, or parts of so many words that they say nothing alone."""
 
 
 def respelled(text: str) -> str:

@@ -27,10 +27,10 @@ def tokens(text: str) -> list[str]:
 
 @memoized()
 def words(text: str) -> tuple[str, ...]:
-    """Content words in order, lower case, function words left out; runs of Chinese and Japanese as pairs of signs."""
+    """Content words in order, lower case, function words left out; Chinese and Japanese as pairs of characters."""
     if text.isascii():  # the same, in a third of the time
         return tuple(filter(None, map(_word_of_token, _ASCII_TOKEN.findall(text.lower()))))
-    return tuple(_words(unicodedata.normalize("NFC", text)))  # "é" is one letter, also as two signs
+    return tuple(_words(unicodedata.normalize("NFC", text)))  # "é" is one letter, also as two characters
 
 
 def _words(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from app.core.validation.exact import Failure
 
 MOST_DOUBTS: Final = 40
 MOST_LOST: Final = 10
-_LONGEST: Final = 4_000  # characters of one statement
+_LONGEST_STATEMENT: Final = 4_000  # characters of one statement
 _MOST_CHARACTERS: Final = 200_000
 _MOST_VALUES: Final = 5
 
@@ -60,7 +60,7 @@ def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Se
     statements = {
         one["n"]: without_names(one["text"], passages)
         for one in _objects(data.get("statements"), len(request.doubts))
-        if type(one.get("n")) is int and isinstance(one.get("text"), str) and len(one["text"]) <= _LONGEST
+        if type(one.get("n")) is int and isinstance(one.get("text"), str) and len(one["text"]) <= _LONGEST_STATEMENT
     }
     added = tuple(
         CandidateItem(
@@ -69,7 +69,9 @@ def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Se
             from_seqs=_seqs(one.get("from")),
         )
         for one in _objects(data.get("added"), MOST_LOST)
-        if one.get("field") in names and isinstance(one.get("text"), str) and 0 < len(one["text"].strip()) <= _LONGEST
+        if one.get("field") in names
+        and isinstance(one.get("text"), str)
+        and 0 < len(one["text"].strip()) <= _LONGEST_STATEMENT
     )
     return Second(statements=statements, added=added)
 

@@ -24,9 +24,9 @@ question, a heading, code, a row of a table, a part of a sentence. ``stale_narra
 narrative that was not told anew. ``cut_narrative``: sentences of a narrative are gone."""
 
 _CARRIED: Final = compiled(r"(.*\S) \([^()]{1,2000}\)\Z")
-"""Values of replaced entries that were put behind a text."""
+"""Values of replaced entries that were put after a text."""
 _NO_STATEMENT: Final = compiled(r"[?？]\Z|[{}|`]|\A#{1,6}\s|:\Z")
-_ENDS: Final = ".!…。！"
+_ENDS: Final = ".!…。！"  # of a statement: a question is none
 _LINE_ITEMS: Final = 2
 _LEAST_LEFT: Final = 0.7
 """Of the narrative before: one that is told anew rarely shrinks below that."""
@@ -123,7 +123,7 @@ class _Looking:
         return found if versions and len(found) <= versions[0].changed else {}
 
     def _quote(self, entry: StateEntry) -> DamageKind | None:
-        """Whether a text stands in one of its sources to the letter, without what was put behind it."""
+        """Whether a text stands in one of its sources to the letter, without what was put after it."""
         texts = [_one_line(entry.text)]
         if entry.superseded and (carried := _CARRIED.match(texts[0])):
             texts.append(carried[1])

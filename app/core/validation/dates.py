@@ -16,16 +16,15 @@ from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
 from app.core.text.relative import Near, in_brackets, near_days, other_times, said_on
-from app.core.text.sentences import sentence_spans
+from app.core.text.sentences import ENDS, sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
 
 _BESIDE: Final = 6
 """Characters between a word and the date that says its day already: "yesterday, 12 May"."""
-_ENDS: Final = ".!?…。！？"
 _SAME: Final = 0.6
 """Of a sentence's words, for the message that it tells of where it names none."""
-_LONGEST: Final = 20_000  # characters of a message that are looked at
+_LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
 
 
 def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bool) -> tuple[Candidate, list[Repair]]:
@@ -101,7 +100,7 @@ def _sources(sentence: str, span: Sequence[Message]) -> list[Message]:
     return [
         message
         for message in (span if wanted else ())
-        for text in [message_text(message)[:_LONGEST]]
+        for text in [message_text(message)[:_LONGEST_MESSAGE]]
         if any(word in text.casefold() for word in wanted)
         and len(content.intersection(stems(text))) >= _SAME * len(content)
     ]
@@ -114,7 +113,7 @@ def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
         for message in sources
         if any(
             (other.language, other.distance) == (one.language, one.distance)
-            for other in near_days(message_text(message)[:_LONGEST])
+            for other in near_days(message_text(message)[:_LONGEST_MESSAGE])
         )
     }
     try:
@@ -125,13 +124,13 @@ def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
 
 def _day_said(words: Sequence[str], sources: Sequence[Message]) -> date | None:
     """The day on which the sources that say any of these words were said, where it is one."""
-    texts: Mapping[int, str] = {one.seq: message_text(one)[:_LONGEST].casefold() for one in sources}
+    texts: Mapping[int, str] = {one.seq: message_text(one)[:_LONGEST_MESSAGE].casefold() for one in sources}
     days = {_day(one) for one in sources if any(word.casefold() in texts[one.seq] for word in words)}
     return days.pop() if len(days) == 1 else None
 
 
 def _day(message: Message) -> date:
-    """By the message's own moment, in the time zone that it was stored with."""
+    """The day of a message by its own moment, in the time zone that it was stored with."""
     return message.created_at.date()
 
 
@@ -141,6 +140,6 @@ def _is_told(one: Near, absolute: Iterable[tuple[int, int]]) -> bool:
 
 
 def _at_end(text: str, said: str) -> str:
-    """Before the sign that ends the text, so that it stays one sentence."""
-    bare = text.rstrip(_ENDS)
+    """Insert ``said`` before the closing punctuation, so that the text stays one sentence."""
+    bare = text.rstrip(ENDS)
     return f"{bare}{said}{text[len(bare) :]}" if bare else text

@@ -25,7 +25,7 @@ from app.core.validation.shown import Shown
 SHORTER: Final = 0.9
 """Of the messages' tokens at most: the originals themselves are the next level."""
 _WHOLE: Final = 0.5  # of a text must be left when what does not hold is gone
-_LONGEST: Final = 40_000  # characters; what is longer is no condensed text of anything
+_LONGEST_DETAIL: Final = 40_000  # characters; what is longer is no condensed text of anything
 _REASONING: Final = compiled(
     r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
 )
@@ -59,8 +59,8 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
 
 
 def _plain(text: str) -> str:
-    """Without reasoning and without a code fence around it all."""
-    answer = clean(_REASONING.sub("", text[: 2 * _LONGEST], count=3)).strip()
+    """The answer without reasoning and without a code fence around it all."""
+    answer = clean(_REASONING.sub("", text[: 2 * _LONGEST_DETAIL], count=3)).strip()
     fenced = _FENCE.match(answer)
     return fenced[1].strip() if fenced else answer
 
@@ -68,7 +68,7 @@ def _plain(text: str) -> str:
 def _unfit(told: str, request: DetailRequest) -> str | None:
     if not told:
         return "empty_summary"
-    if len(told) > _LONGEST:
+    if len(told) > _LONGEST_DETAIL:
         return "unparseable"
     if is_excuse(told) or told[0] in "{[":
         return "not_a_summary"

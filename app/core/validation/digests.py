@@ -88,7 +88,7 @@ def _topic(topic: str) -> str:
 
 
 def _brief(told: str, cut: CutSegment) -> str:
-    """Nothing when it is too much, or hardly shorter than the messages."""
+    """The brief text; nothing when it is too much, or hardly shorter than the messages."""
     brief = redact(told)
     return brief if estimate_text(brief) <= min(MOST_BRIEF, int(_SHORTER * cut.tokens)) else ""
 

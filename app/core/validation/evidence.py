@@ -83,7 +83,7 @@ def content(text: str) -> frozenset[str]:
 
 
 def _covering(wanted: AbstractSet[str], texts: Mapping[int, AbstractSet[str]]) -> list[int]:
-    """Of some texts, few that together hold all wanted words that any of them holds; the most telling first."""
+    """A few of these texts that together hold all wanted words that any of them holds; the most telling first."""
     chosen = list[int]()
     held = {key: words for key, found in texts.items() if (words := wanted & found)}
     while held:
@@ -123,7 +123,7 @@ class _Alike:
         return [*chosen, *(place for place in beside if rest[place] >= LEAST_BESIDE * shared[chosen[0]])]
 
     def _shared(self, wanted: Iterable[str], within: range) -> dict[int, float]:
-        """By place: what the words weigh that a text shares."""
+        """What the words weigh that each text shares, by its place."""
         shared: defaultdict[int, float] = defaultdict(float)
         for word in wanted:
             holding = self._holding.get(word, ())

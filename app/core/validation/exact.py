@@ -19,7 +19,7 @@ from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.languages.joined import pattern_of
 from app.core.text.patterns import compiled
-from app.core.text.sentences import closed, sentence_spans, sentences
+from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
 from app.core.text.words import stems
 from app.core.validation.calculations import follows
@@ -38,7 +38,6 @@ _LINE_ITEMS: Final = 2
 _MOST_RECKONED: Final = 8
 """Values of one statement that may follow from others."""
 _LEAST_WORDS: Final = 3
-_ENDS: Final = ".!?…。！？"
 _SEMICOLONS: Final = ";；"
 _PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
 _PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
@@ -63,7 +62,7 @@ class Failure:
 
     @property
     def key(self) -> tuple[str, int | None, str]:
-        """Where it stands."""
+        """Where the failing statement stands."""
         return self.field, self.index, self.statement
 
     @property
@@ -100,7 +99,7 @@ def examine(candidate: Candidate, shown: Shown) -> Examined:
     return _Examination(shown).of(candidate)
 
 
-def unshown(
+def unsupported_values(
     text: str,
     found: Sequence[Value],
     shown: Shown,
@@ -162,7 +161,7 @@ class _Examination:
         found = values(item.text)
         if self._fails_by_order(item.field, index, item.text):
             return item
-        novel = unshown(item.text, found, self._shown, item.from_seqs, self._shown.numbers(item.replaces))
+        novel = unsupported_values(item.text, found, self._shown, item.from_seqs, self._shown.numbers(item.replaces))
         if novel:
             self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
             return item
@@ -175,7 +174,9 @@ class _Examination:
         return replace(item, from_seqs=self._shown.completed(item.from_seqs, found, item.replaces))
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
-        return replace(digest, tags=tuple(tag for tag in digest.tags if not unshown(tag, values(tag), self._shown)))
+        return replace(
+            digest, tags=tuple(tag for tag in digest.tags if not unsupported_values(tag, values(tag), self._shown))
+        )
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
         sources = self._shown.sources(value)
@@ -184,7 +185,7 @@ class _Examination:
     def _statement(self, field: str, index: int | None, sentence: str) -> None:
         if self._fails_by_order(field, index, sentence):
             return
-        if novel := unshown(sentence, values(sentence), self._shown, calculated=self._calculated):
+        if novel := unsupported_values(sentence, values(sentence), self._shown, calculated=self._calculated):
             self._fail(field, index, sentence, novel, ())
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
@@ -207,13 +208,13 @@ class _Examination:
         )
 
 
-def corrected(examined: Examined, answers: Mapping[int, str], shown: Shown) -> tuple[Candidate, tuple[Repair, ...]]:
+def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -> tuple[Candidate, tuple[Repair, ...]]:
     """The candidate with what the model says when it is asked again.
 
     Args:
         examined: Its failures, in the order in which they were asked about.
         answers: By the failure's number from 1 on; an empty text withdraws the statement. What has no answer stays.
-        shown: An answer that does not hold stands in no text: the sentences beside it would suffer for it.
+        shown: What the model was shown: an answer that states something else is not put into a text.
     """
     told = {
         failure.key: (failure, text)
@@ -232,7 +233,7 @@ def corrected(examined: Examined, answers: Mapping[int, str], shown: Shown) -> t
 def _mended(failure: Failure, answer: str) -> str:
     """An answer on one line; a sentence ends like the one that it is for, or the next would be a part of it."""
     text, end = " ".join(answer.split()), failure.statement[-1:]
-    return text + end if text and not failure.is_item and end in _ENDS and text[-1] not in _ENDS else text
+    return text + end if text and not failure.is_item and end in ENDS and text[-1] not in ENDS else text
 
 
 def _fails(text: str, shown: Shown, calculated: Given) -> bool:
@@ -247,13 +248,13 @@ def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
     )
 
 
-def settled(examined: Examined, schema: StateSchema, previous: Iterable[StateEntry] = ()) -> Settled:
-    """The candidate without what fails still.
+def without_failures(examined: Examined, schema: StateSchema, previous: Iterable[StateEntry] = ()) -> Settled:
+    """The candidate without the statements that still fail.
 
     Args:
         examined: The candidate, with what fails in it.
         schema: Its own.
-        previous: The entries so far: of those that an item was to replace only such go as its rest tells again.
+        previous: Earlier entries: a shortened item is sure to replace only those that its rest still says.
     """
     candidate, failures = examined.candidate, examined.failures
     if _is_unfounded(candidate, failures, schema):
@@ -327,7 +328,7 @@ def _redescribed(
 
 
 def _retold(text: str, edit: Callable[[str], str | None]) -> str:
-    """A text sentence by sentence; what is not changed stays to the letter, blanks included."""
+    """A text sentence by sentence; what is not changed stays to the letter, spaces included."""
     pieces: list[str] = []
     end = 0
     for start, stop in sentence_spans(text):
@@ -398,7 +399,7 @@ def _without_parts(failure: Failure) -> str:
             continue
         kept = "".join(part for (part, _), fails in zip(parts, failing, strict=True) if not fails).strip()
         if kept and failing[-1]:  # the end of the sentence went with its last part
-            kept = kept.rstrip(_SEMICOLONS).rstrip() + (parts[-1][0][-1:] if parts[-1][0][-1:] in _ENDS else "")
+            kept = kept.rstrip(_SEMICOLONS).rstrip() + (parts[-1][0][-1:] if parts[-1][0][-1:] in ENDS else "")
         left.append(kept)
     text = " ".join(filter(None, left))
     return text if _says_something(text) else ""

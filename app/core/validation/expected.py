@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from app.core.text.operands import Operands
 
@@ -12,6 +13,8 @@ Results = Iterator[float]
 """Of one kind of calculation with some operands, in the unit of what is looked for."""
 Marks = tuple[str, ...]
 """What is known of a calculation: its kind, where its operands stand, how they fit."""
+DAY_SECONDS: Final = 86_400.0
+YEAR_MONTHS: Final = 12
 Derivation = tuple[Marks, Results]
 """The results of one calculation, or of a few of which the same is known."""
 
@@ -25,7 +28,7 @@ class Source:
     """Its clauses, as start and end, and how close each is to the statement: 2 as none is closer, 1 by some word."""
 
     def closeness(self, place: int) -> int:
-        """Of the clause that stands there."""
+        """How close the clause at this place is to the statement."""
         return next((close for start, end, close in self.close if start <= place < end), 0)
 
 
@@ -42,12 +45,12 @@ class Basis:
 
     @property
     def of_own(self) -> Operands:
-        """All of its sources."""
+        """The operands of all its sources, together."""
         return together(one.operands for one in self.own)
 
     @property
     def of_near(self) -> Operands:
-        """All beside them."""
+        """The operands of all messages near the sources, together."""
         return together(one.operands for one in self.near)
 
 

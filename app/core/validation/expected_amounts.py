@@ -10,8 +10,17 @@ from typing import Final
 
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.operands import MONEY, Operands, Quantity
-from app.core.text.values import Value
-from app.core.validation.expected import Basis, Derivation, Expected, Results, Source, together
+from app.core.text.values import ROUGHLY, ROUNDED, Value
+from app.core.validation.expected import (
+    DAY_SECONDS,
+    YEAR_MONTHS,
+    Basis,
+    Derivation,
+    Expected,
+    Results,
+    Source,
+    together,
+)
 
 _LEAST_AROUND: Final = 38
 """Values that are looked at around one, at least: of a number with one digit there are only few of its size."""
@@ -22,8 +31,6 @@ _SMALL, _SMALL_BARE = 10, 100
 a thousand."""
 _LARGE: Final = 1_000
 _EXACT: Final = 1e-6
-_ROUGHLY: Final = 0.1
-_ROUNDED: Final = 0.02
 _MOST_OPERANDS: Final = 24
 _MOST_TOGETHER: Final = 48
 _MOST_PAIRS: Final = 2_000
@@ -36,8 +43,6 @@ _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 """Factors between units: of time, of the metric system, and for each of two."""
 _UNSAID: Final = (1_000.0, 100.0, 10.0)
 """Prices are told without their thousands, sizes without their unit."""
-_DAY: Final = 86_400.0
-_YEAR_MONTHS: Final = 12
 _Placed = tuple[Quantity, int]
 """With how close its clause is to the statement."""
 
@@ -67,7 +72,7 @@ class _Amount(Expected):
     def place(self, result: float) -> int | None:
         place = round(result / self.step)
         target, off = place * self.step, abs(result - place * self.step)
-        least, most = (self.step, _ROUGHLY) if self.is_about else (self.written, _ROUNDED)
+        least, most = (self.step, ROUGHLY) if self.is_about else (self.written, ROUNDED)
         tolerance = min(least / 2, target * most)
         return place if off <= max(tolerance, _EXACT * target) else None
 
@@ -125,7 +130,7 @@ class _Amount(Expected):
         yield from self._pairs("across", islice(across, _MOST_PAIRS))
 
     def _single(self, where: str, quantities: Iterable[_Placed]) -> Iterator[Derivation]:
-        """In other units, or times a usual factor."""
+        """Results of one amount: in other units, or times a usual factor."""
         for (one, close), (name, factors) in product(quantities, (("usual", _USUAL), ("seldom", _SELDOM))):
             marks = (f"{name} {where}", f"{name} {self._unit_mark(one)}", f"close {close}")
             yield marks, self._converted([one], factors)
@@ -158,7 +163,7 @@ class _Amount(Expected):
 
     def _spans(self, ones: _Instants, others: _Instants) -> Results:
         """Lengths of time between two days, or two times of day."""
-        if self.unit == "mo" or (self.unit == "s" and self.factor >= _DAY):
+        if self.unit == "mo" or (self.unit == "s" and self.factor >= DAY_SECONDS):
             yield from (_between(*days, self.unit) / self.factor for days in product(ones.days, others.days))
         elif self.unit == "s":
             yield from (abs(one - other) * 60 / self.factor for one, other in product(ones.times, others.times))
@@ -234,8 +239,8 @@ class _Instants:
 
 
 def _between(one: date, other: date, unit: str) -> float:
-    """In seconds; in whole months for a length that is told in months or years."""
+    """The length between two days in seconds; in whole months for one that is told in months or years."""
     if unit == "s":
-        return abs((one - other).days) * _DAY
+        return abs((one - other).days) * DAY_SECONDS
     first, last = sorted((one, other))
-    return (last.year - first.year) * _YEAR_MONTHS + last.month - first.month - (last.day < first.day)
+    return (last.year - first.year) * YEAR_MONTHS + last.month - first.month - (last.day < first.day)

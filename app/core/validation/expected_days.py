@@ -10,16 +10,15 @@ from typing import Final
 
 from app.core.text.moments import LEAP_YEAR, date_or_none, day_in, day_of_year_in, minutes_in, moved
 from app.core.text.operands import Operands, Quantity
-from app.core.validation.expected import Basis, Derivation, Expected, Results, together
+from app.core.validation.expected import DAY_SECONDS, YEAR_MONTHS, Basis, Derivation, Expected, Results, together
 
 _NEAR_YEARS: Final = 20
 _NEAR_DAYS: Final = 60
-_DAY: Final = 86_400.0
 _DAY_MINUTES: Final = 1_440
 _WEEK: Final = 7
-_YEAR_MONTHS: Final = 12
 _LONGEST_LIFE: Final = 150
 _TIME_STEPS: Final = (30, 15, 10, 5, 1)
+"""Minutes in which times are told: unlike ``values.py``, to the minute too, and a full hour is one of the halves."""
 
 
 def expected_year(year: int) -> Expected:
@@ -68,7 +67,7 @@ class _Year(Expected):
 
     @staticmethod
     def _moved(years: Iterable[int], amounts: Iterable[Quantity], unit: str) -> Iterator[Results]:
-        counts = (one.size / _YEAR_MONTHS if unit else one.amount for one in amounts if one.unit == unit)
+        counts = (one.size / YEAR_MONTHS if unit else one.amount for one in amounts if one.unit == unit)
         whole = {count for count in counts if count == int(count) and 0 < count < _LONGEST_LIFE}
         for way in (1, -1):
             yield (year + way * count for year in years for count in whole)
@@ -113,26 +112,26 @@ class _Date(Expected):
 
     @staticmethod
     def _after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
-        """Such as "the Saturday after"."""
+        """The days after these, such as "the Saturday after"."""
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
 
     @staticmethod
     def _before(days: Iterable[date], weekdays: Sequence[int]) -> Results:
-        """Such as "the Friday before"."""
+        """The days before these, such as "the Friday before"."""
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() - (day.weekday() - weekday - 1) % _WEEK - 1)
 
     @staticmethod
     def _in_month(days: Iterable[date], numbers: Sequence[int]) -> Results:
-        """Such as "on the 10th", where other days say which month is meant."""
+        """Days such as "on the 10th", where other days say which month is meant."""
         for day, number in product(days, numbers):
             if other := date_or_none(day.year, day.month, number):
                 yield float(other.toordinal())
 
 
 def _lengths(one: Operands) -> list[Quantity]:
-    return [each for each in one.amounts if (each.unit == "s" and each.size >= _DAY) or each.unit == "mo"]
+    return [each for each in one.amounts if (each.unit == "s" and each.size >= DAY_SECONDS) or each.unit == "mo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +163,6 @@ class _Time(Expected):
 
     @staticmethod
     def _moved(times: Iterable[int], pool: Operands) -> Iterator[Results]:
-        lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < _DAY]
+        lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < DAY_SECONDS]
         for way in (1, -1):
             yield (float(time + way * length) for time in times for length in lengths)

@@ -45,7 +45,7 @@ def fidelity(
 
     Args:
         values: What was folded (``exact_values``).
-        state: The state as served: looked at as texts, since its JSON escapes signs.
+        state: The state as served: looked at as texts, since its JSON escapes characters.
         layout: Anchors and digests beside it, and which messages are held.
         span: The folded messages: the held ones among them are served verbatim.
     """

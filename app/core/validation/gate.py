@@ -2,8 +2,8 @@
 
 Order matters, and the first refusal is the reason that is recorded. First what the provider says of its own answer
 (``FINISH``): a blocked or cut-off answer is refused also when what came can be read. Then reading
-(``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": a refusal
-in the right shape is no skeleton, and a skeleton has too few words to tell its language.
+(``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": refusals
+are looked for before skeletons, and skeletons before the language, which needs words.
 
 Ids of kept passages, which no reader sees, become the numbers of their messages.
 
@@ -41,7 +41,7 @@ from app.core.validation.asking import second_answer
 from app.core.validation.cut_off import is_cut_off
 from app.core.validation.dates import with_dates
 from app.core.validation.digests import described
-from app.core.validation.exact import STRETCHES, Examined, corrected, examine, settled
+from app.core.validation.exact import STRETCHES, Examined, examine, with_answers, without_failures
 from app.core.validation.excuses import is_excuse
 from app.core.validation.orders import orders_in
 from app.core.validation.shown import Shown
@@ -118,7 +118,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
         return report
     second = second_answer(proposal.text, request.schema, request)
     shown = report.shown or Shown.of(request)
-    candidate, repairs = corrected(report.examined, second.statements, shown)
+    candidate, repairs = with_answers(report.examined, second.statements, shown)
     lost = attribute_sources(Candidate(items=second.added, narrative={}), request.messages, request.previous).items
     holding = [item for item in lost if not examine(Candidate(items=(item,), narrative={}), shown).failures]
     added = [item for item in holding if request.schema.field(item.field).is_list]
@@ -135,7 +135,7 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
     """What is left after the exact checks; refused when that is nothing, or no item of a span that holds facts."""
     shown = so_far.shown or Shown.of(request)
     examined = examine(candidate, shown)
-    left = settled(examined, request.schema, request.previous)
+    left = without_failures(examined, request.schema, request.previous)
     report = replace(so_far, examined=examined, repairs=(*so_far.repairs, *left.repairs), shown=shown)
     if left.is_refused:
         return replace(report, reason="unfounded")
@@ -304,7 +304,7 @@ def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) ->
 
 
 def new_words(said: str, recorded: str) -> float:
-    """How many different content words are said and not recorded; pairs of Chinese signs count as a third of one."""
+    """How many different content words are said and not recorded; of Chinese, a pair of characters counts a third."""
     found = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
     pairs = sum(_PAIR.fullmatch(word) is not None for word in found)
     return len(found) - pairs + pairs / _PAIRS_PER_WORD

@@ -22,11 +22,11 @@ from app.core.text.sentences import is_code, sentences
 from app.core.text.token_counts import least_tokens
 from app.core.text.values import Given, Value, values
 
-_LONGEST: Final = 300
+_LONGEST_SENTENCE: Final = 300
 """Characters of a sentence that is kept whole; of a longer one the clauses with its values are, of longer code nothing:
 a program or a trace is full of what reads as paths and identifiers, and shreds of it tell nothing."""
 _FRAME: Final = 5  # tokens of the words around a quote, in the language in which they are fewest
-_MOST: Final = 2_000  # values that are looked after in one chunk
+_MOST_VALUES: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _LONG_NUMBER: Final = 5  # digits: a number that long names something
 _OPENING: Final = 4  # messages with which a talk sets out
@@ -96,11 +96,11 @@ def _lost(
     for urgency, message in by_urgency:
         for sentence in _sentences_of(message, anchored):
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
-            if room is not None and len(text) <= _LONGEST and _FRAME + least_tokens(len(text)) > room.left:
+            if room is not None and len(text) <= _LONGEST_SENTENCE and _FRAME + least_tokens(len(text)) > room.left:
                 continue
             stated = critical_values(text, message.created_at)
             looked_at += len(stated)
-            if looked_at > _MOST:
+            if looked_at > _MOST_VALUES:
                 return
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
@@ -137,7 +137,7 @@ def _without_stale(sentence: str, gone: Collection[str] | None) -> str:
         return ""
     if not gone:
         return sentence
-    return any_literal(gone, before=r"(?<![\w.,])", after=r"(?!\w)", flags=re.IGNORECASE).sub("…", sentence)
+    return any_literal(gone, before=r"(?<![\w.,])", flags=re.IGNORECASE).sub("…", sentence)
 
 
 def _is_critical(value: Value) -> bool:
@@ -152,7 +152,7 @@ def _sentences_of(message: Message, anchored: dict[int, str]) -> tuple[str, ...]
     if message.is_protected or not message.is_told:
         return ()
     if message.role == "user":
-        return tuple(one for one in sentences(message.content) if len(one) <= _LONGEST or not is_code(one))
+        return tuple(one for one in sentences(message.content) if len(one) <= _LONGEST_SENTENCE or not is_code(one))
     return sentences(anchored.get(message.seq, ""))
 
 
@@ -162,7 +162,7 @@ def _urgency(message: Message, anchored: dict[int, str]) -> int:
 
 
 def _clauses(sentence: str, lost: Sequence[str]) -> str:
-    if len(sentence) <= _LONGEST:
+    if len(sentence) <= _LONGEST_SENTENCE:
         return sentence
     values_at = [(start, start + len(value)) for value in lost for start in [sentence.find(value)]]
     places = [

@@ -43,7 +43,7 @@ _ARRAY: Final = compiled(r"\[\s*+\{")
 _SUPPORTED: Final = compiled(r'"supported"\s*+:\s*+\[(?P<numbers>[\d\s,."#]*+)(?P<end>\]?)')
 """A key of an object, not a word inside a quote: there its quotation marks would be escaped."""
 _BLANKLESS: Final = compiled(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]")
-"""Letters of scripts that put no blanks between words."""
+"""Letters of scripts that put no spaces between words."""
 _IDEOGRAPH: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _MARKS: Final = str.maketrans(dict.fromkeys("'‘’‚‛“”„‟«»‹›`´′″＂＇「」『』〝〞〟", '"'))
 _READER: Final = json.JSONDecoder(strict=False)
@@ -178,7 +178,7 @@ def contradicted_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], sho
 class Quotes:
     """What was shown, for looking up whether a quote stands there.
 
-    Forms of Unicode, blanks and quotation marks are folded, nothing else. A quote ends where words end, so that
+    Forms of Unicode, spaces and quotation marks are folded, nothing else. A quote ends where words end, so that
     "a budget of 90" does not stand in "a budget of 900".
     """
 
@@ -404,7 +404,7 @@ def _is_gone_otherwise(entry: StateEntry) -> bool:
 
 
 def _place_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:
-    """Behind the older served entries of its field, else before the newer ones, else behind all that is served."""
+    """After the older served entries of its field, else before the newer ones, else after all that is served."""
     same = [(place, one) for place, one in enumerate(others) if one.field == entry.field and not one.pruned]
     older = [place for place, one in same if _age(one) < _age(entry)]
     if older:
@@ -427,7 +427,7 @@ def _served(entries: Iterable[StateEntry]) -> set[tuple[str, str]]:
 
 
 def _without(text: str, gone: set[str]) -> tuple[str, list[str]]:
-    """A text without some sentences, the rest to the letter, blanks included; and those that stood there."""
+    """A text without some sentences, the rest to the letter, spaces included; and those that stood there."""
     pieces: list[str] = []
     removed: list[str] = []
     end = 0
@@ -443,7 +443,7 @@ def _without(text: str, gone: set[str]) -> tuple[str, list[str]]:
 
 
 def _effective(verdicts: Iterable[Verdict], quotes: Quotes) -> tuple[dict[int, VerdictWord], set[int]]:
-    """By number of the claim: what was said of it and counts; and the numbers of contradictions without a proof."""
+    """The verdicts that count, by number of the claim; and the numbers of contradictions without a proof."""
     said: dict[int, VerdictWord] = {}
     unproven: set[int] = set()
     for verdict in verdicts:
@@ -479,7 +479,7 @@ def objects_in(text: str) -> list[Any]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Where an array of objects begins, as it is and as if it ended with its last whole object; else one object."""
+    """Texts that may be the answer's JSON: an array as it is or closed after its last whole object; else one object."""
     starts = [found.start() for found in _ARRAY.finditer(text)]
     for start in dict.fromkeys([*starts[:1], *starts[-1:]]):
         yield text[start:]

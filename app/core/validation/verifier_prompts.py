@@ -50,7 +50,7 @@ def render_verification(request: VerificationRequest) -> SummaryPrompt:
 
 
 def shown_texts(request: VerificationRequest) -> dict[int, tuple[str, ...]]:
-    """By message: its texts as the verifier was shown them, for looking up quotes.
+    """The texts as the verifier was shown them, by message, for looking up quotes.
 
     Of an elided text these are the pieces that were left, without our note on what is missing between them: a quote of
     the note would prove nothing.

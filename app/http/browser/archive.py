@@ -58,7 +58,7 @@ class PageFile:
 
     @property
     def media_type(self) -> str:
-        """As a ``Content-Type``."""
+        """The file's ``Content-Type``."""
         return MEDIA_TYPES.get(self.suffix, "application/octet-stream")
 
     @property
@@ -68,7 +68,7 @@ class PageFile:
 
     @cached_property
     def etag(self) -> str:
-        """Its content's name."""
+        """The ``ETag`` of the file's content."""
         return f'"{hashlib.sha256(self.content).hexdigest()[:32]}"'
 
     @cached_property
@@ -112,7 +112,7 @@ def policy_of(html: str) -> str:
 
 @cache
 def page_files() -> Mapping[str, PageFile]:
-    """By their paths below ``/ui/``; none where the page was not built."""
+    """The page's files by their paths below ``/ui/``; none where the page was not built."""
     found = files(PACKAGE) / NAME
     if not found.is_file():
         return MappingProxyType({})

@@ -62,7 +62,7 @@ class ChatMessage(Given):
         return self
 
     def draft(self) -> MessageDraft:
-        """As a message to be. Raises ``ValueError`` for content that cannot be kept."""
+        """The entry as a message to be. Raises ``ValueError`` for content that cannot be kept."""
         if self.role == "tool":
             return MessageDraft(role="tool", content="", parts=(result_part(self.tool_call_id or "", self.content),))
         words, media = stored_content(self.content)

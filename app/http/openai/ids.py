@@ -24,32 +24,32 @@ class ItemId:
 
 
 def conversation_id(id_: UUID) -> str:
-    """Of a conversation."""
+    """The id of a conversation."""
     return f"conv_{id_.hex}"
 
 
 def response_id(turn_id: UUID) -> str:
-    """Of a response: a turn."""
+    """The id of a response: of a turn."""
     return f"resp_{turn_id.hex}"
 
 
 def message_id(id_: UUID) -> str:
-    """Of what a message says."""
+    """The id of what a message says."""
     return f"msg_{id_.hex}"
 
 
 def call_item_id(id_: UUID, part: int) -> str:
-    """Of a call that a message makes."""
+    """The id of a call that a message makes."""
     return f"fc_{id_.hex}_{part}"
 
 
 def result_item_id(id_: UUID, part: int) -> str:
-    """Of a call's result."""
+    """The id of a call's result."""
     return f"fco_{id_.hex}_{part}"
 
 
 def reasoning_id(id_: UUID, number: int) -> str:
-    """Of what a model showed of its thoughts for a message; they are numbered."""
+    """The id of what a model showed of its thoughts for a message; they are numbered."""
     return f"rs_{id_.hex}_{number}"
 
 
@@ -60,7 +60,7 @@ def is_reasoning(text: str) -> bool:
 
 
 def compaction_item_id(id_: UUID) -> str:
-    """Of compacted input."""
+    """The id of compacted input."""
     return f"cmp_{id_.hex}"
 
 

@@ -249,7 +249,7 @@ class CompactedInputRequest(WithHistory):
     @model_validator(mode="after")
     def _something(self) -> Self:
         if self.conversation is not None and self.input:
-            raise ValueError("conversation excludes input: it is compacted as it is stored")
+            raise ValueError("give conversation or input, not both: a conversation is compacted as it is stored")
         if self.conversation is None and self.previous_response_id is None and not self.input:
             raise ValueError("give input, previous_response_id or conversation")
         return self

@@ -29,12 +29,12 @@ class ClientFunction(Given):
     strict: bool | None = None
 
     def spec(self) -> ToolSpec:
-        """As a model is offered it."""
+        """The tool as a model is offered it."""
         parameters = self.parameters or {"type": "object", "properties": {}}
         return ToolSpec(name=self.name, description=self.description or "", parameters=parameters)
 
     def shown(self) -> dict[str, Any]:
-        """As a response repeats it."""
+        """The tool as a response repeats it."""
         return {
             "type": "function",
             "name": self.name,

@@ -22,7 +22,7 @@ from app.http.refusals import invalid_field
 from app.http.requests import Passages
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.shared.idempotency import Idem
-from app.usecases.ui.asking import Again
+from app.usecases.ui.turns import Again
 
 MAX_URL: Final = 8_192
 MAX_SENT: Final = 4_096
@@ -68,7 +68,7 @@ class UiMessage(_Given):
 
     @property
     def words(self) -> str:
-        """Its texts."""
+        """The message's texts."""
         return "\n\n".join(part.text for part in self.parts if part.type == "text" and part.text)
 
 
@@ -106,7 +106,7 @@ class UiRequest(_Given):
         if message.role == "user":
             if self.messageId is not None:
                 raise invalid_field(
-                    "messageId", "what was said stays as it is: send the corrected text as a new message"
+                    "messageId", "a sent message cannot be changed: send the corrected text as a new message"
                 )
             return message.id, self._new_message(message)
         results = _results(message) if message.role == "assistant" else []

@@ -39,14 +39,14 @@ async def answer_ui_message(
 
     Without an `Idempotency-Key` the message's own id is the key: sent twice it has one effect, and both are told it.
     """
-    asking, key = services.ui.asking, idem or body.idem(conversation_id)
+    turns, key = services.ui.turns, idem or body.idem(conversation_id)
     regenerates = body.trigger == "regenerate-message"
     if regenerates:
         again, given = body.again()
-        turn = await asking.regenerate(tenant, conversation_id, again, given, key)
+        turn = await turns.regenerate(tenant, conversation_id, again, given, key)
     else:
         named, given = body.submitted()
-        turn = await asking.submit(tenant, conversation_id, named, given, key)
+        turn = await turns.submit(tenant, conversation_id, named, given, key)
     stream = TurnStream(services=services, tenant=tenant, conversation=conversation_id, request=request)
     return stream.response(turn, stopping, tells_before=regenerates)
 

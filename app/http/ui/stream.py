@@ -77,7 +77,7 @@ class TurnStream:
         yield DONE
 
     async def _chunks(self, turn: TurnHandle, *, tells_before: bool) -> AsyncGenerator[Json, None]:
-        """Whatever happens, the last one says how the turn ended."""
+        """The chunks of a turn; the last one always says how it ended."""
         writing: Writing | None = None
         try:
             async with aclosing(turn.events()) as events:

@@ -26,7 +26,7 @@ class AuditRepository(Repository):
         await self._session.execute(insert(AuditRow).values(**columns(entry, data=dict(entry.data))))
 
     async def page(self, page: Page) -> tuple[list[AuditEntry], str | None]:
-        """In the order in which it happened; and the next cursor."""
+        """A page of entries in the order in which they were made; and the next cursor."""
         rows = await self._session.all(paged(select(AuditRow), page, (_id,), BY_ID))
         return cut([value(AuditEntry, row) for row in rows], page.limit, lambda entry: (entry.id,))
 

@@ -40,7 +40,7 @@ class CacheRepository(Repository):
         return _cache(await self._session.first(select(_row).where(same).with_for_update()))
 
     async def get(self, cache_id: UUID) -> ProviderCache | None:
-        """By its id; of any tenant in the system scope."""
+        """The cache of that id; of any tenant in the system scope."""
         row = await self._session.first(select(_row).where(col(_row.id) == cache_id))
         return None if row is None else _cache(row)
 
@@ -128,13 +128,13 @@ class CacheRepository(Repository):
         return found
 
     async def of_conversation(self, conversation_id: UUID) -> list[ProviderCache]:
-        """What its requests begin with at present, what was used last first."""
+        """The caches that a conversation's requests begin with at present, what was used last first."""
         mine = select(col(_member.cache_id)).where(col(_member.conversation_id) == conversation_id)
         statement = select(_row).where(col(_row.id).in_(mine)).order_by(col(_row.last_used_at).desc())
         return [_cache(row) for row in await self._session.all(statement)]
 
     async def living(self, *, limit: int) -> list[ProviderCache]:
-        """Those of the tenant that a provider keeps now, what was used last first."""
+        """The tenant's caches that a provider keeps now, what was used last first."""
         statement = select(_row).where(col(_row.expires_at) > began()).order_by(col(_row.last_used_at).desc())
         return [_cache(row) for row in await self._session.all(statement.limit(limit))]
 

@@ -97,7 +97,7 @@ class CompactionRepository(LeasedRepository):
         return cut(found, page.limit, lambda compaction: (compaction.id,))
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Compaction]:
-        """Those asked for after one id and before another, in order; ``None``: from the first, to the last."""
+        """The compactions between two ids, in order; ``None``: from the first, to the last."""
         bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
         of = col(CompactionRow.conversation_id) == conversation_id
         return await self._all(select(CompactionRow).where(of, *bounds).order_by(_id))
@@ -111,7 +111,7 @@ class CompactionRepository(LeasedRepository):
         return [max(float(one), 0.0) for one in found]
 
     async def focused(self, conversation_id: UUID) -> list[Compaction]:
-        """Those that were asked to keep something in view."""
+        """The compactions that were asked to keep something in view."""
         focus = col(CompactionRow.request).op("->>")("focus")
         of = col(CompactionRow.conversation_id) == conversation_id
         return await self._all(select(CompactionRow).where(of, focus.is_not(None)).order_by(_id))

@@ -78,7 +78,7 @@ class ContentRepository(Repository):
         return {sha256: data for sha256, data in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
 
     async def inline(self, after: Place | None, *, limit: int) -> tuple[list[Inline], Place | None]:
-        """Of the next ``limit`` messages those that may have data within them, as versions before stored it.
+        """Messages, of the next ``limit``, that may still hold their data inline, as older versions stored it.
 
         Returns:
             Them, and the place that was reached; ``None`` at the end.

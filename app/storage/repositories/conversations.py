@@ -121,7 +121,7 @@ class ConversationRepository(Repository):
         await self._session.execute(statement, conversation_id=conversation_id)
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
-        """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor.
+        """A page by ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor.
 
         Without state and scratchpad, and fewer than asked for where together they are large.
         """

@@ -105,7 +105,7 @@ class EmbeddingRepository(Repository):
         return await self._session.first(some) or 0
 
     async def of(self, conversation_id: UUID, seqs: Collection[int], model: str) -> dict[int, bytes]:
-        """By ``seq`` the vectors of this model that these messages have."""
+        """The vectors of this model that these messages have, by ``seq``."""
         listed = col(_row.seq) == any_(literal(sorted(seqs), ARRAY(BigInteger)))
         found = select(col(_row.seq), col(_row.vector)).where(_is(conversation_id, model), listed if seqs else false())
         return {seq: vector for seq, vector in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
@@ -116,6 +116,6 @@ def _is(conversation_id: UUID, model: str) -> Any:
 
 
 def _of_another(model: str) -> Any:
-    """Of vectors of another model; as two ranges, which the index can be searched for."""
+    """The condition for vectors of another model; as two ranges, which the index can be searched for."""
     name = col(_of.embedded_model)
     return and_(text(f"conversations.{EMBEDDED}"), or_(name < model, name > model), col(_of.boundary_seq) > 0)

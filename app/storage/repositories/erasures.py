@@ -25,7 +25,7 @@ class ErasureRepository(Repository):
         await self._session.execute(insert(ErasureRow).values(**columns(erasure)))
 
     async def open(self, *, limit: int) -> list[Erasure]:
-        """Those that are not done, over all tenants, the first one first."""
+        """The erasures that are not done, over all tenants, the first one first."""
         statement = select(ErasureRow).order_by(col(ErasureRow.requested_at)).limit(limit)
         return [value(Erasure, row) for row in await self._session.all(statement)]
 
@@ -87,7 +87,7 @@ class ProviderCopyRepository(Repository):
         return None if found is None else value(ProviderCopy, found)
 
     async def forget(self, response_id: str) -> None:
-        """It is deleted there, or given up."""
+        """Forget a provider's copy: it is deleted there, or given up."""
         await self._session.execute(delete(ProviderCopyRow).where(col(ProviderCopyRow.response_id) == response_id))
 
     async def count(self) -> int:

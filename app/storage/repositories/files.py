@@ -149,7 +149,7 @@ class ProviderFileRepository(Repository):
         return None if found is None else value(ProviderFile, found)
 
     async def forget(self, account: str, name: str) -> None:
-        """It is deleted there, or given up."""
+        """Forget a provider's file: it is deleted there, or given up."""
         await self._session.execute(delete(_copy).where(_at(account, name)))
 
     async def count(self) -> int:

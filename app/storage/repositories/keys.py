@@ -110,7 +110,7 @@ class KeyRepository(Repository):
         return _key(row)
 
     async def usable(self, key_ids: Collection[UUID]) -> frozenset[UUID]:
-        """Those that are neither revoked nor expired."""
+        """The ids, of these, of keys that are neither revoked nor expired."""
         expires = col(ApiKeyRow.expires_at)
         lives = or_(expires.is_(None), expires > now())
         found = select(col(ApiKeyRow.id)).where(col(ApiKeyRow.id).in_(key_ids), _USABLE, lives)

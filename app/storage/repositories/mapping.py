@@ -70,7 +70,7 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 def new(*kinds: type[Any], also: Collection[str] = ()) -> dict[str, BindParameter[Any]]:
-    """For a statement that is built once: each field of these records, and each name, with a parameter of its own."""
+    """Parameters for a statement that is built once: one for each field of these records and each name of ``also``."""
     names = [name for kind in kinds for name in _names(cast("Any", kind))]
     return {name: bindparam(f"{_NEW}{name}") for name in (*names, *also)}
 

@@ -212,7 +212,7 @@ class MessageRepository(Repository):
         return None if row is None else _message(row)
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
-        """By ``seq``: as many as are asked for, fewer where together they are large, and one at least."""
+        """A page by ``seq``: as many as are asked for, fewer where together they are large, and one at least."""
         row = MessageRow
         heads = select(_seq, shown_bytes().label("bytes")).where(col(row.conversation_id) == conversation_id)
         listed = await self._session.rows(paged(heads, page, (_seq,), BY_NUMBER))
@@ -425,7 +425,7 @@ class MessageRepository(Repository):
     async def renew_sums(self, conversation_id: UUID, *, from_seq: int) -> None:
         """Make the running sums anew from that message on: the newest ones at once, others by ``renew_older_sums``.
 
-        The conversation has its new total already. Until all is done, what is asked of older messages is reckoned from
+        The conversation has its new total already. Until all is done, what is asked of older messages is counted from
         their weights.
         """
         row = ConversationRow
@@ -581,7 +581,7 @@ class MessageRepository(Repository):
         return tokens_of(int(tokens), int(bytes_), estimator)
 
     async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
-        """These messages by ``seq``, without commands and without what was erased."""
+        """The messages at these positions, by ``seq``, without commands and without what was erased."""
         wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
         return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
 
@@ -623,7 +623,7 @@ class MessageRepository(Repository):
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
     ) -> list[Source]:
-        """The newest messages that hold each of these texts literally, whatever the case; blanks are alike.
+        """The newest messages that hold each of these texts literally, whatever the case; spaces are alike.
 
         Of a long text the first 200 characters are sought: the caller looks whether the rest follows.
         With ``stems`` (all of them in the message) by the index, else among the newest 20 000 messages.

@@ -62,11 +62,11 @@ class Narrowed:
     """The conversation's at the moment of reading: in the same one messages only come."""
 
 
-WHOLE: Final = 1_500
+WHOLE_UP_TO: Final = 1_500
 """Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""
-COMMON: Final = 400
-"""A stem in more messages than this is common: the rest of them is estimated, and none of them is sought alone."""
-CENTRES: Final = 4
+COMMON_FROM: Final = 400
+"""A stem in so many messages is common: how many there are beyond them is estimated, and it is never sought alone."""
+ONE_CENTRE_IN: Final = 4
 """One in so many of the messages that hold stems comes with its neighbours, those that hold the rarest ones …"""
 FEWEST_CENTRES: Final = 40
 """… and so many at least."""
@@ -138,14 +138,14 @@ built_once(_ALL, _THESE, _SINCE, _BYTES, _SUM, _SIZE, _LISTS)
 
 @dataclass(frozen=True, slots=True)
 class _Posting:
-    """The messages that hold a stem, or the first ``COMMON`` of them, and in how many it stands."""
+    """The messages that hold a stem, or the first ``COMMON_FROM`` of them, and in how many it stands."""
 
     seqs: frozenset[int]
     about: int
 
 
 class Narrowing:
-    """Of one conversation."""
+    """Finds, by the index of words, the messages of one conversation that are worth reading."""
 
     def __init__(self, session: TenantSession, conversation_id: UUID) -> None:
         self._session = session
@@ -159,10 +159,12 @@ class Narrowing:
         """``MessageRepository.sources``."""
         total, bytes_, last_seq, epoch, newest = await self._size(SAMPLED if text else 1)
         language = language_of(newest) if text else None
-        if neighbours and total <= WHOLE and bytes_ <= READ_BYTES:
+        if neighbours and total <= WHOLE_UP_TO and bytes_ <= READ_BYTES:
             found = await self._whole(known.sources if known and known.content_epoch == epoch else ())
             return Narrowed(sources=found, documents={}, total=total, language=language, content_epoch=epoch)
-        wanted = list(dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_folded(text, language)]))
+        wanted = list(
+            dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_stems_of_both_languages(text, language)])
+        )
         postings = await self._postings(wanted, last_seq)
         weights = {stem: math.log1p(total / max(posting.about, 1)) for stem, posting in postings.items()}
         worth: defaultdict[int, float] = defaultdict(float)
@@ -172,7 +174,7 @@ class Narrowing:
         for seq, value in (await self._pairs(postings, weights)).items():
             worth[seq] = max(worth[seq], value)
         best = sorted(worth, key=lambda seq: (-worth[seq], -seq))[:limit]
-        around = _with_neighbours(best[: max(limit // CENTRES, FEWEST_CENTRES)]) if neighbours else set()
+        around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, FEWEST_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
         return Narrowed(
             sources=await self._read(await self._within_bytes(chosen)),
@@ -214,7 +216,7 @@ class Narrowing:
         return found
 
     async def _within_bytes(self, seqs: Sequence[int]) -> list[int]:
-        """Those of these messages, the first ones first, that are no more than ``READ_BYTES`` together."""
+        """The first of these messages, as many as are no more than ``READ_BYTES`` together."""
         if (await self._session.first(_SUM, of=self._id, seqs=list(seqs)) or 0) <= READ_BYTES:
             return list(seqs)
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
@@ -235,7 +237,7 @@ class Narrowing:
 
     async def _pairs(self, postings: Mapping[str, _Posting], weights: Mapping[str, float]) -> dict[int, float]:
         """What messages that hold two common stems are worth: one common stem alone leads to too many."""
-        common = [stem for stem, posting in postings.items() if len(posting.seqs) >= COMMON]
+        common = [stem for stem, posting in postings.items() if len(posting.seqs) >= COMMON_FROM]
         rarest = sorted(common, key=lambda stem: -weights[stem])[:_PAIRED]
         pairs = list(combinations(rarest, 2))
         lists = await self._lists([(self._keys.of_stem(one), self._keys.of_stem(other)) for one, other in pairs])
@@ -246,11 +248,11 @@ class Narrowing:
         return worth
 
     async def _lists(self, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
-        """For each pair of keys the messages that hold both, ``COMMON`` of them at most; one statement for all."""
+        """For each pair of keys the messages that hold both, ``COMMON_FROM`` of them at most; one statement for all."""
         if not pairs:
             return []
         firsts, seconds = map(list, zip(*pairs, strict=True))
-        found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON)
+        found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON_FROM)
         seqs = {place: frozenset(listed) for place, listed in found}
         return [seqs[place] for place in range(1, len(pairs) + 1)]
 
@@ -262,7 +264,7 @@ class Narrowing:
         return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read()
 
     async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
-        """Those of these positions, or all."""
+        """Read the messages at these positions, or all."""
         if seqs is None:
             lines = await self._session.records(_ALL, of=self._id)
         else:
@@ -273,7 +275,7 @@ class Narrowing:
         return select(*_COLUMNS).where(self._of, *_SHOWN)
 
 
-def _folded(text: str, language: str | None) -> Iterator[str]:
+def _stems_of_both_languages(text: str, language: str | None) -> Iterator[str]:
     """The stems of a text in its own language and in the conversation's, of those that Snowball knows."""
     languages = dict.fromkeys((guess(text), stemmed(language)))
     found = (stem for language in languages if language for stem in stems_in(text, language))
@@ -281,8 +283,8 @@ def _folded(text: str, language: str | None) -> Iterator[str]:
 
 
 def _about(seqs: frozenset[int], last_seq: int) -> int:
-    """Of a common stem estimated by how densely its first messages lie: those of a table come in order of writing."""
-    return len(seqs) if len(seqs) < COMMON else max(len(seqs), round(len(seqs) * last_seq / max(seqs)))
+    """In how many messages a common stem stands: estimated by how densely its first ones lie, in order of writing."""
+    return len(seqs) if len(seqs) < COMMON_FROM else max(len(seqs), round(len(seqs) * last_seq / max(seqs)))
 
 
 def _with_neighbours(seqs: Iterable[int]) -> set[int]:

@@ -119,14 +119,14 @@ class SegmentRepository(Repository):
         return found[0]
 
     async def of_ranges(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Segment]:
-        """Those that have exactly one of these (first, last) ``seq``s, current or not, with levels, by ``from_seq``."""
+        """The segments with exactly one of these ranges (first, last), current or not, with levels, by ``from_seq``."""
         if not ranges:
             return []
         firsts, lasts = (list(seqs) for seqs in zip(*ranges, strict=True))
         return await self._read(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
 
     async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
-        """Ids in use that are one of these, or one of these with a number behind it (``auth``, ``auth_2``)."""
+        """Ids in use that are one of these, or one of these with a number after it (``auth``, ``auth_2``)."""
         wanted = any_(literal(list(stems), _TEXTS))
         alike = or_(_id == wanted, func.regexp_replace(_id, _NUMBERED, "") == wanted)
         return frozenset(await self._session.all(select(_id).where(_of(conversation_id), alike)))
@@ -144,7 +144,7 @@ class SegmentRepository(Repository):
         return await self._read(found, conversation_id=conversation_id, limit=limit)
 
     async def among_newest(self, conversation_id: UUID, ids: Sequence[str], *, limit: int) -> list[Segment]:
-        """Those of these that are among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
+        """The segments, of these, among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
         given = {"conversation_id": conversation_id, "ids": list(ids), "limit": limit}
         return await self._read(_SERVED_AMONG_NEWEST, **given)
 
@@ -167,12 +167,12 @@ class SegmentRepository(Repository):
         return [segment for segment in await self._with_all_levels(near) if _holds_any(segment, ordered)]
 
     async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
-        """These, current or not, with levels, by ``from_seq``."""
+        """The segments of these ids, current or not, with levels, by ``from_seq``."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
         return await self._with_all_levels(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
 
     async def described_by_model(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
-        """Those of these of which a model wrote a level, current or not, with levels, by ``from_seq``."""
+        """The segments, of these, with a level that a model wrote, current or not, with levels, by ``from_seq``."""
         level = SegmentLevelRow
         told = select(col(level.segment_id)).where(
             col(level.conversation_id) == conversation_id, col(level.made_by) != EXTRACTIVE
@@ -213,7 +213,7 @@ class SegmentRepository(Repository):
         await self.put_levels(segment.conversation_id, segment.id, list(segment.levels.values()))
 
     async def rename(self, conversation_id: UUID, segment_id: str, new_id: str) -> None:
-        """Another id for a segment, wherever one stands (levels, versions, expansions); the old one is forgotten.
+        """Give a segment another id, wherever one stands (levels, versions, expansions); the old one is forgotten.
 
         For erasures only.
         """

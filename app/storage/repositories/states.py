@@ -103,7 +103,7 @@ class StateRepository(Repository):
         return _version(row)
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
-        """By version; fewer than asked for where together they are large."""
+        """A page of versions; fewer than asked for where together they are large."""
         of_this = and_(col(StateVersionRow.conversation_id) == conversation_id, _KEPT)
         heads = paged(select(_number, _BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
         shown, cursor = cut_to_fit(await self._session.rows(heads), page, lambda head: (head.version,))
@@ -185,7 +185,7 @@ class StateRepository(Repository):
         )
 
     async def waiting(self, conversation_id: UUID) -> Waiting | None:
-        """Of those that wait for a model; ``None`` where none does."""
+        """The versions that wait for a verifier, summed up; ``None`` where none does."""
         parent = aliased(StateVersionRow)
         is_parent = and_(
             col(parent.tenant_id) == col(StateVersionRow.tenant_id),

@@ -230,7 +230,7 @@ class StatisticsRepository(Repository):
         return [_compactions(*row) for row in await self._session.rows(statement.group_by(*_ALIKE), **scope.given)]
 
     async def _repairs(self, scope: _Scope) -> list[RepairTally]:
-        """By reason and by the prompt of the compaction's last call."""
+        """Repairs by reason and by the prompt of the compaction's last call."""
         repairs = col(StateVersionRow.repairs)
         each = func.jsonb_array_elements(repairs).column_valued("repair", joins_implicitly=True)
         reason = cast(each, JSONB).op("->>")("reason")
@@ -254,7 +254,7 @@ class StatisticsRepository(Repository):
         ]
 
     async def _prompts(self, scope: _Scope) -> list[PromptEffect]:
-        """By the prompt of a compaction's last call."""
+        """Counts by the prompt of a compaction's last call."""
         prompt = col(_row.attempts).op("->")(-1).op("->>")("prompt_version")
         statement = select(prompt, func.count(), func.avg(col(_row.fidelity))).where(_IS_APPLIED, *scope.conditions)
         return [
@@ -386,7 +386,7 @@ class StatisticsRepository(Repository):
         return [_level(*row) for row in await self._session.rows(statement)]
 
     async def _levels_by_compaction(self, compactions: Sequence[CompactionRow]) -> dict[UUID, list[LevelMeasure]]:
-        """Of the segments that each of these made, where it was applied."""
+        """The levels of the segments that each of these compactions made, where it was applied."""
         made = (
             select(
                 col(StateVersionRow.tenant_id).label("tenant_id"),
@@ -465,7 +465,7 @@ def _conditions(table: Any, ended: str, of_one: bool, late: bool) -> tuple[Any, 
 
 
 def _same(id_: Any, table: Any) -> Any:
-    """By tenant too: it leads in the key."""
+    """A condition by tenant too: it leads in the key."""
     return and_(col(TurnRow.tenant_id) == table.tenant_id, col(id_) == table.id)
 
 

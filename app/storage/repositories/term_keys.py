@@ -84,7 +84,7 @@ class TermKeyRepository:
         self._session = session
 
     async def outdated(self, after: Place | None, *, limit: int) -> tuple[list[Place], Place | None]:
-        """Of the next ``limit`` messages, fewer where together they are large, those whose keys are others today.
+        """The messages, of the next ``limit`` or fewer where together they are large, whose keys are others today.
 
         Returns:
             Them, of all tenants, and the place that was reached; ``None`` at the end.

@@ -71,7 +71,7 @@ class TurnRepository(LeasedRepository):
         return await self._one(select(TurnRow).where(_id == turn_id, not_deleted(TurnRow)))
 
     async def newest(self, conversation_id: UUID) -> Turn | None:
-        """The one that began last, whatever became of it."""
+        """The turn that began last, whatever became of it."""
         return await self._maybe(_NEWEST, of=conversation_id)
 
     async def replied_by(self, conversation_id: UUID, message_ids: Collection[UUID]) -> Turn | None:
@@ -84,7 +84,7 @@ class TurnRepository(LeasedRepository):
         return await self._maybe(_LIVING, of=conversation_id)
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
-        """Those that began after one id and before another, in order; ``None``: from the first, to the last."""
+        """The turns that began after one id and before another, in order; ``None``: from the first, to the last."""
         bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
         statement = select(TurnRow).where(_of(conversation_id), *bounds).order_by(_id)
         return [as_turn(row) for row in await self._session.all(statement)]

@@ -37,7 +37,7 @@ class VerificationRepository(Repository):
         )
 
     async def open_of(self, conversation_id: UUID) -> Verification | None:
-        """The one that waits or runs."""
+        """The verification that waits or runs."""
         row = await self._session.first(select(_row).where(col(_row.conversation_id) == conversation_id, _OPEN))
         return None if row is None else as_verification(row)
 

@@ -57,7 +57,7 @@ class WorkRepository(Repository):
         await self._session.run_alone(_END, ids=list(work_ids))
 
     async def abandoned(self, *, limit: int) -> list[Work]:
-        """Those whose lease is over; not locked."""
+        """The works whose lease is over; not locked."""
         statement = select(WorkRow).where(col(_row.lease_until) < now()).order_by(col(_row.lease_until)).limit(limit)
         return [value(Work, row) for row in await self._session.all(statement)]
 

@@ -9,7 +9,7 @@ from app.usecases.shared.shell import Shell
 
 
 class AuditService:
-    """The record of a tenant; it is written where things are done (``shared.asking.audit``)."""
+    """The record of a tenant; it is written where things are done (``shared.caller.audit``)."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell

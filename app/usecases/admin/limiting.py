@@ -109,12 +109,12 @@ class LimitService:
         """A place until the present request ends. Raises ``RateLimitedError``."""
         place, present = await self.take(kind), asking()
         if place is not None and present is not None:
-            present.at_end.append(lambda: self.give_back(place))
+            present.at_end.append(lambda: self.release(place))
 
-    def give_back(self, place: Place | None) -> None:
+    def release(self, place: Place | None) -> None:
         """Let others have it."""
         if place is not None:
-            self._counters.give_back(place)
+            self._counters.release(place)
 
     async def check_chat(self, uow: UnitOfWork) -> None:
         """Before a turn that costs money. Raises ``RateLimitedError`` where what chats may spend is spent."""

@@ -120,7 +120,7 @@ class Measuring:
                 self._weigh(one)
 
     def _count_calls(self, ended: Ended) -> None:
-        """Those that belong to no compaction and to no turn."""
+        """Count the calls that belong to no compaction and to no turn."""
         for call in ended.details:
             if call.attempt and self._is_new(("call", call.id), call.called_at):
                 count_call(self._meter, call.purpose, call.attempt)
@@ -245,7 +245,7 @@ def count_turn(meter: Meter, ended: EndedTurn) -> None:
 
 
 def _count_usage(meter: Meter, purpose: str, usage: Any) -> None:
-    """``input`` includes ``cached``, which providers charge less for; the cost reckons with it."""
+    """``input`` includes ``cached``, which providers charge less for; the cost takes it into account."""
     for kind in ("input", "cached", "output"):
         meter.count(measures.MODEL_TOKENS, usage.get(f"{kind}_tokens") or 0, purpose=purpose, kind=kind)
     if usage.get("cost_usd"):

@@ -52,7 +52,7 @@ class CacheView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationMeasures:
-    """Of one conversation."""
+    """What is measured of one conversation."""
 
     resolved: Resolved
     measured: Measured
@@ -75,12 +75,12 @@ class ConversationMeasures:
         """What the next request would weigh if nothing had been compacted."""
         resolved, total = self.resolved, self.resolved.conversation.total
         said = tokens_of(total.tokens, total.bytes, resolved.policy.estimator)
-        return resolved.at_evaluation(resolved.fixed_tokens + said)
+        return resolved.conversation.counted(resolved.fixed_tokens + said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceMeasures:
-    """Of a tenant."""
+    """What is measured of a tenant."""
 
     measured: Measured
     caches: CacheView
@@ -98,7 +98,7 @@ class StatsService:
         self._shell = shell
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationMeasures:
-        """Of one conversation. Raises ``NotFoundError``."""
+        """What is measured of one conversation. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.statistics.use_snapshot()
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
@@ -124,7 +124,7 @@ class StatsService:
         return ServiceMeasures(measured=measured, caches=caches, active=resolved, levels=levels, since=since)
 
     async def _caches_of(self, uow: UnitOfWork, resolved: Resolved) -> CacheView:
-        """Of a conversation: what its requests begin with, for the model that it was asked with last."""
+        """What a conversation's requests begin with, for the model that it was asked with last."""
         known, now = await uow.caches.of_conversation(resolved.conversation.id), self._shell.clock.now()
         living = [one for one in known if one.expires_at is not None and one.expires_at > now]
         return replace(

@@ -307,7 +307,7 @@ class _Work:
         await uow.caches.update(self._row.id, due_at=self._shell.clock.now() + pause)
 
     async def _leave_alone(self, uow: UnitOfWork, **values: Any) -> None:
-        """Nothing is to be done; a prefix that nobody begins with stays due, for the sweeper."""
+        """Leave the cache as it is; a prefix that nobody begins with stays due, for the sweeper."""
         if await uow.caches.member(self._row.id) is None:
             values["due_at"] = self._shell.clock.now()
         else:

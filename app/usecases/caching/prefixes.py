@@ -180,14 +180,14 @@ class PrefixCaches:
 
 
 async def fingerprint_of(caching: Caching, model: str, terms: CacheTerms) -> str:
-    """Of a prefix; a long one is hashed off the event loop."""
+    """The fingerprint of a prefix; a long one is hashed off the event loop."""
     if len(caching.prefix.system) <= LARGE:
         return caching.prefix.fingerprint(model, terms.account)
     return await off_loop(caching.prefix.fingerprint, model, terms.account)
 
 
 def copy_of(cache: ProviderCache, conversation_id: UUID, now: datetime) -> ProviderCopy:
-    """What its provider may keep of it, to be deleted now."""
+    """What a prefix's provider may keep of it, to be deleted now."""
     return ProviderCopy(
         tenant_id=cache.tenant_id,
         response_id=cache.name or "",

@@ -112,7 +112,7 @@ class LiveContexts:
 
 
 async def keep_live(uow: UnitOfWork, conversation_id: UUID, said: Answer, stored: Message) -> None:
-    """In the transaction that stores what the model said, under the conversation's lock: it goes on from there."""
+    """Note what the model holds, in the transaction that stores what it said: it goes on from there."""
     if said.response_id is None or said.sent is None:
         return
     present = await uow.conversations.get(conversation_id)

@@ -166,7 +166,7 @@ def _line_of(hit: SearchHit, say: Catalogue) -> Line:
 
 
 def _limit(given: object) -> int:
-    """As many hits as asked for, within bounds, whatever a model writes."""
+    """The number of hits that are asked for, within bounds, whatever a model writes."""
     try:
         return min(max(int(str(given)), 1), MOST_HITS)
     except ValueError:

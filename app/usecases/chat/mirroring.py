@@ -17,6 +17,7 @@ from app.core.model.records import Turn
 from app.usecases.chat.relaying import Seal, events_in
 from app.usecases.chat.replaying import stored_end
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event
+from app.usecases.shared.background import begin_task
 from app.usecases.shared.shell import Shell
 
 FIRST_SECONDS: Final = 1.0
@@ -43,9 +44,7 @@ class Mirrors:
         handle = self._handles.get(turn.id)
         if handle is None:
             handle = self._handles[turn.id] = TurnHandle(monotonic=self._shell.clock.monotonic)
-            task = asyncio.create_task(self._mirror(turn, handle))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task = begin_task(self._mirror(turn, handle), self._tasks)
             task.add_done_callback(lambda _: self._handles.pop(turn.id))
         return handle
 

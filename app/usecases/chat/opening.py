@@ -44,7 +44,7 @@ class ReadyOpening:
     """Messages of the client's results, weighed, by the id of the call."""
 
     def unread(self) -> Self:
-        """The same, to be read within the transaction."""
+        """This opening, to be read in the transaction."""
         return replace(self, history=self.history.unread(), said=self.said.unread())
 
 
@@ -177,7 +177,7 @@ def _user_draft(given: ChatInput) -> MessageDraft:
     content = given.content or ""
     command = not given.parts and compact_command(content) is not None
     if command and given.results:
-        raise InvalidInputError.of("content", "a command comes alone: send the results first")
+        raise InvalidInputError.of("content", "a command comes alone: send the results in a request before it")
     return MessageDraft(
         role="user",
         content=content,
@@ -262,7 +262,7 @@ async def _taken_up(uow: UnitOfWork, shell: Shell, conversation: Conversation, m
     exchange = await exchange_of(uow, conversation.id)
     waits = exchange.waits and exchange.holds(message)
     if not waits or await _left_open(uow, shell, conversation, exchange):
-        raise ConversationMovedOnError("other messages came after this one: send it again under a new key")
+        raise ConversationMovedOnError("newer messages follow this one: repeat the request with a new Idempotency-Key")
     return _opening(shell, conversation, exchange, message)
 
 
@@ -283,7 +283,7 @@ async def _left_open(uow: UnitOfWork, shell: Shell, conversation: Conversation, 
 def _refuse_heavy(resolved: Resolved, given: ChatInput) -> None:
     """What comes with every request of the turn must leave room for messages."""
     brought, budget = resolved.bringing(given.brought), resolved.budgets.budget
-    if brought is resolved or brought.at_evaluation(brought.fixed_tokens) < budget:
+    if brought is resolved or brought.conversation.counted(brought.fixed_tokens) < budget:
         return
     size = brought.system_tokens - resolved.system_tokens
     raise TooLargeError(

@@ -28,14 +28,14 @@ async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversat
     """
     reply = await uow.messages.last(conversation.id)
     if reply is None or reply.role != "assistant" or reply.status == "erased" or is_inside_answer(reply):
-        raise NotRegenerableError("the last message is no reply: send a message, or answer the one that waits")
+        raise NotRegenerableError("the last message is not a reply, so there is nothing to regenerate")
     if reply.seq <= conversation.boundary_seq:
         raise NotRegenerableError("the reply is part of the state by now: go back with restore, or say what was wrong")
     total = await uow.messages.supersede(reply)
     exchange = await exchange_of(uow, conversation.id)
     answered = exchange.question if exchange.waits else None
     if answered is None:
-        raise NotRegenerableError("nobody asked for the last message: there is nothing to answer again")
+        raise NotRegenerableError("the last message answers no user message: it cannot be regenerated")
     _, restored = await uow.anchors.withdraw_of(conversation.id, reply.seq)
     changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
     after = shell.resolver(replace(conversation, **changes))

@@ -52,7 +52,7 @@ class Seal:
         try:
             return self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], self._place(number))
         except InvalidTag as wrong:
-            raise ValueError("the entry is none of this turn") from wrong
+            raise ValueError("the entry belongs to another turn") from wrong
 
     def _place(self, number: int) -> bytes:
         return self._turn + number.to_bytes(8, "big")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,19 +15,20 @@ from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
+from app.usecases.chat.failed_turns import tell_failed
 from app.usecases.chat.mirroring import Mirrors
 from app.usecases.chat.opening import ReadyOpening, opening_of, prepared_opening, refuse_unfit_input
 from app.usecases.chat.regenerating import SUPERSEDED
 from app.usecases.chat.relaying import Seal, relay
 from app.usecases.chat.replaying import replayed
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
-from app.usecases.chat.turn_end import tell_failed
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, ids_of
-from app.usecases.compaction.due import claim_in_turn, due_before_call
+from app.usecases.compaction.due_triggers import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.preparing import Prepared, prepared_with_retries
 from app.usecases.ports import Place
+from app.usecases.shared.background import begin_task
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.retries import Compute, Results
 from app.usecases.shared.shell import Shell
@@ -52,8 +53,8 @@ class _Seat:
             self.place = await self.limits.take("running_turns")
             self.is_taken = True
 
-    def give_back(self) -> None:
-        self.limits.give_back(self.place)
+    def release(self) -> None:
+        self.limits.release(self.place)
 
 
 class ChatService:
@@ -86,13 +87,13 @@ class ChatService:
                     partial(self._open, tenant_id, conversation_id, given, idem, seat),
                 )
             if isinstance(begun, TurnHandle):
-                seat.give_back()
+                seat.release()
                 return begun
             started, events = begun
             created = [event for event in events if event.type == "message.created"]
             handle = self._spawn(_with_events(started, created), events, seat.place)
         except BaseException:
-            seat.give_back()
+            seat.release()
             raise
         await shell.outbox.deliver(events, [started.job] if started.job else [])
         return handle
@@ -252,17 +253,11 @@ class ChatService:
         if not created:  # the message was there already
             handle.emit(created_event(started.message, turn))
         handle.emit_all([event for event in events if event.type == SUPERSEDED])
-        running = self._begin_task(self._runner.run(started, handle))
+        running = begin_task(self._runner.run(started, handle), self._tasks)
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
-        running.add_done_callback(lambda _: self._limits.give_back(place))
-        self._begin_task(relay(turn, handle, self._shell.streams, self._shell.clock))
+        running.add_done_callback(lambda _: self._limits.release(place))
+        begin_task(relay(turn, handle, self._shell.streams, self._shell.clock), self._tasks)
         return handle
-
-    def _begin_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 def _with_events(started: Started, created: Sequence[Event]) -> Started:

@@ -26,13 +26,13 @@ from app.core.model.records import Event, Turn
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.caching.prefixes import PrefixCaches
-from app.usecases.chat.asking import Asker, Telling
 from app.usecases.chat.live_contexts import LiveContexts, keep_live
 from app.usecases.chat.lookups import ToolResult
+from app.usecases.chat.model_calls import Asker, Telling
 from app.usecases.chat.reply import Answer, parts_of, refuse_no_answer
 from app.usecases.chat.toolbox import Scope, Toolbox
 from app.usecases.chat.turn_watch import turn_lost
-from app.usecases.compaction.due import claim_in_turn, due_between_calls
+from app.usecases.compaction.due_triggers import claim_in_turn, due_between_calls
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
@@ -63,13 +63,13 @@ class _Called:
     """Names of the client's tools."""
 
     @property
-    def own(self) -> tuple[ToolCall, ...]:
-        """Those that are run here."""
+    def own_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that are run here."""
         return tuple(call for call in self.calls if call.name not in self.theirs)
 
     @property
-    def open(self) -> tuple[ToolCall, ...]:
-        """Those that the client runs."""
+    def client_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the client runs."""
         return tuple(call for call in self.calls if call.name in self.theirs)
 
 
@@ -122,7 +122,7 @@ class ToolLoop:
             if step.interrupted or not step.calls:
                 return outcome, said
             called = self._calls_of(step, scope, left)
-            left -= len(called.own)
+            left -= len(called.own_calls)
             if left == 0:
                 said = said.with_warnings((USED_UP,))
             if len(called.calls) < len(step.calls):
@@ -130,15 +130,15 @@ class ToolLoop:
             if not called.calls:
                 refuse_no_answer("other", step.text)
                 return outcome, said
-            if not called.own:
-                return outcome, said.left_open(called.open, None)
+            if not called.own_calls:
+                return outcome, said.left_open(called.client_calls, None)
             message = await self._store_calls(scope, step, called.calls, tell)
-            stored = await self._run(scope, called.own, stop, tell, goes_on=not called.open)
+            stored = await self._run(scope, called.own_calls, stop, tell, goes_on=not called.client_calls)
             if stored is None:
                 return outcome, said.stopped()
             said = said.having(stored.found)
-            if called.open:
-                return outcome, said.left_open(called.open, message)
+            if called.client_calls:
+                return outcome, said.left_open(called.client_calls, message)
             outcome = outcome.followed_by(await self._compacted(stored, tell))
 
     def _calls_of(self, step: Answer, scope: Scope, left: int) -> _Called:
@@ -170,8 +170,8 @@ class ToolLoop:
                 log.info("turn.interrupted_in_tool", call_id=call.id)
                 return None
             before = stored.found if stored else ()
-            claims = goes_on and number == len(calls)
-            stored = await self._store_result(scope, call, result, tell, claims=claims)
+            claims_compaction = goes_on and number == len(calls)
+            stored = await self._store_result(scope, call, result, tell, claims_compaction=claims_compaction)
             stored = replace(stored, found=(*before, *stored.found))
         return stored
 
@@ -206,10 +206,10 @@ class ToolLoop:
         return stored, uow.committed_events
 
     async def _store_result(
-        self, scope: Scope, call: ToolCall, result: ToolResult, tell: Telling, *, claims: bool
+        self, scope: Scope, call: ToolCall, result: ToolResult, tell: Telling, *, claims_compaction: bool
     ) -> _Stored:
         draft = await weighed(_result_draft(call, result))
-        once = partial(self._append_result, scope, call, result, draft, claims)
+        once = partial(self._append_result, scope, call, result, draft, claims_compaction)
         stored, events, jobs = await run_with_retries(once)
         await self._deliver(events, jobs, tell)
         return replace(stored, created_number=max(one.number for one in events if one.type == "message.created"))
@@ -220,7 +220,7 @@ class ToolLoop:
         call: ToolCall,
         result: ToolResult,
         draft: MessageDraft,
-        claims: bool,  # noqa: FBT001 - given by ``partial``
+        claims_compaction: bool,  # noqa: FBT001 - given by ``partial``
         results: Results,
     ) -> tuple[_Stored, Sequence[Event], Sequence[UUID]]:
         """The transaction; its events and the compactions to send."""
@@ -234,7 +234,7 @@ class ToolLoop:
             drafts = [draft if stored is result else _result_draft(call, stored)]
             _, resolved = await append(uow, self._shell, conversation, drafts, compute=results)
             await uow.expansions.add(stored.expansions)
-            if claims:
+            if claims_compaction:
                 claim, jobs = await self._due(uow, resolved, scope)
             await uow.commit()
         found = tuple((expansion.id, stored.text) for expansion in stored.expansions)

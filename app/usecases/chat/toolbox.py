@@ -33,7 +33,7 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """As it is offered."""
+        """The tool as it is offered."""
 
     async def run(self, arguments: Mapping[str, object]) -> str:
         """The result as text. Raises ``InvalidInputError`` for arguments that do not fit, and whatever it likes."""

@@ -20,18 +20,18 @@ from app.core.model.segments import Segment
 from app.core.retrieval.used import draws_on
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.chat.asking import Telling
 from app.usecases.chat.calibrating import calibrated
+from app.usecases.chat.failed_turns import tell_failed
 from app.usecases.chat.live_contexts import keep_live
+from app.usecases.chat.model_calls import Telling
 from app.usecases.chat.replaying import stored_result
 from app.usecases.chat.reply import Answer, parts_of
 from app.usecases.chat.tool_loop import ToolLoop
 from app.usecases.chat.toolbox import Scope
-from app.usecases.chat.turn_end import tell_failed
 from app.usecases.chat.turn_handle import REASONING, ChatEvent, ChatResult, TurnHandle, delta
 from app.usecases.chat.turn_watch import Watch, turn_lost, watched
 from app.usecases.compaction.commands import CommandRunner
-from app.usecases.compaction.due import claim_after_reply, claim_in_turn, end_quiet_of_turn
+from app.usecases.compaction.due_triggers import claim_after_reply, claim_in_turn, end_quiet_of_turn
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.recalling import NOTHING, Asked
 from app.usecases.history.appending import append
@@ -275,7 +275,7 @@ class TurnRunner:
         return _Ended(status=turn.status, result=result, number=None)
 
     async def _drawn(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
-        """Of each record of what was brought back whether the reply drew on it; what was recalled has the turn's id."""
+        """For each record of what was brought back, whether the reply used it; what was recalled has the turn's id."""
         turn, question = started.turn, started.question.content
         brought = [(record, [text]) for record, text in said.found]
         if said.recalled:

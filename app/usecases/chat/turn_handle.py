@@ -64,7 +64,7 @@ class ChatEvent:
 
     @property
     def terminal(self) -> bool:
-        """Nothing comes after it."""
+        """Whether nothing comes after the event."""
         return self.result is not None or self.error is not None
 
 
@@ -246,7 +246,7 @@ class TurnHandle:
 
 
 def _joined(entries: Iterable[ChatEvent | str]) -> list[ChatEvent]:
-    """As events, neighbouring pieces of one kind as one."""
+    """The pieces as events, neighbouring ones of one kind as one."""
     events: list[ChatEvent] = []
     for kind, run in groupby(entries, key=type):
         if issubclass(kind, str):

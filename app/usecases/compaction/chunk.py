@@ -47,6 +47,7 @@ OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, proven
 MINIMUM_OUTPUT = 4_096
 SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
 SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
+IN_ONE = 10**12  # tokens of a chunk: whatever there is to fold is one
 SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
 """Reasons of a failure after which the next job begins with less."""
 
@@ -81,7 +82,7 @@ class Chunk:
     outdated: tuple[Anchor, ...] = ()
     """The newest superseded anchors."""
     demands: frozenset[int] = frozenset()
-    """The messages behind the present state in which a user set a constraint or a goal."""
+    """The messages after the present state in which a user set a constraint or a goal."""
     later: tuple[Message, ...] = ()
     """The newest messages after it, which stay as they are, their secrets too: only the probes look at them."""
     segments: tuple[CutSegment, ...] = ()
@@ -238,7 +239,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
 
 
 async def _demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
-    """Of the messages that entries were made from, those in which a user set a constraint or a goal."""
+    """The messages, of those that entries were made from, in which a user set a constraint or a goal."""
     sources = {seq for entry in served(version.entries) for seq in entry.from_seqs}
     return frozenset(await uow.messages.demands(conversation_id, sorted(sources)))
 
@@ -255,7 +256,7 @@ async def _later(
 
 
 def _after_failures(resolved: Resolved, digestible: int) -> int:
-    """What failed as a whole is tried in halves, then in quarters: several blocked messages part company so."""
+    """What failed as a whole is tried in halves, then in quarters, so that two blocked messages part."""
     conversation = resolved.conversation
     if conversation.quiet.reason not in SMALLER_HELPS:
         return digestible

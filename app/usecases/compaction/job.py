@@ -22,7 +22,7 @@ IN_TURN_CALLS = 3  # ask, retry, fallback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class JobLimits:
     """How much of a job one caller does."""
 
     attempts: int | None = None
@@ -34,14 +34,14 @@ class Limits:
     deadline: float | None = None
     """When the caller's time is up, on the clock that never goes back; ``None`` = a job's own time from now."""
 
-    def until(self, deadline: float) -> Limits:
+    def until(self, deadline: float) -> JobLimits:
         """These limits with another deadline."""
         return replace(self, deadline=deadline)
 
 
-UNLIMITED = Limits()
-IN_TURN = Limits(attempts=IN_TURN_CALLS, withholds_blocked=False)
-LAST_TRY = Limits(attempts=1, chunks=1, withholds_blocked=False)
+UNLIMITED = JobLimits()
+IN_TURN = JobLimits(attempts=IN_TURN_CALLS, withholds_blocked=False)
+LAST_TRY = JobLimits(attempts=1, chunks=1, withholds_blocked=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Job:
 
     shell: Shell
     lease: Lease
-    limits: Limits
+    limits: JobLimits
     deadline: float
     most_tokens: int | None = None
     """The largest chunk: it only shrinks, once the model's real window turned out to be smaller than thought."""
@@ -60,7 +60,7 @@ class Job:
     """The calls about the chunk in hand; ``None`` between two chunks."""
 
     @classmethod
-    def of(cls, shell: Shell, lease: Lease, limits: Limits) -> Job:
+    def of(cls, shell: Shell, lease: Lease, limits: JobLimits) -> Job:
         """A job that begins now."""
         deadline = shell.clock.monotonic() + shell.timings.job_seconds if limits.deadline is None else limits.deadline
         return cls(shell=shell, lease=lease, limits=limits, deadline=deadline)
@@ -118,7 +118,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _WaitedFor:
-    """A summarizer whose time is not this process's work on a text."""
+    """A summarizer that is waited for off the record: its time is not this process's work on a text."""
 
     summarizer: Summarizer
     record: OnRecord

@@ -21,7 +21,7 @@ from app.core.model.records import ERASURE, Compaction, FoldRequest, Page
 from app.core.model.redaction import redact
 from app.core.planning.compaction import CompactionPlan, NothingToFold
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.chunk import plan, read_tail, summarizer_of
+from app.usecases.compaction.chunk import IN_ONE, plan, read_tail, summarizer_of
 from app.usecases.compaction.claiming import claim_queued, claim_running, new_compaction
 from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import UNLIMITED
@@ -38,7 +38,6 @@ from app.usecases.shared.shell import Shell
 RETRY_AFTER = 5.0
 WITHOUT_EFFECT = FAILURES | {"superseded"}
 """What a call that waits is refused for: nothing was changed, and it may be tried again, under its key too."""
-WHOLE = 10**12  # tokens: a preview shows the whole, not its first chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +266,7 @@ class ManualCompaction:
             request = await _request(uow, resolved, asked)
             tail = await read_tail(uow, resolved)
         row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="request")
-        return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, WHOLE)), planned=True)
+        return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, IN_ONE)), planned=True)
 
 
 def _with_plan(row: Compaction, planned: CompactionPlan | NothingToFold) -> Compaction:

@@ -121,7 +121,7 @@ async def _newest_covered(uow: UnitOfWork, conversation: Conversation, tokens: i
 
 
 def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], Applied | str]:
-    """From a report of the gate to the new state: only what it tells is taken, and the cap holds."""
+    """What makes the new state of a report of the gate: only what it tells is taken, and the cap holds."""
     resolved, staying = chunk.resolved, version.entries
 
     def laid_out(state: dict[str, Any]) -> Layout:

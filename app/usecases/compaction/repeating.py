@@ -8,12 +8,11 @@ from typing import Final
 from app.core.model.policies.policy import Trigger, quiet_after
 from app.core.planning.compaction import NothingToFold
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.chunk import before_running_turn, plan, read_tail
+from app.usecases.compaction.chunk import IN_ONE, before_running_turn, plan, read_tail
 from app.usecases.shared.resolve import Resolved
 
 NOTHING_FOLDED: Final = frozenset({"nothing_to_compact", "irreducible_floor"})
 """Reasons for which a conversation is quiet although it is at its trigger."""
-_WHOLE: Final = 10**12  # tokens: whether anything is foldable does not depend on the size of a chunk
 
 
 async def would_repeat(uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *, turn_is_over: bool = False) -> bool:
@@ -34,14 +33,14 @@ async def would_repeat(uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *,
     request = trigger.request()
     if not turn_is_over:
         request = await before_running_turn(uow, conversation.id, request)
-    found = plan(resolved, await read_tail(uow, resolved), request, _WHOLE)
+    found = plan(resolved, await read_tail(uow, resolved), request, IN_ONE)
     if not isinstance(found, NothingToFold) or found.reason != conversation.quiet.reason:
         return False
     quiet = quiet_after(
         resolved.policy,
         resolved.budgets,
         seen_seq=conversation.last_seq,
-        predicted_tokens=resolved.at_evaluation(found.predicted_tokens),
+        predicted_tokens=resolved.conversation.counted(found.predicted_tokens),
         lasting_floor=found.lasting,
     )
     await uow.conversations.update(conversation.id, quiet=replace(quiet, reason=found.reason))

@@ -18,9 +18,9 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, Nothing, summarizer_of
 from app.usecases.compaction.claiming import record_event, refresh_sizes
-from app.usecases.compaction.due import claim_at_rest
+from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.compaction.ending import attempt_columns, end_row
-from app.usecases.compaction.job import UNLIMITED, Job, Limits
+from app.usecases.compaction.job import UNLIMITED, Job, JobLimits
 from app.usecases.compaction.remaking import remake
 from app.usecases.compaction.saving import save_chunk
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
@@ -82,7 +82,7 @@ class CompactionService:
         await shell.outbox.deliver(uow.committed_events)
         return row
 
-    async def run(self, row: Compaction, limits: Limits = UNLIMITED) -> Compaction:
+    async def run(self, row: Compaction, limits: JobLimits = UNLIMITED) -> Compaction:
         """Run a claimed row, chunk by chunk, until nothing is left to fold or the limits are reached.
 
         Cancelled, it leaves the row to its lease; the caller decides what becomes of it.
@@ -223,7 +223,7 @@ class CompactionService:
                     resolved.policy,
                     resolved.budgets,
                     seen_seq=resolved.conversation.last_seq,
-                    predicted_tokens=resolved.at_evaluation(nothing.found.predicted_tokens),
+                    predicted_tokens=resolved.conversation.counted(nothing.found.predicted_tokens),
                     lasting_floor=nothing.found.lasting,
                 )
                 await uow.conversations.update(row.conversation_id, quiet=replace(quiet, reason=nothing.found.reason))

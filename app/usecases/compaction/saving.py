@@ -136,7 +136,7 @@ def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
 
 
 async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results: Results) -> _Served:
-    """With pins and anchors as they are now, not as they were when it was planned."""
+    """The state laid out with pins and anchors as they are now, not as they were when it was planned."""
     applied, chunk = ready.applied, ready.chunk
     sources = await layout_sources(
         uow,
@@ -173,7 +173,7 @@ def _served(ready: _Ready, sources: LayoutSources) -> _Served:
 
 
 def _further(chunk: Chunk, applied: Applied, layout: Layout) -> int:
-    """What the block weighs more than it was reckoned with; the days of held messages were counted with these."""
+    """What the block weighs more than it was computed with; the days of held messages were counted with these."""
     before = chunk.resolved.conversation.layout
     return layout.tokens - applied.layout.tokens - (before.held_day_tokens if before else 0)
 
@@ -182,7 +182,7 @@ def _most_after(chunk: Chunk) -> int:
     """The most that the context may weigh with its digests: at the target, and smaller than before at evaluation."""
     before, resolved = chunk.resolved.tokens, chunk.resolved
     most = resolved.breakdown.total - 1
-    while most > 0 and resolved.at_evaluation(most) >= before:
+    while most > 0 and resolved.conversation.counted(most) >= before:
         most -= 1
     return min(most, resolved.target_tokens) if chunk.row.request.fold == "to_target" else most
 
@@ -237,14 +237,14 @@ def _quiet(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Any:
         applying.policy,
         applying.budgets,
         seen_seq=chunk.resolved.conversation.last_seq,
-        predicted_tokens=chunk.resolved.at_evaluation(applied.tokens_after),
+        predicted_tokens=chunk.resolved.conversation.counted(applied.tokens_after),
         lasting_floor=chunk.plan.lasting and above,
     )
     return replace(quiet, reason="irreducible_floor") if chunk.plan.irreducible and above else quiet
 
 
 def _is_above_target(chunk: Chunk, applied: Applied) -> bool:
-    """Whether the whole ended above its target: the plan reckoned with a state of the planned size."""
+    """Whether the whole ended above its target: the plan assumed a state of the planned size."""
     return chunk.plan.is_last and applied.tokens_after > chunk.resolved.target_tokens
 
 
@@ -284,7 +284,7 @@ def _numbers(
         "to_seq": plan.to_seq,
         "messages_covered": row.messages_covered + plan.messages,
         "tokens_before": before.tokens if first else row.tokens_before,
-        "tokens_after": before.at_evaluation(applied.tokens_after),
+        "tokens_after": before.conversation.counted(applied.tokens_after),
         "entries": row.entries.plus(applied.counts),
         "state_version_before": before.conversation.state_version if first else row.state_version_before,
         "state_version_after": stored.state_version,

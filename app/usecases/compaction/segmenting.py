@@ -222,7 +222,7 @@ def _wanted(policy: CompactionPolicy) -> tuple[Level, ...]:
 
 
 def _within(span: Sequence[Message], one: CutSegment) -> list[Message]:
-    """Of messages in order, those of a stretch."""
+    """The messages of a stretch, of messages in order."""
     first = bisect_left(span, one.from_seq, key=lambda message: message.seq)
     return list(span[first : bisect_right(span, one.to_seq, key=lambda message: message.seq)])
 

@@ -106,7 +106,7 @@ class ContextService:
         asked: Asked = NOTHING,
         brought: Brought = NOTHING_BROUGHT,
     ) -> Looked:
-        """The same, with how long the recall took; nothing is recorded."""
+        """The context, with how long the recall took; nothing is recorded."""
         async with self._shell.work.on_record(tenant_id, conversation_id, "context"):
             once = partial(self._look, tenant_id, conversation_id, budget, model=model, asked=asked, brought=brought)
             try:
@@ -202,7 +202,7 @@ class ContextService:
         return context if by is None else replace(context, recalled_by=by)
 
     async def _with_originals(self, tenant_id: UUID, material: Material, budget: int | None) -> Material:
-        """With the messages of the segments that there is room for."""
+        """The material with the messages of the segments that there is room for."""
         if not material.detail.segments:
             return material
         material = await off_loop(with_choice, material)
@@ -308,7 +308,7 @@ async def load(
 
 
 async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None) -> Material:
-    """With those anchors that could be shown."""
+    """The material with those anchors that could be shown."""
     conversation = material.conversation
     size = _block_size(conversation.layout)
     room = await off_loop(partial(room_for_anchors, material, budget), size=size)

@@ -277,13 +277,13 @@ async def _next_messages(
 
 
 def _texts(messages: Sequence[Message], through: int) -> tuple[_Text, ...]:
-    """What the model is given of each message behind ``through`` that says something; CPU work."""
+    """What the model is given of each message after ``through`` that says something; CPU work."""
     told = ((message.seq, embeddable(message_text(message))) for message in redact_messages(messages))
     return tuple(_Text(seq=seq, text=text, sha256=hash_of(text)) for seq, text in told if seq > through and text)
 
 
 async def _unchanged(uow: UnitOfWork, claim: _Claim) -> frozenset[int]:
-    """Those of the messages that still say what they said; the conversation is locked."""
+    """The messages that still say what they said; the conversation is locked."""
     if not claim.messages:
         return frozenset()
     first, last = claim.messages[0].seq, claim.messages[-1].seq

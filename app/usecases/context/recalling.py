@@ -133,7 +133,7 @@ async def gather(
 
 
 def search_stems(question: str) -> list[str]:
-    """The question's stems, and behind them those that mean the same."""
+    """The question's stems, and after them those that mean the same."""
     own = list(question_of(question, ()).stems)
     alike = (other for stem in own for other in sorted(forms_of(stem)))
     return [*own, *islice((other for other in dict.fromkeys(alike) if other not in own), RELATED)]
@@ -161,7 +161,7 @@ def corpus_of(found: Narrowed, before: Corpus | None = None) -> Corpus:
 
 
 def known_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
-    """The same; that of a whole conversation is kept, used again while nothing changed, and extended as it grows."""
+    """The corpus; that of a whole conversation is kept, used again while nothing changed, and extended as it grows."""
     if found.documents:
         return corpus_of(found)  # others for each question
     known = _CORPORA.get(conversation_id)
@@ -230,7 +230,7 @@ def _layout(material: Material, layout: Layout, wanted: Wanted) -> Layout:
 
 
 def _without_held(material: Material) -> Material:
-    """Nothing is held back when the tail has to be cut either."""
+    """The material with nothing held back, as when the tail has to be cut."""
     tail = tuple(replace(message, protected_reason="compressible") for message in material.tail)
     return replace(material, held=(), tail=tail)
 
@@ -284,7 +284,7 @@ def _bounded(text: str) -> str:
 
 
 def _before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narrowed:
-    """Without what an answer has called for so far: between its calls the same is recalled."""
+    """The messages without what an answer has called for so far: between its calls the same is recalled."""
     asking = _asking(tail)
     if asking is None:
         return narrowed

@@ -12,7 +12,7 @@ from app.core.model.errors import IdempotencyInProgressError
 from app.core.model.records import Compaction
 from app.core.model.segments import Segment
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.due import due_before_call
+from app.usecases.compaction.due_triggers import due_before_call
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.context import ContextService, Looked
 from app.usecases.context.recalling import NOTHING, Asked, located

@@ -71,7 +71,7 @@ class SimilarityService:
     async def _vectors(
         self, tenant_id: UUID, conversation_id: UUID, gathered: Gathered, embedder: Embedder
     ) -> dict[int, bytes]:
-        """Of the messages that are looked at; where they are too many, of those that words find best."""
+        """The vectors of the messages that are looked at; where they are too many, of those that words find best."""
         async with self._shell.uow(tenant_id) as uow:
             dimensions = await uow.embeddings.dimensions(conversation_id, embedder.name)
         if not dimensions:

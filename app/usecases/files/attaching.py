@@ -17,7 +17,7 @@ from app.core.text.file_types import file_tokens, is_what_it_says, kind_of
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.due import claim_at_rest
+from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.shared.caller import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
@@ -145,8 +145,8 @@ class FileService:
             )
         if size + file.bytes > self._files_bytes:
             raise NoRoomForFileError(
-                f"the file has {file.bytes} bytes and the files of the conversation have {size}: together more than the"
-                f" {self._files_bytes} that are taken; remove one first",
+                f"the file has {file.bytes} bytes and the files of the conversation have {size}: together above the"
+                f" limit of {self._files_bytes} bytes; remove one first",
                 extra={"size": file.bytes, "files_bytes": size, "limit": self._files_bytes},
             )
 
@@ -177,7 +177,7 @@ async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source
 
 
 def _having(conversation: Conversation, tokens: int, size: int) -> Conversation:
-    """With so much more of files."""
+    """The conversation with so much more of files."""
     return replace(
         conversation,
         file_tokens=max(conversation.file_tokens + tokens, 0),
@@ -210,8 +210,8 @@ def _weight(given: NewFile) -> int:
     if tokens is None:
         raise _wrong(
             "tokens",
-            "nobody can tell of its bytes how long it lasts: say what it weighs (Gemini takes 32 tokens for a second of"
-            " sound, and about 290 for one of film with sound)",
+            "the length of this file cannot be read from its bytes: give tokens (Gemini counts 32 per second of audio,"
+            " and about 290 per second of video with audio)",
         )
     return tokens
 

@@ -189,7 +189,7 @@ class FileCopyService:
         return used
 
     async def _ready(self, keeper: Keeper, copy: ProviderFile) -> str:
-        """Its address, once the provider has made it usable; one that never will be is to be deleted."""
+        """A copy's address, once the provider has made it usable; one that never will be is to be deleted."""
         if (keeper.account, copy.name) in self._memory.usable:
             return copy.uri
         try:

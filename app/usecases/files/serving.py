@@ -87,7 +87,7 @@ class FileServing:
         return await self._copies.lost(Keeper(tenant_id, profile.name, profile.file_account), named)
 
     async def _addresses(self, tenant_id: UUID, plan: _Plan, profile: ModelProfile | None) -> dict[str, str]:
-        """Of the copies; a file without one goes with the request where it can, else in words."""
+        """The addresses of the copies; a file without one goes with the request where it can, else in words."""
         if profile is None or profile.file_account is None or not plan.copies:
             return {}
         keeper = Keeper(tenant_id, profile.name, profile.file_account)

@@ -37,7 +37,7 @@ class AnchorService:
         type_: AnchorType | None = None,
         status: AnchorStatus | None = None,
     ) -> tuple[list[Anchor], str | None]:
-        """By position, those of a type and a status if given. Raises ``NotFoundError``."""
+        """A page of anchors by position, those of a type and a status if given. Raises ``NotFoundError``."""
         await find_due_anchors(self._shell, tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)

@@ -53,7 +53,7 @@ async def append(
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
     ``before``: the conversation, where it is resolved already. ``is_copy``: of messages that were accepted before; no
-    policy refuses them. ``prepared``: the last of them, with what was reckoned of them before the transaction.
+    policy refuses them. ``prepared``: the last of them, with what was computed of them before the transaction.
     ``work``: has the layout computed, where an anchor that it serves changed.
 
     Returns:
@@ -61,7 +61,7 @@ async def append(
 
     Raises:
         InvalidInputError: A tool result answers a call that was never made.
-        OutdatedError: What was reckoned holds no more.
+        OutdatedError: What was computed holds no more.
         PinBudgetExceededError: The policy holds a message, has no room for it, and lets none of those go.
     """
     now = shell.clock.now()
@@ -152,7 +152,7 @@ def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> N
     if policy.oversized == "elide":
         return
     present = resolved.breakdown.total
-    if policy.triggers or policy.on_failure != "keep_full" or resolved.at_evaluation(present + size) <= window:
+    if policy.triggers or policy.on_failure != "keep_full" or resolved.conversation.counted(present + size) <= window:
         return
     limit = max(_window(resolved) - present, 0)
     raise TooLargeError(
@@ -172,7 +172,7 @@ def _floor(resolved: Resolved) -> int:
 
 def _window(resolved: Resolved) -> int:
     """The window in estimated tokens."""
-    return resolved.in_estimate(resolved.budgets.window)
+    return resolved.conversation.estimated_within(resolved.budgets.window)
 
 
 def _size(resolved: Resolved, draft: MessageDraft) -> int:

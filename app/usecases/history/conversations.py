@@ -29,7 +29,7 @@ from app.off_loop import A_POLICY, ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.due import claim_at_rest
+from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.history.holding import (
     NO_GOALS,
     Goals,
@@ -273,7 +273,7 @@ class ConversationService:
             raise PolicyInvalidError(errors[0].message, errors=errors)
 
     def _refuse_what_does_not_fit(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:
-        """The same, naming the field that the client changed."""
+        """Refuse what does not fit, naming the field that the client changed."""
         try:
             self._refuse_unmeetable(resolved, changes)
         except PolicyInvalidError as error:
@@ -296,7 +296,7 @@ def _changed(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def _merged(field: str, present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """By RFC 7396. What is too large already, from a time without a limit, may shrink."""
+    """A field merged by RFC 7396. What is too large already, from a time without a limit, may shrink."""
     merged = merge_patch(present, patch)
     size, before, limit = json_bytes(merged), json_bytes(present), MERGED_BYTES[field]
     if size <= max(limit, before):

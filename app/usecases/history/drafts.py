@@ -40,7 +40,7 @@ class MessageDraft:
     """Where it was weighed before."""
 
     def weighed(self) -> Weight:
-        """What it weighs."""
+        """What the draft weighs."""
         return self.weight or weigh(self.role, self.content, self.parts)
 
 

@@ -53,7 +53,7 @@ def waits_for_anchors(conversation: Conversation) -> bool:
 
 
 def due_after(conversation: Conversation, stored: Sequence[Message]) -> int | None:
-    """The first message in which anchors are due, once these are stored behind the others."""
+    """The first message in which anchors are due, once these are stored after the others."""
     if conversation.anchors_due_from is not None:
         return conversation.anchors_due_from
     return next((message.seq for message in stored if _is_spoken(message)), None)

@@ -54,7 +54,7 @@ async def concerned(
 
 
 def _in_doubt(segments: Sequence[Segment], erased: Erased) -> list[Segment]:
-    """Those whose texts, as far as a model wrote them, hold anything of what was erased."""
+    """The segments whose texts, as far as a model wrote them, hold anything of what was erased."""
     return [segment for segment in segments if any(erased.in_(text) for text in _texts(segment))]
 
 

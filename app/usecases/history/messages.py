@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Message
 from app.core.model.records import Event, Page
-from app.usecases.compaction.due import claim_after_append
+from app.usecases.compaction.due_triggers import claim_after_append
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import Prepared, prepared, prepared_with_retries

@@ -13,7 +13,7 @@ from app.core.model.policies.protection import size_of
 from app.core.model.records import Event
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.due import claim_at_rest
+from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.history.holding import laid_out_again, protection_reasons, summed_again, unit_of, used_beside
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
@@ -110,4 +110,4 @@ def _refuse_unpinnable(message: Message) -> None:
     if message.status == "erased":
         raise NotPinnableError("the message was erased: there is nothing to pin")
     if message.status == "superseded":
-        raise NotPinnableError("the reply was made again, and is no part of any context: pin the one that is")
+        raise NotPinnableError("this reply was regenerated and is in no context: pin its successor")

@@ -1,4 +1,4 @@
-"""What an append reckons of its texts, before its transaction: weights and anchors, while nobody waits for the row."""
+"""What an append computes of its texts, before its transaction: weights and anchors, while nobody waits for the row."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class _Texts:
     """What a process is given."""
 
     groups: tuple[tuple[int, tuple[MessageDraft, ...]], ...]
-    """Each with the position of its first message; what one says counts for those behind it."""
+    """Each with the position of its first message; what one says counts for those after it."""
     conversation_id: UUID
     before: tuple[Anchor, ...]
     new_id: NewId
@@ -144,7 +144,6 @@ async def prepared(
     conversation_id: UUID,
     drafts: Sequence[MessageDraft],
     *,
-    after: int = 0,
     idem: Idem | None = None,
 ) -> Prepared:
     """Weigh messages and find their anchors: in a thread, large ones in a process, a few words not at all.
@@ -154,14 +153,13 @@ async def prepared(
         tenant_id: Whose work it is.
         conversation_id: Where they are going to be appended.
         drafts: In order.
-        after: Messages without words that are going to be appended with these, before them.
-        idem: Of the request: where it was made before, nothing is reckoned.
+        idem: Of the request: where it was made before, nothing is computed.
 
     Raises:
         NotFoundError: There is no such conversation.
         TooLargeError: A message has too much text, or reading it took too long and was ended.
     """
-    (ready,) = await prepared_groups(shell, tenant_id, conversation_id, [drafts], after=after, idem=idem)
+    (ready,) = await prepared_groups(shell, tenant_id, conversation_id, [drafts], idem=idem)
     return ready
 
 
@@ -293,7 +291,7 @@ def warm() -> None:
 
 
 def _without_data(draft: MessageDraft) -> MessageDraft:
-    """Nothing that is reckoned looks at the data of media, and none of it need be sent to a process."""
+    """Nothing that is computed looks at the data of media, and none of it need be sent to a process."""
     if not any(map(_has_data, draft.parts)):
         return draft
     return replace(draft, parts=tuple({**part, "data": ""} if _has_data(part) else part for part in draft.parts))

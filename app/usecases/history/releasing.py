@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 
 class ReleaseService:
-    """For operators."""
+    """Releases conversations that were set aside, for operators."""
 
     def __init__(self, shell: Shell, conversations: ConversationService) -> None:
         self._shell = shell

@@ -178,7 +178,7 @@ class StatelessAnswers:
 
 
 def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
-    """Nothing at all, or the result of a call that nobody made."""
+    """Refuse an empty input, and results of calls that nobody made."""
     if not any(message.content.strip() or message.parts for message in messages):
         raise InvalidInputError.of("input", "there is nothing to answer")
     made: set[object] = set()

@@ -19,7 +19,7 @@ from app.core.model.records import Event
 from app.core.text.token_counts import Weight
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.due import claim_at_rest
+from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.files.attaching import copied_files
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
@@ -161,7 +161,7 @@ class ForkService:
 
 
 async def _copies_of(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft]:
-    """As many further messages as are copied at once."""
+    """Copies of as many further messages as are copied at once."""
     source, first, last = fork.forked_from, fork.last_seq + 1, fork.forked_through or 0
     if source is None or first > last:
         return []

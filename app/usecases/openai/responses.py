@@ -97,7 +97,7 @@ class StoredResponses:
         after: str | None,
         order: Literal["asc", "desc"],
     ) -> ItemPage:
-        """What it answered. Raises ``NotFoundError``."""
+        """A page of the items that a response answered. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             messages = await _input_of(uow, await self._get(uow, turn_id))
             items = [item for message in messages for item in render(message)]

@@ -26,7 +26,7 @@ class Compacted:
     """The newest, word for word."""
 
     def drafts(self) -> list[MessageDraft]:
-        """As messages again. The summary has no more authority than the user whose words it sums up."""
+        """The input as messages again. The summary has no more authority than the user whose words it sums up."""
         told = [MessageDraft(role="user", content=f"{HEADING}\n\n{self.summary}")] if self.summary else []
         return [*told, *self.messages]
 
@@ -49,7 +49,7 @@ class SealedInputs:
         self._sealer = sealer
 
     async def seal(self, tenant_id: UUID, compacted: Compacted) -> str:
-        """As a token."""
+        """The compacted input as an encrypted token."""
         told = {
             "v": VERSION,
             "summary": compacted.summary,

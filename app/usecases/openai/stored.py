@@ -364,9 +364,7 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
         InvalidInputError: There are too many, or the last one is nothing that could be answered.
     """
     if len(new) > MOST_NEW:
-        raise _wrong(
-            f"are {len(new)} new ones, at most {MOST_NEW} are added at once: add them to the conversation first"
-        )
+        raise _wrong(f"hold {len(new)} new ones, and at most {MOST_NEW} are added at once: add the others before")
     prompt = request.prompt
     base = ChatInput(
         instructions=prompt.brought.instructions or None,
@@ -412,5 +410,5 @@ def _wrong(message: str) -> InvalidInputError:
 def _there(begun: Begun | None) -> Begun:
     """What is never compared is always begun."""
     if begun is None:
-        raise ConflictError("nothing was begun")
+        raise ConflictError("the request is no longer being processed: send it again")
     return begun

@@ -235,7 +235,7 @@ class ExpansionService:
             return await _segment(uow, conversation_id, place)
 
     async def _make(self, tenant_id: UUID, resolved: Resolved, segment: Segment, level: Level) -> None:
-        """By code in any case, so that there is one; then an L1 by the model, where one writes them."""
+        """Make the level: by code in any case, so that there is one; then an L1 by the model, where one writes them."""
         shell, conversation_id = self._shell, segment.conversation_id
         await ensure_level(shell, tenant_id, conversation_id, segment.id, level)
         metered = summarizer_of(shell, resolved).profile.metered
@@ -458,7 +458,7 @@ def _offset_in(cursor: str, stored: SegmentLevel | None) -> int:
 
 
 def _mark(stored: SegmentLevel) -> str:
-    """Of the text itself: a model may write another one of the same messages."""
+    """A mark of the text itself: a model may write another one of the same messages."""
     return hashlib.sha256(stored.text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
 
 

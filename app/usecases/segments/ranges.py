@@ -61,9 +61,9 @@ async def _finished(
 ) -> list[Message]:
     """What is said in the range."""
     if last < first or last > conversation.last_seq:
-        raise _refused(f"the conversation ends with message {conversation.last_seq}: ask for less")
+        raise _refused(f"the conversation ends with message {conversation.last_seq}: choose an earlier range")
     if last - first >= MOST_MESSAGES:
-        raise _refused(f"a level is made of at most {MOST_MESSAGES} messages at a time: ask for less")
+        raise _refused(f"a range may have at most {MOST_MESSAGES} messages: choose a shorter one")
     outline = await uow.messages.outline(conversation.id, after_seq=first - 1, limit=last - first + 1 + FOLLOWING)
     complete = not outline or outline[-1].seq == conversation.last_seq
     if not is_finished(outline, last, complete=complete, estimator=policy.estimator):
@@ -72,7 +72,7 @@ async def _finished(
             " call from its result"
         )
     if sum(item.token_count for item in outline if item.seq <= last) > MOST_TOKENS:
-        raise _refused(f"a level is made of at most {MOST_TOKENS} tokens at a time: ask for less")
+        raise _refused(f"a range may have at most {MOST_TOKENS} tokens: choose a shorter one")
     spoken = [one for one in await uow.messages.between(conversation.id, first, last) if one.status != "erased"]
     if not spoken:
         raise _refused("nothing is said in this range")

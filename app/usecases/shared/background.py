@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 import structlog
 
@@ -17,6 +17,14 @@ STEADY_SECONDS: Final = 60.0
 """What ran for so long is well again: its next pause is the first one."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def begin_task(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> asyncio.Task[None]:
+    """Begin work that goes on by itself; while it runs it is among ``tasks``, or asyncio could lose it."""
+    task = asyncio.create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
 
 
 class Background:
@@ -83,5 +91,5 @@ class _Task:
         return "returned"
 
     def _lasted(self) -> float:
-        """For how long it has been running; 0 between two runs."""
+        """For how long the work has been running; 0 between two runs."""
         return self._clock.monotonic() - self._began if self._began is not None else 0.0

@@ -73,7 +73,7 @@ class LayoutSources:
     held: Sequence[Message]
     """Up to the boundary."""
     since: date | None
-    """From which day on the messages behind the boundary were said."""
+    """From which day on the messages after the boundary were said."""
     active: Sequence[FoundAnchor]
     """Anchors, likewise."""
     newest: Newest
@@ -204,7 +204,7 @@ def _allotted(budgets: Budgets, *, beside: int) -> int:
 def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
     """Their allotment; where a change of preset left none, what they had, until a compaction takes them over.
 
-    ``None`` where all of them were shown. The room that lines need is reckoned line by line, each rounded up, and so is
+    ``None`` where all of them were shown. The room that lines need is computed line by line, each rounded up, and so is
     more than the element weighed.
     """
     allotted, had = resolved.budgets.anchor_tokens, standing or resolved.conversation.layout
@@ -229,7 +229,7 @@ async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, r
 
 
 async def _newest(uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequence[str] = ()) -> Newest:
-    """As many as could have a line in so many tokens; where some are named, only these of them."""
+    """The newest segments, as many as could have a line in so many tokens; where some are named, only these."""
     id_, limit = resolved.conversation.id, _most_segments(room)
     if room <= 0 or not resolved.policy.levels:
         return NO_SEGMENTS
@@ -282,7 +282,7 @@ def _kept_room(layout: Layout | None) -> int | None:
 
 
 async def _since(uow: UnitOfWork, conversation_id: UUID, boundary_seq: int) -> date | None:
-    """The day of the first message behind the boundary; while there is none, that of the last one before it."""
+    """The day of the first message after the boundary; without one, that of the last covered message."""
     found = await uow.messages.at_seqs(conversation_id, [boundary_seq, boundary_seq + 1])
     return found[-1].created_at.date() if found else None
 

@@ -6,8 +6,8 @@ Both are hints; Postgres is the truth.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -16,6 +16,7 @@ from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Event
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import EventBus, JobQueue, Later
+from app.usecases.shared.background import begin_task
 
 APPLIED: Final = "compaction.applied"
 
@@ -38,26 +39,20 @@ class Outbox:
         its compaction ended cancels the run that has just ended it.
         """
         for compaction_id in jobs:
-            self._start(self._send(compaction_id))
+            begin_task(self._send(compaction_id), self._tasks)
         for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
-            self._start(self._send_wanted(conversation_id))
+            begin_task(self._send_wanted(conversation_id), self._tasks)
         if events:
-            await asyncio.shield(self._start(self._bus.publish(events)))
+            await asyncio.shield(begin_task(self._bus.publish(events), self._tasks))
 
     def send_later(self, wanted: Later, id_: UUID) -> None:
         """Hint in the background that something is wanted of a conversation, or of a provider's cache."""
-        self._start(self._send_later(wanted, id_))
+        begin_task(self._send_later(wanted, id_), self._tasks)
 
     async def drain(self) -> None:
         """Wait for what is under way; the sweeper sends the rest."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=3)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
     async def _send_wanted(self, conversation_id: UUID) -> None:
         """After a compaction: hints, where its state is to be verified, or its segments told, by a model."""

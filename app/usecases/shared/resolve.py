@@ -13,7 +13,6 @@ from app.core.context.awareness import awareness_block
 from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools_tokens
 from app.core.model.caches import CachedPrefix, Caching
-from app.core.model.calibration import counted, estimated_within
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.gauge import AdaptiveThresholds, Breakdown, Gauge, breakdown_of, explained, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
@@ -86,7 +85,7 @@ class Resolved:
             return None
         return Caching(
             prefix=self.prefix,
-            tokens=self.at_evaluation(self.system_tokens),
+            tokens=self.conversation.counted(self.system_tokens),
             mode=self.policy.cache,
             ttl=timedelta(seconds=self.policy.cache_ttl),
         )
@@ -94,7 +93,7 @@ class Resolved:
     @property
     def tokens(self) -> int:
         """Numerator of utilization: the estimate, by what the provider reported of requests so far."""
-        return self.at_evaluation(self.breakdown.total)
+        return self.conversation.counted(self.breakdown.total)
 
     @property
     def as_set(self) -> tuple[CompactionPolicy, Budgets]:
@@ -112,7 +111,7 @@ class Resolved:
         return self.system_tokens + self.conversation.file_tokens
 
     def warned(self, warning: str) -> Resolved:
-        """With a further warning."""
+        """This one with a further warning."""
         return replace(self, warnings=(*self.warnings, warning))
 
     def bringing(self, brought: Brought) -> Resolved:
@@ -141,14 +140,6 @@ class Resolved:
         """Tokens of the tools that are offered once so many more tokens are folded."""
         return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
 
-    def at_evaluation(self, estimated: int) -> int:
-        """Estimated tokens as they count against thresholds."""
-        return counted(estimated, self.conversation.token_factor)
-
-    def in_estimate(self, tokens: int) -> int:
-        """The most estimated tokens that count as at most so many."""
-        return estimated_within(tokens, self.conversation.token_factor)
-
     @property
     def in_estimates(self) -> Budgets:
         """The budgets for planning, which works in estimates: the target counts as reached when the evaluation says so.
@@ -160,7 +151,7 @@ class Resolved:
     @property
     def target_tokens(self) -> int:
         """The target in estimates, for a context with everything in it that a compaction brings along."""
-        return self.in_estimate(self.budgets.target)
+        return self.conversation.estimated_within(self.budgets.target)
 
     @property
     def floor_tokens(self) -> int:
@@ -168,7 +159,7 @@ class Resolved:
         return self.fixed_tokens + self.coming_tool_tokens
 
     def sizes(self, now: datetime) -> Sizes:
-        """What ``evaluate`` looks at, at this moment."""
+        """What ``first_due_trigger`` looks at, at this moment."""
         last_seq, quiet = self.conversation.last_seq, self.conversation.quiet
         return {"tokens": self.tokens, "messages": self.messages, "last_seq": last_seq, "quiet": quiet, "now": now}
 
@@ -186,9 +177,9 @@ class Resolved:
         return explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
 
     def adaptive(self) -> Resolved:
-        """With the thresholds that follow from the conversation's pace, where its policy asks for that."""
+        """This one with the thresholds that follow from the conversation's pace, where its policy asks for that."""
         floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
-        adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.at_evaluation(floor))
+        adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.conversation.counted(floor))
         if adapted is None:
             return self
         policy, budgets = in_force(self.policy, self.budgets, adapted)
@@ -314,7 +305,7 @@ def weighing(begin: UnitOfWorkFactory, resolver: Resolver) -> UnitOfWorkFactory:
 
 
 def hidden_tokens(conversation: Conversation) -> int:
-    """What its state covers, in tokens; what is served word for word is not hidden."""
+    """The tokens that a conversation's state covers; what is served word for word is not hidden."""
     return conversation.covered.tokens - conversation.covered.held_tokens
 
 

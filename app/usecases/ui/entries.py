@@ -101,7 +101,7 @@ def turns_of(group: Group, asked: Message | None, turns: Iterable[Turn]) -> tupl
 
 
 def _own_id(group: Group) -> UUID:
-    """Of an answer that no turn made: an import's."""
+    """The id of an answer that no turn made: an import's."""
     return next((message.id for message in reversed(group) if message.role == "assistant"), group[0].id)
 
 

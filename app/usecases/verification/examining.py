@@ -75,7 +75,7 @@ class _Looked:
     is_read: bool = True
 
     def unread(self) -> Self:
-        """To be found within the transaction."""
+        """This examination, its findings to be made within the transaction."""
         return replace(self, is_read=False)
 
 
@@ -106,7 +106,7 @@ class ExaminationService:
         return examination
 
     async def _looked(self, tenant_id: UUID, conversation_id: UUID, if_match: int | None) -> _Looked:
-        """Without holding the conversation: it takes as long as reading its messages does."""
+        """The examination, without holding the conversation: it takes as long as reading its messages does."""
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)
             check_version(present, if_match)

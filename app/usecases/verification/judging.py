@@ -129,7 +129,7 @@ class Judgement:
         return self.attempts[-1] if self.attempts else None
 
     def with_further(self, further: Judgement) -> Judgement:
-        """Both, as one."""
+        """This judgement and a further one, as one."""
         return Judgement(
             attempts=(*self.attempts, *further.attempts),
             verdicts=(*self.verdicts, *further.verdicts),
@@ -275,7 +275,7 @@ def _asks_no_more(attempt: Attempt) -> bool:
 
 
 def _joined(shown: ShownTexts, further: ShownTexts) -> dict[int, tuple[str, ...]]:
-    """By message, the texts that several calls showed of it."""
+    """The texts that several calls showed, by message."""
     seqs = (*shown, *further)
     return {seq: tuple(dict.fromkeys((*shown.get(seq, ()), *further.get(seq, ())))) for seq in seqs}
 

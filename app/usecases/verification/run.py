@@ -93,7 +93,7 @@ class _Judged:
 
     @property
     def version(self) -> StateVersion:
-        """What it was said of."""
+        """The version of the state that the verdict is about."""
         return self.subject.reading.version
 
 
@@ -365,7 +365,7 @@ class VerificationService:
         return "changed" if changed else "verified"
 
     async def _put_back(self, uow: UnitOfWork, row: Verification, wait: timedelta | None) -> Outcome:
-        """To be asked about what stands there now: after a wait, or at once, and then this try does not count."""
+        """Put it back, to be asked about what stands there now: after a wait, or at once without counting this try."""
         after = None if wait is None else self._shell.clock.now() + wait
         tries = row.tries - (wait is None)
         await uow.verifications.update(row.id, status="queued", after=after, tries=tries, attempts=row.attempts)

@@ -55,6 +55,6 @@ def _block(piece: Piece) -> dict[str, Any]:
 
 
 def _trim(block: dict[str, Any]) -> None:
-    """A request that ends with the assistant's words is refused if they end with blanks."""
+    """A request that ends with the assistant's words is refused if they end with spaces."""
     if block["type"] == "text":
         block["text"] = block["text"].rstrip()

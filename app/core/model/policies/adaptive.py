@@ -150,7 +150,7 @@ def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[Fiel
 
 
 def _background(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets, pace: Pace) -> Fraction:
-    """As late as the cache is worth it, and as early as nobody has to wait."""
+    """The background threshold: as late as the cache is worth it, and as early as nobody has to wait."""
     known = pace.compaction_seconds is not None and pace.turn_seconds is not None
     wish = own + exact(pace.cached_share) * (bounds.background_max - own) if known else own
     grows = Fraction(pace.largest_turn)

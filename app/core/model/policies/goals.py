@@ -6,29 +6,29 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from app.core.text.factors import Index
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
+from app.core.text.required_literals import PatternIndex
 
 LOOKED_AT: Final = 4_000
-"""Characters of a message in which a goal is looked for: nobody states one behind pages of pasted text."""
+"""Characters of a message in which a goal is looked for: nobody states one after pages of pasted text."""
 
 _APOSTROPHE: Final = str.maketrans("’ʼ", "''")
 
 
 class _Statements:
-    """Patterns, each tried only on texts that it may fit."""
+    """Patterns, each tried only on texts that it may match."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._index = Index()
+        self._index = PatternIndex()
         self.patterns = {
             self._index.add(pattern): compiled(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns
         }
 
     def fit(self, text: str) -> bool:
         """Whether one of them fits."""
-        opened = self._index.opened(text)
-        return any(bit & opened and pattern.search(text) for bit, pattern in self.patterns.items())
+        possible = self._index.may_match_text(text)
+        return any(bit & possible and pattern.search(text) for bit, pattern in self.patterns.items())
 
 
 _GOALS: Final = _Statements([pattern for one in languages() for pattern in one.goals])

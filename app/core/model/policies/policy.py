@@ -1,6 +1,6 @@
 """When a conversation is compacted and what may be folded: one frozen, validated value, and its arithmetic.
 
-``evaluate`` is where the decision to compact is taken. It is pure: the caller brings the numbers.
+``first_due_trigger`` is where the decision to compact is taken. It is pure: the caller brings the numbers.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Trigger(_Frozen):
         if self.run != expected:
             raise ValueError(f'a trigger on "{self.on}" runs "{expected}", not "{self.run}"')
         if self.at.messages is not None and self.fold != "all":
-            raise ValueError('a trigger that counts messages folds "all" but what it keeps: the target is in tokens')
+            raise ValueError('a trigger with at.messages needs fold "all", since its target is in tokens')
         return self
 
     def request(self) -> FoldRequest:
@@ -272,7 +272,7 @@ class CompactionPolicy(_Frozen):
     @classmethod
     def _names_once(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
         if len({trigger.name for trigger in triggers}) != len(triggers):
-            raise ValueError("each name may stand once")
+            raise ValueError("two triggers have the same name")
         return triggers
 
 
@@ -297,7 +297,7 @@ class Budgets:
         return part_of(share, self.budget)
 
     def with_target(self, share: float) -> Budgets:
-        """With another target, as a share of the budget."""
+        """These budgets with another target, as a share of the budget."""
         return replace(self, target=self.share(share))
 
 
@@ -340,7 +340,7 @@ def _state_cap(policy: CompactionPolicy, planned: int) -> int:
     return cap if policy.state_cap is None else max(min(cap, policy.state_cap), planned)
 
 
-def evaluate(
+def first_due_trigger(
     policy: CompactionPolicy,
     budgets: Budgets,
     *,

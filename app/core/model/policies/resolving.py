@@ -12,10 +12,10 @@ from pydantic import BaseModel, ValidationError
 from app.core.model.errors import UnknownPresetError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.policy_errors import policy_invalid
-from app.core.model.policies.presets import DESIGNS, SEMANTIC, Preset
+from app.core.model.policies.presets import SEMANTIC, SHIPPED_PRESETS, Preset
 from app.core.model.policies.short_forms import SHORT_FORMS, expanded, short_form_of
 
-PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in DESIGNS}
+PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in SHIPPED_PRESETS}
 DEFAULT_PRESET = SEMANTIC.name
 
 

@@ -77,7 +77,7 @@ def compress(request: SummaryRequest) -> str:
 
 
 def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> str:
-    """The best sentences of these messages in order, each behind its ``#seq``, within ``max_tokens``."""
+    """The best sentences of these messages in order, each after its ``#seq``, within ``max_tokens``."""
     passages = passages_of(messages, language_or_locale(messages, locale))
     worths = score_all(passages)
     options = [

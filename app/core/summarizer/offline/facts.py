@@ -11,10 +11,10 @@ from typing import Final
 from app.core.model.state import StateEntry
 from app.core.reading.choice import Option, Told
 from app.core.reading.importance import Ratings
-from app.core.reading.ledger import as_records, is_call, name_of
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth, score_all
 from app.core.reading.sentence import TRAITS
+from app.core.reading.tool_data_lines import as_records, is_call, name_of
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
 from app.core.summarizer.offline.keeping import Keeping
@@ -25,7 +25,7 @@ _CORRECTS: Final = 2.5  # what replaces something else must not be missing
 _RESTATES: Final = 1.0  # what is said again with another value has moved, and will be asked for
 _RELATIVE: Final = TRAITS.index("relative time")
 _DAY: Final = 9  # tokens of the day that is written beside a time which is told by it
-_SHARED: Final = 100  # characters of records behind one speaker and one name, about
+_SHARED: Final = 100  # characters of records after one speaker and one name, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
 
 
 def _cost(passage: Passage, phrasing: Phrasing) -> int:
-    """What a passage adds to a state; records of one list stand behind one speaker and one name."""
+    """What a passage adds to a state; records of one list stand after one speaker and one name."""
     text = phrasing.text(passage)
     is_simple = text == passage.told and not passage.traits[_RELATIVE]
     whole = cost(text) + (0 if is_simple else _DAY * is_relative(text))
@@ -159,7 +159,7 @@ def _items(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections)
 
 
 def _cores(run: Sequence[Passage]) -> Iterator[str]:
-    """Records of one list behind one name, all else as it is."""
+    """Records of one list after one name, all else as it is."""
     for is_data, group in groupby(run, lambda passage: passage.line is not None):
         cores = (passage.core for passage in group)
         yield from as_records(cores) if is_data else cores

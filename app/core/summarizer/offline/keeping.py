@@ -10,7 +10,6 @@ from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import cues_of
 from app.core.reading.importance import likelihood_of_entry
 from app.core.reading.labels import PHRASES, role_of
-from app.core.reading.ledger import parse_line
 from app.core.reading.scoring import (
     BINDING,
     FOLLOWED,
@@ -22,6 +21,7 @@ from app.core.reading.scoring import (
     worth_told,
 )
 from app.core.reading.sentence import sentence_of
+from app.core.reading.tool_data_lines import parse_line
 from app.core.summarizer.offline.items import ANSWERED, cost, parted
 from app.core.text.relative import undated
 from app.core.text.words import stems

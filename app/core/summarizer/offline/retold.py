@@ -76,7 +76,7 @@ def statements(text: str) -> list[str]:
 
 
 def pieces(text: str) -> list[str]:
-    """The text cut between its statements, in order and word for word: together they are the text, blanks aside."""
+    """The text cut between its statements, in order and word for word: together they are the text, spaces aside."""
     cuts = [0]
     for statement in _statements(text):
         found = text.find(statement, cuts[-1])

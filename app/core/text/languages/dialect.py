@@ -34,13 +34,13 @@ class Language(Section):
     """In English, for instructions to models."""
     script: Script = "latin"
     spaced: bool = True
-    """Whether its words stand between blanks."""
+    """Whether its words stand between spaces."""
     words_per_token: float | None = None
     """Of a model's tokens; without it, 0.6."""
     characters_per_token: float | None = None
     """Instead of that, where words are not spaced."""
     in_doubt: str | None = None
-    """The mark behind an entry that is in doubt."""
+    """The mark after an entry that is in doubt."""
     roles: Roles | None = None
     quotes: Quotes | None = None
     phrases: Phrases | None = None

@@ -24,20 +24,20 @@ def words_of(section: str, key: str) -> frozenset[str]:
 
 
 def alternatives(section: str, key: str, given: Iterable[Language] | None = None, *, spaced: bool | None = None) -> str:
-    """What any language says there, as the alternatives of a pattern; they fit nothing where none says anything.
+    """What any language says there, as the alternatives of a pattern; they match nothing where none says anything.
 
     Args:
         section: Of the files.
         key: In it: a pattern, patterns or words.
         given: The languages; all where none are given.
-        spaced: Only of those whose words stand between blanks, or only of the others; both where it is left out.
+        spaced: Only of those whose words stand between spaces, or only of the others; both where it is left out.
     """
     asked = [one for one in (languages() if given is None else given) if spaced in {None, one.spaced}]
     return "|".join(part for one in asked for part in _parts(one, section, key)) or _NOTHING
 
 
 def pattern_of(section: str, key: str, given: Iterable[Language] | None = None) -> re.Pattern[str]:
-    """What fits where any language says this: whole words where words are spaced; nothing where none does.
+    """What matches where any language says this: whole words where words are spaced; nothing where none does.
 
     Args:
         section: Of the files.

@@ -44,7 +44,8 @@ def _naming(*names: str) -> Callable[[str], str]:
     def checked(template: str) -> str:
         unknown = {name for _, name, _, _ in Formatter().parse(template) if name is not None} - set(names)
         if unknown:
-            raise ValueError(f"nothing is filled in for {sorted(unknown)}; there are: {', '.join(names) or 'none'}")
+            shown = [", ".join(f"{{{name}}}" for name in each) or "none" for each in (sorted(unknown), names)]
+            raise ValueError(f"unknown placeholder {shown[0]}; allowed: {shown[1]}")
         return template
 
     return checked

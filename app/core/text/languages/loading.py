@@ -80,6 +80,8 @@ def _mistakes(error: ValidationError) -> Iterator[str]:
             yield f"{where}: there is no such key; {_suggestion(key, _keys(path[:-1]))}"
         elif one["type"] == "missing":
             yield f"{where}: this key is needed"
+        elif one["type"] == "tuple_type":
+            yield f"{where}: give one text (of rows, a line for each) or a list of texts, not a table"
         else:
             yield f"{where}: {one['msg'].removeprefix('Value error, ')}"
 

@@ -124,7 +124,7 @@ class Turn(Section):
 
 
 class Anchors(Section):
-    """How commitments, decisions, questions, facts and corrections are said; ``^`` stands behind the opening.
+    """How commitments, decisions, questions, facts and corrections are said; ``^`` stands after the opening.
 
     Tried on text that has a letter of the language's script.
     """

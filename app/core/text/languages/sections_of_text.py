@@ -22,7 +22,7 @@ class CommonWords(Section):
     spelled_alike: Words = ()
     """Pairs of letters: a word may be written with either, and is compared with the second."""
     signs: Words = ()
-    """Where words are not spaced: signs that are function words, or parts of so many words that they say nothing."""
+    """Where words are not spaced: characters that are function words, or parts of very many words."""
 
 
 class Questions(Section):
@@ -54,7 +54,7 @@ class Questions(Section):
     fillers: Pattern = ""
     """What may stand beside it."""
     courtesy_signs: str = ""
-    """Single signs of the same kind, where words are not spaced."""
+    """Single characters of the same kind, where words are not spaced."""
     instructions: Pattern = ""
     """What asks to work on a text that comes along."""
     points_back: Pattern = ""
@@ -136,7 +136,7 @@ class Terms(Section):
     """Where ``words`` has no table of function words: the commonest of them."""
     determiners: Words = ()
     before_verbs: Words = ()
-    """The word behind the one is mostly a noun, behind the other a verb."""
+    """The word after the one is mostly a noun, after the other a verb."""
     verbs: Patterns = ()
     adjectives: Patterns = ()
     """Whole words, in small letters, that are hardly nouns."""
@@ -145,7 +145,7 @@ class Terms(Section):
     courtesies: Words = ()
     """Words, and stems, that change nothing of a statement."""
     grammar_signs: Words = ()
-    """Where words are not spaced: signs of grammar and number, of which no term holds one."""
+    """Where words are not spaced: characters of grammar and number, of which no term holds one."""
     alphabet: str = ""
     """Its letters, by which misspelled words are looked for."""
     ending_vowels: str = ""

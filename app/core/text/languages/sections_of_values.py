@@ -23,7 +23,7 @@ class OneWord(Section):
 
 
 class Values(Section):
-    """Words of numbers, units, money and the calendar. Signs and codes that all languages write stand in English."""
+    """Words of numbers, units, money and the calendar. What all languages write (signs, codes) stands in English."""
 
     numbers: Numbers = ()
     scales: Numbers = ()
@@ -95,7 +95,7 @@ class Values(Section):
     beginnings: Words = ()
     """Beside numbers, units and the calendar: what a value may begin with."""
     and_more: Numbers = ()
-    """Behind a number or its unit: ``0.5 and_a_half``."""
+    """After a number or its unit: ``0.5 and_a_half``."""
     ten_joints: Words = ()
     """Between a ten and its one: "treinta y ocho"."""
     one_or_article: Words = ()
@@ -114,9 +114,9 @@ class Values(Section):
     between_sides: Words = ()
     """Between the lengths of two sides: "90 by 60 cm"."""
     before_decimals: Words = ()
-    """Units behind which a digit stands for a tenth of them: 三块五, 一米五."""
+    """Units after which a digit stands for a tenth of them: 三块五, 一米五."""
     after_decimals: Words = ()
-    """What may stand behind such a digit in a script without blanks."""
+    """What may stand after such a digit in a script without spaces."""
     out_of: Words = ()
     """Between a part and the whole: "23 out of 25"."""
     ranges: Words = ()
@@ -139,14 +139,14 @@ class Values(Section):
     """Words of the clock that are as often lengths."""
     dozens: Words = ()
     short_scales: Words = ()
-    """Scales only directly behind their number: "5 m" are metres, "5m" may be millions."""
+    """Scales only directly after their number: "5 m" are metres, "5m" may be millions."""
     tight_units: Words = ()
-    """Words that are units only directly behind their number."""
+    """Words that are units only directly after their number."""
     year_marks: Words = ()
-    """Behind a year, of which two digits may be left out."""
+    """After a year, of which two digits may be left out."""
     about_endings: Patterns = ()
     about_after: Patterns = ()
-    """Behind a number that is rounded: directly, and behind its unit too."""
+    """After a number that is rounded: directly, and after its unit too."""
     no_numbers: Patterns = ()
     """Where words are not spaced: words in which a numeral counts nothing."""
     measures: Words = ()
@@ -169,7 +169,7 @@ class Relative(Section):
     days: Mapping[str, int]
     """Words whose day follows from that day, with their distance in days; the longest that fits counts."""
     parts: tuple[str, ...] = ()
-    """Parts of a day that may stand behind such a word, and belong to it."""
+    """Parts of a day that may stand after such a word, and belong to it."""
     not_after: Pattern = ""
     not_before: Pattern = ""
     """What may not stand directly beside such a word, of a fixed length."""
@@ -180,7 +180,7 @@ class Relative(Section):
     number: Pattern = r"\d{1,3}"
     brackets: str = " ({})"
     day: OfDay
-    """How a day is written behind such a word."""
+    """How a day is written after such a word."""
     said: SaidDay
     months: tuple[str, ...]
     weekdays: tuple[str, ...]
@@ -190,9 +190,9 @@ class Exact(Section):
     """Words beside numbers by which an exact value is found verbatim, and capital letters that begin no name."""
 
     months: Patterns = ()
-    """Before or behind a day; their case counts, as in all of this section."""
+    """Before or after a day; their case counts, as in all of this section."""
     months_behind_days: Patterns = ()
-    """Directly behind the number of a day, with what may stand between."""
+    """Directly after the number of a day, with what may stand between."""
     scales: Patterns = ()
     currencies: Patterns = ()
     units: Patterns = ()
@@ -201,6 +201,6 @@ class Exact(Section):
     shouted: Words = ()
     """Words that are written in capitals to be heard, in small letters."""
     titles: Words = ()
-    """A full stop behind them ends no sentence."""
+    """A full stop after them ends no sentence."""
     within_names: Words = ()
     """Small words within a name."""

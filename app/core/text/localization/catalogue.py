@@ -1,6 +1,6 @@
 """Catalogues of messages. A language is added by adding ``<language>.toml`` beside this module; nothing names one.
 
-The keys of a file: ``language`` (ISO 639-1); ``[numbers]`` with ``group`` and ``decimal``, the signs within a number;
+The keys of a file: ``language`` (ISO 639-1); ``[numbers]`` with ``group`` and ``decimal``, the marks within a number;
 and messages in any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural
 forms chosen by its ``{count}`` as the CLDR chooses them for the language.
 ``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English file lacks,
@@ -101,7 +101,7 @@ def read_catalogues(folder: Traversable) -> Mapping[str, Catalogue]:
     """Every ``.toml`` file of a folder, by language.
 
     Raises:
-        KeyError: A file lacks ``language``, or the signs of its numbers.
+        KeyError: A file lacks ``language``, or the characters of its numbers.
         UnknownLocaleError: The CLDR does not know the language.
         ValueError: A plural message has no form ``other``.
     """

@@ -16,6 +16,7 @@ from pydantic_ai.embeddings import EmbeddingModel
 from pydantic_ai.models import Model
 from pydantic_ai.providers import Provider
 
+from app.circuit import Circuit
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import InvalidInputError
@@ -24,7 +25,6 @@ from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
 from app.providers import embedding, gemini, gemini_caches, others, responses
 from app.providers.cache_prices import terms_of
-from app.providers.circuit import Circuit
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
 from app.providers.language import Language, LanguageChat, LanguageSummarizer
@@ -65,7 +65,7 @@ class _Refusal:
 
 
 @dataclass(slots=True, kw_only=True)
-class Shelf:
+class BuiltModels:
     """What is built; its clients run on an event loop of their own.
 
     ``build`` may be called from any thread: each model is built once, and a name that could not be built is refused
@@ -242,7 +242,7 @@ class Shelf:
             raise InvalidInputError(
                 "An embedding model is named 'provider:model', as in 'google:gemini-embedding-001'."
             )
-        return embedding.model(match["kind"], match["model"], self._provider(match["kind"]))
+        return embedding.make_model(match["kind"], match["model"], self._provider(match["kind"]))
 
     def _build(self, name: str) -> Language:
         match = _NAME.fullmatch(name)
@@ -271,10 +271,10 @@ class Shelf:
 
     def _model(self, kind: str, name: str) -> tuple[Model, TakesMedia]:
         if kind == gemini.PROVIDER:
-            return gemini.model(name, self._provider(kind)), gemini.takes_media
+            return gemini.make_model(name, self._provider(kind)), gemini.takes_media
         if kind == responses.KIND:
-            return responses.model(name, self._provider(others.OPENAI)), others.takes_media
-        return others.model(kind, name, self._provider(kind)), others.takes_media
+            return responses.make_model(name, self._provider(others.OPENAI)), others.takes_media
+        return others.make_model(kind, name, self._provider(kind)), others.takes_media
 
     def _provider(self, kind: str) -> Provider[Any]:
         if kind not in self._providers:
@@ -283,10 +283,10 @@ class Shelf:
 
     def _new_provider(self, kind: str) -> Provider[Any]:
         if kind == gemini.PROVIDER:
-            return gemini.provider(self.keys.google_api_key, self.keys.google_base_url)
+            return gemini.make_provider(self.keys.google_api_key, self.keys.google_base_url)
         if kind == others.OPENAI:
-            return others.openai_provider(self.keys.openai_api_key, self.keys.openai_base_url)
-        return others.provider(kind, ambient=self.keys.ambient)
+            return others.make_openai_provider(self.keys.openai_api_key, self.keys.openai_base_url)
+        return others.make_provider(kind, ambient=self.keys.ambient)
 
 
 async def _close(provider: Provider[Any]) -> None:

@@ -32,21 +32,21 @@ _SIGNS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Folded(PlainView):
-    """A text without markup, in small letters, its dashes, blanks and wide signs unified."""
+class PlainText(PlainView):
+    """A text without markup, in small letters, its dashes, spaces and wide characters unified."""
 
     cased: str = ""
     """The text so unified, but with its capitals; as long as the text in small letters."""
 
 
-def folded(text: str) -> Folded:
-    """Fold a text; places in the result lead back to the original."""
+def plain_text_of(text: str) -> PlainText:
+    """The text as values are looked for in it; places in the result lead back to the original."""
     bare, breaks, distances = _without_markup(text) if _MAY_HAVE_MARKUP.search(text) else (text, (0,), (0,))
     cased = bare.translate(_SIGNS)
     small = cased.lower()
     if len(small) != len(cased):  # a letter whose small form is two
         small = "".join(sign.lower()[:1] for sign in cased)
-    return Folded(small, breaks, distances, cased)
+    return PlainText(small, breaks, distances, cased)
 
 
 def _without_markup(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:

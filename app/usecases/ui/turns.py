@@ -26,7 +26,7 @@ class Again:
     """What that message says, where the request tells it."""
 
 
-class AskingService:
+class FrontendTurnService:
     """Starts turns for a frontend, which keeps messages of its own beside the stored ones."""
 
     def __init__(self, shell: Shell, chat: ChatService) -> None:

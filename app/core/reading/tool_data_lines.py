@@ -1,4 +1,4 @@
-"""What a tool's data holds, in few words: its exact values behind their names, record by record, each told once.
+"""What a tool's data holds, in few words: its exact values after their names, record by record, each told once.
 
 A dump of JSON says nothing by its sentences, but what comes out of a tool is what goes into the next call: ids, codes,
 dates, who and which. Bare amounts and times of day come last, and in long lists not at all: they can be asked for
@@ -25,7 +25,7 @@ _RUN: Final = 26  # characters of codes in a row that are kept or lost together:
 _FEW: Final = 3  # scalars: of so small a record amounts say what it is
 _MOST_RECORDS: Final = 60  # of one list
 _DEEPEST: Final = 8
-_LONGEST: Final = 200_000  # characters of a dump that are read
+_LONGEST_DUMP: Final = 200_000  # characters of a dump that are read
 _MOST_LINES: Final = 80
 _LONGEST_WORD: Final = 400  # characters of an id, an address, a path: nothing longer is looked at
 
@@ -55,10 +55,10 @@ _LETTERS: Final = compiled(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a dump: its values behind their names."""
+    """One line of a dump: its values after their names."""
 
     text: str
-    values: tuple[str, ...]
+    codes: tuple[str, ...]
     """Ids, codes, addresses, dates."""
     words: tuple[str, ...]
     """Names and kinds: ``economy``, ``Boston``."""
@@ -67,14 +67,14 @@ class Line:
 
     @property
     def stems(self) -> frozenset[str]:
-        """What it tells, for telling repetition from news: each value as a whole."""
-        return frozenset(value.casefold() for value in (*self.values, *self.words, *self.amounts))
+        """What the line tells, for telling repetition from news: each value as a whole."""
+        return frozenset(value.casefold() for value in (*self.codes, *self.words, *self.amounts))
 
 
 def parsed(text: str) -> Any:
     """The data of a dump; ``None`` where it is no JSON object or list."""
     stripped = text.strip()
-    if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST:
+    if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST_DUMP:
         return None
     try:
         found = json.loads(stripped)
@@ -84,7 +84,7 @@ def parsed(text: str) -> Any:
 
 
 def lines_from_data(data: Any) -> list[Line]:
-    """The lines that tell a tool's data, in its order; exact values and words first, a record's amounts behind them."""
+    """The lines that tell a tool's data, in its order; exact values and words first, a record's amounts after them."""
     ledger = _Ledger()
     ledger.read("", data, 0)
     return ledger.lines[:_MOST_LINES]
@@ -92,25 +92,25 @@ def lines_from_data(data: Any) -> list[Line]:
 
 def parse_line(text: str) -> Line:
     """The line that has this text, as ``lines_from_data`` made it: ``flight: HAT030, LAX, ORD; economy``."""
-    _, chunks = _chunks(text)
-    return _line(text, [leaf for chunk in chunks for leaf in chunk])
+    _, cells = _cells(text)
+    return _line(text, [leaf for cell in cells for leaf in cell])
 
 
 def terse(
-    text: str, told: set[str], *, amounts: bool = True, heads: Mapping[str, str] = MappingProxyType({})
+    text: str, seen: set[str], *, amounts: bool = True, heads: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, list[str]]:
-    """A line as its name and its parts, without names before values, and without values that are told already.
+    """A line as its name and its parts, without names before values, and without values that were seen already.
 
-    What is told now is added to ``told``. An amount without a name goes with the part before it, or not at all: it says
+    What it says now is added to ``seen``. An amount without a name goes with the part before it, or not at all: it says
     nothing of its own.
     """
-    lead, chunks = _chunks(text)
-    elsewhere = heads if is_call(text) or _is_plain(leaf for chunk in chunks for leaf in chunk) else {}
+    lead, cells = _cells(text)
+    elsewhere = heads if is_call(text) or _is_plain(leaf for cell in cells for leaf in cell) else {}
     parts: list[str] = []
     is_new = False
-    for chunk in chunks:
+    for cell in cells:
         run: list[str] = []
-        for leaf in chunk:
+        for leaf in cell:
             if leaf.kind == "amounts":
                 if leaf.key:
                     parts.append(f"{leaf.key}={leaf.value}")
@@ -118,9 +118,9 @@ def terse(
                     parts[-1] = f"{parts[-1]}, {leaf.value}"
                 continue
             said = leaf.value.casefold()
-            is_new = said not in told and elsewhere.get(said, text) == text
+            is_new = said not in seen and elsewhere.get(said, text) == text
             if is_new:
-                told.add(said)
+                seen.add(said)
                 if run and len(" ".join([*run, leaf.value])) <= _RUN:
                     parts.pop()
                     run.append(leaf.value)
@@ -143,7 +143,7 @@ def records_in(text: str) -> list[str]:
 
 
 def as_records(texts: Iterable[str]) -> Iterator[str]:
-    """Lines, one after the other; records of one list behind its name, told once."""
+    """Lines, one after the other; records of one list after its name, told once."""
     for name, group in groupby(texts, name_of):
         if name:
             yield name + RECORDS_APART.join(text[len(name) :] for text in group)
@@ -155,20 +155,24 @@ def heads_of(texts: Iterable[str]) -> dict[str, str]:
     """Ids that stand at the head of a record, in lower case, and that record: where else they stand tells less."""
     heads: dict[str, str] = {}
     for text in texts:
-        leaves = [] if is_call(text) else [leaf for chunk in _chunks(text)[1] for leaf in chunk]
-        head = next((leaf for leaf in leaves if leaf.kind == "values"), None)
+        head, leaves = _head_of(text)
         if head and not _is_plain(leaves):
             heads.setdefault(head.value.casefold(), text)
     return heads
 
 
-def list_name(text: str) -> str:
+def group_key(text: str) -> str:
     """What the records of one list have in common: the line's name, else the form of the id at their head."""
     if name := name_of(text):
         return name
-    leaves = [] if is_call(text) else [leaf for chunk in _chunks(text)[1] for leaf in chunk]
-    head = next((leaf for leaf in leaves if leaf.kind == "values"), None)
+    head, _ = _head_of(text)
     return _shape(head) if head and not head.key else ""
+
+
+def _head_of(text: str) -> tuple[_Leaf | None, Sequence[_Leaf]]:
+    """The id at the head of a record, and all that stands in it; a call has neither."""
+    leaves = [] if is_call(text) else [leaf for cell in _cells(text)[1] for leaf in cell]
+    return next((leaf for leaf in leaves if leaf.kind == "codes"), None), leaves
 
 
 def _is_plain(leaves: Iterable[_Leaf]) -> bool:
@@ -185,26 +189,26 @@ def is_call(text: str) -> bool:
     return _CALL.fullmatch(text) is not None
 
 
-def _chunks(text: str) -> tuple[str, list[list[_Leaf]]]:
+def _cells(text: str) -> tuple[str, list[list[_Leaf]]]:
     """The name of a line, and what stands between its commas: a value of several words, or codes in a row."""
     called = _CALL.fullmatch(text)
     lead = _LEAD.match(text)
-    name, told = (f"{called[1]}: ", called[2]) if called else (lead.group(), text[lead.end() :]) if lead else ("", text)
-    chunks = [leaves for chunk in _BETWEEN.split(told) if (leaves := _chunk(chunk))]
-    return name, [[_argument(leaf) for leaf in leaves] for leaves in chunks] if called else chunks
+    name, body = (f"{called[1]}: ", called[2]) if called else (lead.group(), text[lead.end() :]) if lead else ("", text)
+    cells = [leaves for cell in _BETWEEN.split(body) if (leaves := _cell(cell))]
+    return name, [[_argument(leaf) for leaf in leaves] for leaves in cells] if called else cells
 
 
 def _argument(leaf: _Leaf) -> _Leaf:
     """What was asked for by its name once is asked for again, also where it is words: a command, a name."""
-    return replace(leaf, kind="values") if leaf.kind == "words" else leaf
+    return replace(leaf, kind="codes") if leaf.kind == "words" else leaf
 
 
-def _chunk(text: str) -> list[_Leaf]:
+def _cell(text: str) -> list[_Leaf]:
     named = _NAMED.match(text)
-    key, told = (named.group(1), text[named.end() :]) if named else ("", text)
-    words = told.split(" ")
+    key, body = (named.group(1), text[named.end() :]) if named else ("", text)
+    words = body.split(" ")
     apart = len(words) > 1 and all(map(_is_code, words))
-    return [leaf for word in (words if apart else [told]) if (leaf := _leaf(key, word))]
+    return [leaf for word in (words if apart else [body]) if (leaf := _leaf(key, word))]
 
 
 def line_from_fields(texts: Iterable[str]) -> Line | None:
@@ -213,19 +217,19 @@ def line_from_fields(texts: Iterable[str]) -> Line | None:
     return _line(_text("", [leaves], named=False), leaves) if leaves else None
 
 
-def is_exact(word: str) -> bool:
+def is_code_like(word: str) -> bool:
     """Whether a word is an id, a code, an address, a path or a date."""
     return len(word) <= _LONGEST_WORD and _EXACT.fullmatch(word) is not None
 
 
 def _is_code(word: str) -> bool:
-    return is_exact(word) or (len(word) <= _LONGEST_WORD and _CODE.fullmatch(word) is not None)
+    return is_code_like(word) or (len(word) <= _LONGEST_WORD and _CODE.fullmatch(word) is not None)
 
 
 def _line(text: str, leaves: Sequence[_Leaf]) -> Line:
     by_kind = {
         kind: tuple(dict.fromkeys(leaf.value for leaf in leaves if leaf.kind == kind))
-        for kind in ("values", "words", "amounts")
+        for kind in ("codes", "words", "amounts")
     }
     return Line(text=text, **by_kind)
 
@@ -235,14 +239,14 @@ class _Leaf:
     key: str
     value: str
     kind: str
-    """``values``, ``words`` or ``amounts``."""
+    """``codes``, ``words`` or ``amounts``."""
 
     @property
     def is_code(self) -> bool:
         """Whether it can stand beside another one without a comma between them."""
         return self.kind != "amounts" and _is_code(self.value)
 
-    def told(self, *, named: bool) -> str:
+    def rendered(self, *, named: bool) -> str:
         if named and _CODE.fullmatch(self.key):
             return f"{self.key}, {self.value}"  # the name is a value itself: an airport, a currency
         return f"{self.key}={self.value}" if named and self.key else self.value
@@ -299,7 +303,7 @@ class _Ledger:
             self._joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
 
     def _tell(self, name: str, leaves: Sequence[_Leaf]) -> None:
-        """A record's own values, each behind its name."""
+        """A record's own values, each after its name."""
         line: list[_Leaf] = []
         for leaf in leaves:
             if line and len(_text(name, [[*line, leaf]], named=True)) > LINE:
@@ -332,7 +336,7 @@ def _record(record: Sequence[_Leaf], *, named: bool) -> str:
     told, before = "", None
     for leaf in _once(record):
         between = " " if before and not named and before.is_code and leaf.is_code else ", "
-        told += f"{between if told else ''}{leaf.told(named=named)}"
+        told += f"{between if told else ''}{leaf.rendered(named=named)}"
         before = leaf
     return told
 
@@ -360,8 +364,8 @@ def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]
 
 
 def _amounts_behind(leaves: Sequence[_Leaf]) -> list[_Leaf]:
-    """No amount before a record's first id, or its first word: it would stand behind what is not its own."""
-    heads = [place for kind in ("values", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
+    """No amount before a record's first id, or its first word: it would stand after what is not its own."""
+    heads = [place for kind in ("codes", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
     front = leaves[: heads[0] + 1] if heads else ()
     return [*sorted(front, key=lambda leaf: leaf.kind == "amounts"), *leaves[len(front) :]]
 
@@ -384,8 +388,8 @@ def _leaf(key: str, value: Any) -> _Leaf | None:
     is_amount = isinstance(value, float) or (isinstance(value, int) and _SIZE.search(key) is not None)
     if is_amount or text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
         return _Leaf(key, text, "amounts")
-    if is_exact(text) or (" " in text and any(map(str.isdigit, text))):
-        return _Leaf(key, text, "values")
+    if is_code_like(text) or (" " in text and any(map(str.isdigit, text))):
+        return _Leaf(key, text, "codes")
     return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) else "words")
 
 

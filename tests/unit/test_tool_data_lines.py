@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.reading.ledger import (
+from app.core.reading.scoring import relevances
+from app.core.reading.tool_data_lines import (
     Line,
     as_records,
+    group_key,
     heads_of,
     is_call,
-    is_exact,
+    is_code_like,
     lines_from_data,
-    list_name,
     parse_line,
     parsed,
     records_in,
     terse,
 )
-from app.core.reading.scoring import relevances
 
 RESERVATION = {
     "reservation_id": "ZX81QK",
@@ -95,7 +95,7 @@ def test_records_of_one_list_stand_apart_behind_its_name() -> None:
 
     assert told == ["cards: card_11, visa | card_22", "id=7, x=LIS", "id=8"]
     assert records_in(told[0]) == ["cards: card_11, visa", "cards: card_22"]
-    assert parse_line(told[0]).values == ("card_11", "card_22")
+    assert parse_line(told[0]).codes == ("card_11", "card_22")
 
 
 def test_an_id_in_a_mere_list_gives_way_to_the_record_that_it_heads() -> None:
@@ -108,9 +108,9 @@ def test_an_id_in_a_mere_list_gives_way_to_the_record_that_it_heads() -> None:
 
 
 def test_a_list_is_known_by_its_name_or_by_the_form_of_its_ids() -> None:
-    assert list_name("cards: card_11, visa") == "cards: "
-    assert list_name("evt_a1, Sync") == list_name("evt_b27, Review") != list_name("TR-7, Review")
-    assert list_name("search(query=A1-77)") == ""
+    assert group_key("cards: card_11, visa") == "cards: "
+    assert group_key("evt_a1, Sync") == group_key("evt_b27, Review") != group_key("TR-7, Review")
+    assert group_key("search(query=A1-77)") == ""
 
 
 def test_russian_and_chinese_values_stay_as_they_are() -> None:
@@ -150,7 +150,7 @@ def test_terse_lines_tell_each_value_once_and_no_names() -> None:
 def test_a_line_is_read_back() -> None:
     line = parse_line("flights: QF101 2024-06-02, economy, 120, cabin=business")
 
-    assert line.values == ("QF101", "2024-06-02")
+    assert line.codes == ("QF101", "2024-06-02")
     assert line.words == ("economy", "business")
     assert line.amounts == ("120",)
 
@@ -159,7 +159,7 @@ def test_a_value_of_several_words_stays_one_value() -> None:
     lines = lines_from_data({"street": "12 Birch Street", "city": "New York", "zip": "10148", "country": "USA"})
     told: set[str] = set()
 
-    assert [line.values for line in lines] == [("12 Birch Street", "10148", "USA")]
+    assert [line.codes for line in lines] == [("12 Birch Street", "10148", "USA")]
     assert lines[0].words == ("New York",)
     assert terse(lines[0].text, told) == ("", ["12 Birch Street", "New York", "10148", "USA"])
 
@@ -170,7 +170,7 @@ def test_a_call_is_read_back_with_its_arguments_as_values() -> None:
 
     assert is_call(call)
     assert not is_call("plain words (and more)")
-    assert parse_line(call).values == ("pytest -q tests/a.py",)
+    assert parse_line(call).codes == ("pytest -q tests/a.py",)
     assert terse(call, told) == ("run_command: ", ["pytest -q tests/a.py", "limit=3"])
 
 
@@ -193,7 +193,7 @@ def test_nothing_is_told_that_the_data_does_not_say(data: dict[str, Any]) -> Non
     said = re.sub(r"\s+", " ", json.dumps(data, ensure_ascii=False)).lower()
     unescaped = said.encode().decode("unicode_escape", "ignore") if "\\" in said else said
     for line in lines_from_data(data):
-        for value in (*line.values, *line.words):
+        for value in (*line.codes, *line.words):
             assert value.lower() in said or "\\" in said or value.lower() in unescaped
 
 
@@ -227,9 +227,9 @@ def test_records_that_were_talked_of_alike_are_told_alike_whatever_their_words()
     ],
 )
 def test_a_word_that_is_exact(word: str) -> None:
-    assert is_exact(word)
+    assert is_code_like(word)
 
 
 @pytest.mark.parametrize("word", ["word", "a_", "_", "a//b", "a/", "a.b_c", "a@b", "a@b.", "x y_z", "a_b" + "_c" * 200])
 def test_a_word_that_is_not(word: str) -> None:
-    assert not is_exact(word)
+    assert not is_code_like(word)

@@ -13,7 +13,7 @@ from app.core.model.conversation import Conversation, Message, Quiet
 from app.core.model.policies.policy import (
     Moment,
     Trigger,
-    evaluate,
+    first_due_trigger,
     moments_at_rest,
     moments_of_append,
     moments_of_reply,
@@ -89,4 +89,4 @@ async def _claimed(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: C
 
 
 def _due(resolved: Resolved, shell: Shell, moments: Collection[Moment]) -> Trigger | None:
-    return evaluate(resolved.policy, resolved.budgets, moments=moments, **resolved.sizes(shell.clock.now()))
+    return first_due_trigger(resolved.policy, resolved.budgets, moments=moments, **resolved.sizes(shell.clock.now()))

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text import factors
-from app.core.text.factors import Index, alternatives, fold, pieces
+from app.core.text import required_literals
 from app.core.text.languages.loading import languages
+from app.core.text.required_literals import PatternIndex, alternatives, normalized, pieces
 from tests.corpus import assert_values, corpus
 
 LETTERS = "abi"
@@ -36,7 +36,7 @@ TEXTS = st.text(alphabet=f"{LETTERS}ABIİıſ.'’", max_size=12)
 
 def rules_out(pattern: str, text: str) -> bool:
     needed = pieces(pattern)
-    return needed is not None and not any(piece in fold(text) for piece in needed)
+    return needed is not None and not any(piece in normalized(text) for piece in needed)
 
 
 def test_what_a_pattern_needs() -> None:
@@ -52,12 +52,12 @@ def test_alternatives_meet_outside_all_brackets() -> None:
 
 
 def test_a_pattern_may_come_when_texts_were_looked_at_already() -> None:
-    index = Index()
+    index = PatternIndex()
     early = index.add("harbour")
-    assert index.opened("The Harbour isn’t far, 不对.") == early
+    assert index.may_match_text("The Harbour isn’t far, 不对.") == early
     late, short, bare = index.add("isn't"), index.add("不对"), index.add("far away")
-    assert index.opened("The Harbour isn’t far, 不对.") == early | late | short
-    assert index.opened("Far away") == bare
+    assert index.may_match_text("The Harbour isn’t far, 不对.") == early | late | short
+    assert index.may_match_text("Far away") == bare
 
 
 @given(PATTERNS, TEXTS)
@@ -75,7 +75,7 @@ def test_a_pattern_fits_where_an_alternative_does(pattern: str, text: str) -> No
 def test_control_a_look_ahead_read_as_text_rules_out_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern, text = r"(?!needed)free", "free"
     assert not rules_out(pattern, text)
-    monkeypatch.setattr(factors, "_GROUP", re.compile(r"\?(?:(?P<around>never)|(?P<inside>:|<?[=!]))"))
+    monkeypatch.setattr(required_literals, "_GROUP", re.compile(r"\?(?:(?P<around>never)|(?P<inside>:|<?[=!]))"))
     assert rules_out(pattern, text)
 
 

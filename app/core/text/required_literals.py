@@ -1,7 +1,7 @@
-"""What a text must contain for a regular expression to fit: pieces that rule most texts out before it is tried.
+"""What a text must contain for a pattern to match: literal pieces that rule most texts out before it is tried.
 
-The law: whatever a pattern fits contains one of its pieces, both folded. A pattern of which nothing can be said has no
-pieces, and is always to be tried. What ``re`` understands and this does not is read as "anything".
+The law: whatever a pattern matches contains one of its pieces, both normalized. A pattern of which nothing can be said
+has no pieces, and is always to be tried. What ``re`` understands and this does not is read as "anything".
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 
-_GRAM: Final = 3  # signs by which pieces are looked up
+_GRAM: Final = 3  # characters by which pieces are looked up
 _Gram = tuple[str, str, str]
-_MOST: Final = 64  # spellings of one stretch that are kept apart
+_MOST_SPELLINGS: Final = 64  # spellings of one stretch that are kept apart
 _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -29,8 +29,8 @@ _KINDS: Final = frozenset("dDwWsSntrfva")
 
 
 @dataclass(frozen=True, slots=True)
-class _Fits:
-    """What a stretch of a pattern fits: these spellings and no others, or whatever contains one of the pieces."""
+class _Matches:
+    """What a stretch of a pattern matches: these spellings and no others, or whatever contains one of the pieces."""
 
     spellings: frozenset[str] | None = None
     pieces: frozenset[str] | None = None
@@ -43,15 +43,15 @@ class _Fits:
         return self.spellings if self.spellings and "" not in self.spellings else None
 
 
-_ANYTHING: Final = _Fits()
-_NOWHERE: Final = _Fits(spellings=frozenset({""}))
+_ANYTHING: Final = _Matches()
+_NOWHERE: Final = _Matches(spellings=frozenset({""}))
 
 
 class _UnreadableError(ValueError):
-    """Valid for ``re``, and too clever for this."""
+    """Syntax of ``re`` that this reader does not know."""
 
 
-def fold(text: str) -> str:
+def normalized(text: str) -> str:
     """A spelling for all that ``re.IGNORECASE`` takes for the same, and for both apostrophes."""
     if text.isascii():
         return text.lower()
@@ -59,7 +59,7 @@ def fold(text: str) -> str:
 
 
 def pieces(pattern: str) -> frozenset[str] | None:
-    """Folded pieces of which every text that the pattern fits contains at least one; ``None``: nothing is known."""
+    """Normalized pieces of which every text that the pattern matches contains one; ``None``: nothing is known."""
     try:
         needed = _Reader(pattern).whole().needs
     except _UnreadableError:
@@ -68,7 +68,7 @@ def pieces(pattern: str) -> frozenset[str] | None:
 
 
 def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
-    """The pattern, parted where it says "or" outside all brackets, with the pieces of each: it fits where one does."""
+    """The pattern's alternatives outside all brackets, with the pieces of each: it matches where one of them does."""
     try:
         found = _Reader(pattern).branches()
     except _UnreadableError:
@@ -76,8 +76,8 @@ def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
     return [(part, None if fits.needs is None else _shortest(fits.needs)) for part, fits in found]
 
 
-class Index:
-    """Many patterns, and which of them may fit a text: their pieces are looked up all at once."""
+class PatternIndex:
+    """Many patterns, and which of them may match a text: their pieces are looked up all at once."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -90,7 +90,7 @@ class Index:
 
     def add_needing(self, needed: frozenset[str] | None) -> int:
         """Take in a pattern whose pieces are known, and number it: its bit."""
-        for seen in ("opened", "_short", "_grams", "_by_gram"):
+        for seen in ("may_match_text", "_short", "_grams", "_by_gram"):
             self.__dict__.pop(seen, None)
         bit = 1 << self._count
         self._count += 1
@@ -99,22 +99,22 @@ class Index:
         self._always |= bit if needed is None else 0
         return bit
 
-    def open(self, folded: str) -> int:
-        """The numbers, as bits, of the patterns that may fit a folded text."""
+    def may_match(self, text: str) -> int:
+        """The numbers, as bits, of the patterns that may match a normalized text."""
         found = self._always
-        for piece, bits in self._short[folded.isascii()]:
-            if piece in folded:
+        for piece, bits in self._short[text.isascii()]:
+            if piece in text:
                 found |= bits
-        for gram in self._grams.intersection(zip(folded, folded[1:], folded[2:], strict=False)):
+        for gram in self._grams.intersection(zip(text, text[1:], text[2:], strict=False)):
             for piece, bits in self._by_gram[gram]:
-                if piece in folded:
+                if piece in text:
                     found |= bits
         return found
 
     @cached_property
-    def opened(self) -> Callable[[str], int]:
-        """``open`` of a text as it stands, kept as readings are."""
-        return memoized(FIGURE)(lambda text: self.open(fold(text)))
+    def may_match_text(self) -> Callable[[str], int]:
+        """``may_match`` of a text as it stands, remembered."""
+        return memoized(FIGURE)(lambda text: self.may_match(normalized(text)))
 
     @cached_property
     def _short(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
@@ -128,7 +128,7 @@ class Index:
 
     @cached_property
     def _by_gram(self) -> Mapping[_Gram, Sequence[tuple[str, int]]]:
-        """Each piece under that three signs in a row of it which the fewest others have."""
+        """Each piece under those three characters in a row of it which the fewest others have."""
         count = Counter(gram for piece in self._bits for gram in _grams(piece))
         found: defaultdict[_Gram, list[tuple[str, int]]] = defaultdict(list)
         for piece, bits in self._bits.items():
@@ -148,15 +148,15 @@ class _Reader:
         self._pattern = pattern
         self._at = 0
 
-    def whole(self) -> _Fits:
+    def whole(self) -> _Matches:
         found = self._either()
         if self._at < len(self._pattern):
             raise _UnreadableError(self._pattern)
         return found
 
-    def branches(self) -> list[tuple[str, _Fits]]:
-        """The alternatives of the whole pattern, with what each fits."""
-        found: list[tuple[str, _Fits]] = []
+    def branches(self) -> list[tuple[str, _Matches]]:
+        """The alternatives of the whole pattern, with what each matches."""
+        found: list[tuple[str, _Matches]] = []
         start = 0
         while True:
             fits = self._sequence()
@@ -169,20 +169,20 @@ class _Reader:
     def _next(self) -> str:
         return self._pattern[self._at : self._at + 1]
 
-    def _either(self) -> _Fits:
+    def _either(self) -> _Matches:
         branches = [self._sequence()]
         while self._next() == "|":
             self._at += 1
             branches.append(self._sequence())
         return _any_of(branches)
 
-    def _sequence(self) -> _Fits:
-        parts: list[_Fits] = []
+    def _sequence(self) -> _Matches:
+        parts: list[_Matches] = []
         while self._next() not in {"", "|", ")"}:
             parts.append(self._repeated(self._atom()))
         return _in_turn(parts)
 
-    def _repeated(self, one: _Fits) -> _Fits:
+    def _repeated(self, one: _Matches) -> _Matches:
         found = _QUANTIFIER.match(self._pattern, self._at)
         if found is None:
             return one
@@ -190,9 +190,9 @@ class _Reader:
         if found["least"] == "?":
             return _any_of([one, _NOWHERE])
         is_sure = found["least"] == "+" or int(found["from"] or 0) > 0
-        return _Fits(pieces=one.needs) if is_sure else _ANYTHING
+        return _Matches(pieces=one.needs) if is_sure else _ANYTHING
 
-    def _atom(self) -> _Fits:
+    def _atom(self) -> _Matches:
         sign = self._next()
         if sign == "(":
             return self._group()
@@ -203,9 +203,9 @@ class _Reader:
             return self._escaped()
         if sign in "^$":
             return _NOWHERE
-        return _ANYTHING if sign == "." else _Fits(spellings=frozenset({fold(sign)}))
+        return _ANYTHING if sign == "." else _Matches(spellings=frozenset({normalized(sign)}))
 
-    def _group(self) -> _Fits:
+    def _group(self) -> _Matches:
         self._at += 1
         is_around = False
         if self._next() == "?":
@@ -218,7 +218,7 @@ class _Reader:
         self._at += 1
         return _NOWHERE if is_around else inside
 
-    def _class(self) -> _Fits:
+    def _class(self) -> _Matches:
         found = _CLASS.match(self._pattern, self._at)
         if found is None:
             raise _UnreadableError(self._pattern)
@@ -226,9 +226,9 @@ class _Reader:
         signs = found.group()[1:-1]
         if len(signs) > len("abcd") or signs[:1] == "^" or set(signs) & set("\\-"):
             return _ANYTHING
-        return _Fits(spellings=frozenset(fold(sign) for sign in signs))
+        return _Matches(spellings=frozenset(normalized(sign) for sign in signs))
 
-    def _escaped(self) -> _Fits:
+    def _escaped(self) -> _Matches:
         sign = self._next()
         self._at += 1
         if sign in _PLACES:
@@ -241,39 +241,39 @@ class _Reader:
                 raise _UnreadableError(self._pattern)
             self._at = code.end()
             return _ANYTHING
-        return _Fits(spellings=frozenset({fold(sign)}))
+        return _Matches(spellings=frozenset({normalized(sign)}))
 
 
-def _any_of(branches: Sequence[_Fits]) -> _Fits:
+def _any_of(branches: Sequence[_Matches]) -> _Matches:
     if all(branch.spellings is not None for branch in branches):
         spellings = frozenset[str]().union(*(branch.spellings or () for branch in branches))
-        if len(spellings) <= _MOST:
-            return _Fits(spellings=spellings)
+        if len(spellings) <= _MOST_SPELLINGS:
+            return _Matches(spellings=spellings)
     needs = [branch.needs for branch in branches]
     if any(need is None for need in needs):
         return _ANYTHING
-    return _Fits(pieces=frozenset[str]().union(*(need or () for need in needs)))
+    return _Matches(pieces=frozenset[str]().union(*(need or () for need in needs)))
 
 
-def _in_turn(parts: Iterable[_Fits]) -> _Fits:
-    """One behind the other: stretches of known spelling grow together; the most telling of them all is needed."""
+def _in_turn(parts: Iterable[_Matches]) -> _Matches:
+    """One after the other: stretches of known spelling grow together; the most telling of them all is needed."""
     spellings, is_whole = frozenset({""}), True
     needs: list[frozenset[str]] = []
     for part in parts:
-        if part.spellings is not None and len(spellings) * len(part.spellings) <= _MOST:
+        if part.spellings is not None and len(spellings) * len(part.spellings) <= _MOST_SPELLINGS:
             spellings = frozenset(map("".join, product(spellings, part.spellings)))
             continue
         is_whole = False
-        needs += [need for need in (_Fits(spellings=spellings).needs, part.needs) if need]
+        needs += [need for need in (_Matches(spellings=spellings).needs, part.needs) if need]
         spellings = part.spellings or frozenset({""})
     if is_whole:
-        return _Fits(spellings=spellings)
-    needs += [need for need in (_Fits(spellings=spellings).needs,) if need]
-    return _Fits(pieces=max(needs, key=_telling) if needs else None)
+        return _Matches(spellings=spellings)
+    needs += [need for need in (_Matches(spellings=spellings).needs,) if need]
+    return _Matches(pieces=max(needs, key=_telling) if needs else None)
 
 
 def _shortest(needed: frozenset[str]) -> frozenset[str]:
-    """Without those that contain another."""
+    """The pieces without those that contain another one."""
     kept: list[str] = []
     for piece in sorted(needed, key=lambda piece: (len(piece), piece)):
         if not any(other in piece for other in kept):

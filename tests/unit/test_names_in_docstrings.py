@@ -1,0 +1,72 @@
+"""Docstrings name only what is there: a ``name`` in one of them stands in the code, too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+MODULES: Final = sorted(path for folder in ("app", "worker") for path in (ROOT / folder).rglob("*.py"))
+DOCSTRING: Final = re.compile(r'^ *"""(.*?)"""', re.MULTILINE | re.DOTALL)
+COMMENT: Final = re.compile(r"^ *#.*$|  # .*$", re.MULTILINE)
+NAMED: Final = re.compile(r"``([A-Za-z_][\w.]*)(?:\(.*?\))?``")
+WORD: Final = re.compile(r"\w+")
+
+OTHERS: Final = ("useChat", "DefaultChatTransport", "MessageList")
+"""Names of other programs."""
+OUTSIDE: Final = ("Host", "SameSite", "NO_COLOR", "PGHOST", "PGDATA", "PGOPTIONS", "STOP", "NaN", "Infinity")
+"""Headers, variables of the environment and values that come from outside."""
+EXAMPLES: Final = (
+    "GOOGLE_APIKEY",
+    "GOOGLE_MAPS_API_KEY",
+    "auth_discussion",
+    "auth_discussion_2",
+    "auth_2",
+    "visa_4421",
+)
+"""Ids and names of settings that somebody could write."""
+WORDS: Final = ("F12", "aB3x", "economy", "Boston", "Thursday")
+"""Words that a conversation could hold."""
+NOT_OURS: Final = frozenset((*OTHERS, *OUTSIDE, *EXAMPLES, *WORDS))
+"""What docstrings name that is no name of the code."""
+
+
+@cache
+def known() -> frozenset[str]:
+    """Every word of the code and of the language files, without docstrings and comments; and the modules' names."""
+    words = {part for path in MODULES for part in path.relative_to(ROOT).with_suffix("").parts}
+    for path in MODULES:
+        words.update(WORD.findall(COMMENT.sub("", DOCSTRING.sub("", path.read_text()))))
+    for path in (ROOT / "app").rglob("*.toml"):
+        words.update(WORD.findall(path.read_text()))
+    return frozenset(words)
+
+
+def stale(source: str, words: Iterable[str]) -> list[str]:
+    """The names in double backticks in a module's docstrings that are not among the words, by their last part."""
+    named = [name for text in DOCSTRING.findall(source) for name in NAMED.findall(text)]
+    return [name for name in named if not name.endswith(".") and name.split(".")[-1] not in words]
+
+
+def test_every_name_in_a_docstring_stands_in_the_code() -> None:
+    words = known() | NOT_OURS
+    found = {str(path.relative_to(ROOT)): missing for path in MODULES if (missing := stale(path.read_text(), words))}
+    assert not found
+
+
+@pytest.mark.parametrize("name", ["with_gathered_2", "gate.judge_nothing", "not_there()"])
+def test_a_name_that_is_gone_is_found(name: str) -> None:
+    """The control: in the docstring of a module, of a function, and on a later line."""
+    module = f'"""See ``{name}``."""\n\ndef f():\n    """One line.\n\n    See ``{name}`` and ``answers``.\n    """\n'
+    assert stale(module, known()) == [name.removesuffix("()")] * 2
+
+
+def test_what_is_allowed_is_needed() -> None:
+    """Each exception is named by a docstring and by no code."""
+    named = {name for path in MODULES for name in stale(path.read_text(), known())}
+    assert named == NOT_OURS
