@@ -10,8 +10,8 @@ from typing import Final
 from babel import localedata
 from babel.dates import format_skeleton
 
-from app.core.text.folding import folded
 from app.core.text.languages.loading import languages
+from app.core.text.plain_text import plain_text_of
 from app.core.text.word_lists import NOISE
 
 _WITHOUT_FILE: Final = ("da", "fi", "hu", "nb", "ro", "sk")
@@ -56,7 +56,7 @@ def _names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
 def _unmistakable(told: Iterable[Name]) -> tuple[Name, ...]:
     """Single words that mean one number, whatever the language, and nothing else."""
     meanings: defaultdict[str, set[int]] = defaultdict(set)
-    names = [(code, folded(word).text, number) for code, word, number in told]
+    names = [(code, plain_text_of(word).text, number) for code, word, number in told]
     for _, word, number in names:
         meanings[word].add(number)
     return tuple(

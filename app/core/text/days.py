@@ -215,7 +215,7 @@ def _days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tup
         is_last = number == len(days) - 1
         stated(c, start if number else first, last if is_last else end, [(year, month, day)])
         if not is_last:  # perhaps no day: "Main Street 27, 8–15 August"
-            c.give(start, [f"n:{day}"], "number")
+            c.add_possible(start, [f"n:{day}"], "number")
     return last
 
 
