@@ -212,8 +212,9 @@ def _smallest_loss(
 
 
 def _refusal_with_all_anchors(applied: Applied, context: ApplyContext) -> str:
-    """Why a state that is not smaller is refused where no anchor may go: where it would be smaller without them, no
-    shorter record helps; that matters where the context has to become smaller.
+    """Why a state that is not smaller is refused where no anchor may go.
+
+    Where it would be smaller without them, no shorter record helps. They are over the budget where the context is.
     """
     if applied.tokens_after - applied.layout.anchor_tokens >= context.tokens_before:
         return "not_smaller"
