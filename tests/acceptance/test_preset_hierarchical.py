@@ -183,15 +183,18 @@ def test_anchors_that_a_change_of_preset_brings_in_refuse_no_message(offline: Se
 
 def many_decisions(start_talk: StartTalk, service: Service, **policy: Any) -> Talk:
     talk = start_talk(service, preset="hierarchical", policy=NARROW | policy)
-    lines = [f"We decided on supplier {n} for hall {n}: {n * 31} euros, contract HV-{n}-77." for n in range(1, 400)]
-    talk.batch([("assistant" if number % 9 == 8 else "user", line) for number, line in enumerate(lines)])
+    lines = []
+    for n in range(1, 201):
+        decided = f"We decided on supplier {n} for hall {n}: {n * 31} euros, and the contract is HV-{n}-77."
+        lines += [("user", decided), ("assistant", f"Noted, supplier {n}.")]
+    talk.batch(lines)
     return talk
 
 
 def goes_on(talk: Talk) -> None:
     """Whatever its anchors weigh, messages are accepted and answered, in a context within its budget."""
     talk.append("Noted.", role="assistant")
-    assert good(talk.post("/chat", {"content": "Which contract has hall 390?"}))["reply"]["content"]
+    assert good(talk.post("/chat", {"content": "Which contract has hall 190?"}))["reply"]["content"]
     context = talk.context()
     assert context["gauge"]["tokens"] <= context["gauge"]["budget"]
     assert context["messages"][-1]["role"] == "assistant"
