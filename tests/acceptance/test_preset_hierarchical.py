@@ -17,6 +17,7 @@ from tests.acceptance.service import Service, until
 from tests.acceptance.talk import Json, Talk, block_of, good, refused, small_talk
 
 WINDOW: Final[Json] = {"context_window": 8_000, "max_tokens": -1}
+NARROW: Final[Json] = {"context_window": 4_000, "max_tokens": -1}
 LEVELS: Final = ("full", "detailed", "brief", "tags")
 ANCHORS: Final[dict[str, tuple[str, str]]] = {
     "commitment": ("assistant", "I will send the signed contract to Hanna Voss by 14 March 2026."),
@@ -147,8 +148,56 @@ def test_a_short_talk_of_little_but_anchors_is_left_as_it_is(offline: Service, s
     talk.batch([("user", f"We decided on supplier {n} for hall {n}: {n * 31} euros.") for n in range(1, 30)])
     context = talk.context_bytes()
     row = talk.compact(keep_tail_messages=0)
-    assert (row["status"], row["reason"]) == ("skipped", "anchors_over_budget")
+    assert (row["status"], row["reason"]) == ("skipped", "not_smaller"), "they are far from filling a budget"
     assert talk.context_bytes() == context
+
+
+@pytest.mark.parametrize("share", [None, 0.15], ids=["all-anchors", "control"])
+def test_a_fold_whose_anchors_would_fill_the_window_is_refused_before_it_is_applied(
+    offline: Service, start_talk: StartTalk, share: float | None
+) -> None:
+    """The first of its two chunks alone would leave more anchors in the block than the window holds."""
+    talk = many_decisions(start_talk, offline, anchor_share=share)
+    active = len(talk.pages("/anchors"))
+    before = talk.state(), talk.get("/usage")["breakdown"]["anchors"]
+    told = talk.post("/compact", {})
+    if share is None:
+        assert refused(told, 502, "summarizer_failed")["reason"] == "anchors_over_budget"
+        assert (talk.state(), talk.get("/usage")["breakdown"]["anchors"]) == before
+    else:
+        assert good(told)["status"] == "applied"
+    goes_on(talk)
+    assert len(talk.pages("/anchors")) >= active
+
+
+def test_anchors_that_a_change_of_preset_brings_in_refuse_no_message(offline: Service, start_talk: StartTalk) -> None:
+    talk = many_decisions(start_talk, offline, anchor_share=0.15)
+    assert talk.compact()["status"] == "applied"
+    good(talk.patch({"policy": NARROW}))
+    usage = talk.get("/usage")
+    assert usage["breakdown"]["anchors"] > usage["window"], "control: they alone fill the window"
+    goes_on(talk)
+    too_long = talk.post("/messages", {"role": "user", "content": "word " * 20_000})
+    assert "anchors" not in refused(too_long, 413, "message_too_large")["detail"]
+
+
+def many_decisions(start_talk: StartTalk, service: Service, **policy: Any) -> Talk:
+    talk = start_talk(service, preset="hierarchical", policy=NARROW | policy)
+    lines = []
+    for n in range(1, 201):
+        decided = f"We decided on supplier {n} for hall {n}: {n * 31} euros, and the contract is HV-{n}-77."
+        lines += [("user", decided), ("assistant", f"Noted, supplier {n}.")]
+    talk.batch(lines)
+    return talk
+
+
+def goes_on(talk: Talk) -> None:
+    """Whatever its anchors weigh, messages are accepted and answered, in a context within its budget."""
+    talk.append("Noted.", role="assistant")
+    assert good(talk.post("/chat", {"content": "Which contract has hall 190?"}))["reply"]["content"]
+    context = talk.context()
+    assert context["gauge"]["tokens"] <= context["gauge"]["budget"]
+    assert context["messages"][-1]["role"] == "assistant"
 
 
 # --- markers, and expansion ---------------------------------------------------------------------------------------

@@ -390,7 +390,7 @@ async def test_with_all_in_order_it_is_compacted(service: Service) -> None:
 async def test_control_without_the_guard_around_it_the_turn_fails(
     service: Service, monkeypatch: pytest.MonkeyPatch, name: str, broken: Any
 ) -> None:
-    async def settle(self: InlineCompaction, resolved: Any, claim: InlineClaim) -> InlineOutcome:
+    async def settle(self: InlineCompaction, resolved: Any, claim: InlineClaim, *_: Any) -> InlineOutcome:
         deadline = self._shell.clock.monotonic() + resolved.policy.sync_deadline
         return InlineOutcome(row=await self._settled(claim, deadline))
 

@@ -27,7 +27,7 @@ from app.core.model.model_io import ChatRequest, ModelProfile, StepEvent, StepFi
 from app.core.state.layout import messages_tokens
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
-from app.usecases.chat.turn_handle import ChatResult, TurnHandle
+from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
@@ -151,6 +151,62 @@ async def test_out_of_time_the_turn_goes_on_and_the_rest_is_queued(begin: UnitOf
     done = await service.container.compaction.execute(result.compaction.compaction.id)
     assert done is not None
     assert (done.status, done.claims) == ("applied", 0)
+
+
+@pytest.mark.parametrize("is_running", [False, True], ids=["queued", "running"])
+async def test_what_a_turn_waits_for_is_told_when_the_waiting_begins(
+    begin: UnitOfWorkFactory, tenant: UUID, *, is_running: bool
+) -> None:
+    gate = Gate()
+    service, worker = Service(begin, tenant, gate), Service(begin, tenant, gate, owner="process:worker")
+    conversation_id = await filled(service, 0.72)
+    works = [worker.container.compaction.execute(service.queue.ids[0])] if is_running else []
+    running = [asyncio.create_task(one) for one in works]
+    if running:
+        await gate.reached.wait()
+    handle = await start(service, conversation_id, JUMP)
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    told = [event async for event in until_started(handle)]
+
+    assert not gate.go_on.is_set(), "it is told while nothing has come of it"
+    assert [event.type for event in told] == ["message.created", "compaction.started"]
+    assert told[-1].data["status"] == "running"
+    gate.go_on.set()
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
+    await asyncio.gather(*running)
+    assert result.warnings == ()
+
+
+async def until_started(handle: TurnHandle) -> AsyncIterator[ChatEvent]:
+    async with asyncio.timeout(PATIENCE):
+        async for event in handle.events():
+            yield event
+            if event.type == "compaction.started":
+                return
+
+
+@pytest.mark.parametrize("on_failure", ["truncate", "keep_full"])
+async def test_what_a_turn_has_waited_for_in_vain_no_other_waits_for_again(
+    begin: UnitOfWorkFactory, tenant: UUID, on_failure: str
+) -> None:
+    """Control: where nothing may be left out, there is nothing to do but wait."""
+    gate = Gate()
+    service, worker = Service(begin, tenant, gate), Service(begin, tenant, gate, owner="process:worker")
+    conversation_id = await filled(service, sync_deadline=0.5, on_failure=on_failure)
+    first = await chat(service, conversation_id, JUMP)
+    assert "compaction_deadline" in first.warnings
+    (row,) = await service.compactions(conversation_id)
+    gate.reached.clear()
+    running = asyncio.create_task(worker.container.compaction.execute(row.id))
+    await gate.reached.wait()
+    for _ in range(2):
+        again = await chat(service, conversation_id, "And now?")
+        assert ("compaction_deadline" in again.warnings) == (on_failure == "keep_full")
+    gate.go_on.set()
+    ended = await running
+    assert ended is not None
+    assert ended.status == "applied"
+    assert (await service.row(conversation_id)).quiet.reason != "deadline"
 
 
 async def test_a_summarizer_that_fails_never_blocks_the_turn(begin: UnitOfWorkFactory, tenant: UUID) -> None:

@@ -15,7 +15,7 @@ from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import EntryCounts
 from app.core.model.schemas.session import SESSION
 from app.core.planning.withholding import WITHHELD, without
-from app.core.state.apply import Applied
+from app.core.state.apply import Applied, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.gate import GateReport
 from app.providers.offline import OfflineSummarizer
@@ -152,7 +152,7 @@ class TestThreeRungs:
 
     async def test_what_no_model_can_mend_is_asked_once(self) -> None:
         stand = Stand(honest, fallback=(honest,))
-        attempted = await stand.run_attempts(apply=lambda _: "anchors_over_budget")
+        attempted = await stand.run_attempts(apply=lambda _: FinalReason("anchors_over_budget"))
         assert outcomes(attempted) == [("fake", "refused", "anchors_over_budget")]
 
     async def test_a_model_that_costs_nothing_is_not_metered(self) -> None:

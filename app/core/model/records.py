@@ -192,9 +192,15 @@ class Turn:
     """What the request of another API's client said, to be repeated with the response."""
 
 
+NOT_NUMBERED: Final = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event of a conversation; ``number`` counts 1, 2, 3 … per conversation. ``data``: ids and numbers."""
+    """One event of a conversation; ``number`` counts 1, 2, 3 … per conversation. ``data``: ids and numbers.
+
+    One that is told once more, and stored nowhere, is ``NOT_NUMBERED``.
+    """
 
     conversation_id: UUID
     number: int

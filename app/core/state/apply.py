@@ -78,6 +78,14 @@ class ApplyContext:
     """The state so far was just carried over from another schema: all of it stays, above the cap if need be."""
     coming_tokens: int = 0
     """What this compaction brings along beside the state block: tools that are offered from then on."""
+    lasting_tokens: int = 0
+    """What stands beside the state block now and whatever is folded: what is before it, and all held messages."""
+
+
+class FinalReason(str):
+    """A reason word of a refusal that no other answer of a model would change."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +124,8 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
     a short conversation may consist of little else.
 
-    Reasons: ``not_smaller``, ``anchors_over_budget`` (under a policy without an allotment for anchors).
+    Reasons: ``not_smaller``, ``anchors_over_budget`` (under a policy without an allotment for anchors: because of them
+    what would be served exceeds the budget).
     """
     if report.candidate is None:
         return report.reason or "not_smaller"
@@ -148,7 +157,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     if isinstance(applied, str):
         return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
     if _anchors_exceed(applied, context):
-        return "anchors_over_budget"
+        return FinalReason("anchors_over_budget")
     aside = (*merged.repairs, *repairs_of(context.anchors, ranking))
     repairs = (*report.repairs, *aside, *applied.repairs, *_shortened(merged, applied, context.schema))
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
@@ -197,10 +206,19 @@ def _smallest_loss(
     if smaller is not None:
         return smaller
     if context.policy.anchor_share is None:
-        without = applied.tokens_after - applied.layout.anchor_tokens
-        return "anchors_over_budget" if without < context.tokens_before else "not_smaller"
+        return _refusal_with_all_anchors(applied, context)
     applied = _with_fewer_anchors(merged, context, applied)
     return applied if applied.tokens_after < context.tokens_before else "not_smaller"
+
+
+def _refusal_with_all_anchors(applied: Applied, context: ApplyContext) -> str:
+    """Why a state that is not smaller is refused where no anchor may go.
+
+    Where it would be smaller without them, no shorter record helps. They are over the budget where the context is.
+    """
+    if applied.tokens_after - applied.layout.anchor_tokens >= context.tokens_before:
+        return "not_smaller"
+    return FinalReason("anchors_over_budget" if applied.tokens_after > _budget(context) else "not_smaller")
 
 
 def _serves_any(applied: Applied, found: Sequence[FoundAnchor]) -> bool:
@@ -370,11 +388,23 @@ def _with_what_went(applied: Applied, whole: MergeResult, context: ApplyContext)
 
 
 def _anchors_exceed(applied: Applied, context: ApplyContext) -> bool:
-    """Whether anchors without an allotment of their own leave the context above its budget."""
-    if context.policy.anchor_share is not None or not context.plan.is_last or not applied.layout.anchor_tokens:
+    """Whether anchors without an allotment of their own exceed the budget.
+
+    After any chunk what is always served has to stay within it, else no later chunk would help; after the last one the
+    whole context has to.
+    """
+    anchors = applied.layout.anchor_tokens
+    if context.policy.anchor_share is not None or not anchors:
         return False
-    budget = context.budgets.budget * context.target // max(context.budgets.target, 1)
-    return applied.tokens_after > budget >= applied.tokens_after - applied.layout.anchor_tokens
+    budget = _budget(context)
+    always = context.lasting_tokens + context.coming_tokens + applied.layout.tokens
+    sizes = (always, applied.tokens_after) if context.plan.is_last else (always,)
+    return any(size > budget >= size - anchors for size in sizes)
+
+
+def _budget(context: ApplyContext) -> int:
+    """The budget in estimated tokens."""
+    return context.budgets.budget * context.target // max(context.budgets.target, 1)
 
 
 def version_of(

@@ -155,7 +155,7 @@ class TurnHandle:
     def emit_all(self, events: Sequence[Event]) -> None:
         """Pass on committed events of the conversation."""
         for event in events:
-            self.emit(ChatEvent(type=event.type, id=event.number, data=event.data))
+            self.emit(ChatEvent(type=event.type, id=event.number or None, data=event.data))
 
     def emit_calls(self, calls: Sequence[ToolCall]) -> None:
         """Tell of the calls that a turn leaves open, just before its end."""

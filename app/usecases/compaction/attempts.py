@@ -21,7 +21,7 @@ from app.core.model.model_io import ModelProfile, ProbeRequest, Proposal, Summar
 from app.core.model.records import Attempt
 from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.withholding import Search
-from app.core.state.apply import Applied
+from app.core.state.apply import Applied, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.asking import MOST_LOST, doubts_of
 from app.core.validation.gate import GateReport, judge, judge_again
@@ -40,8 +40,6 @@ WITHHELD: Final = "withheld"
 PROBES: Final = "probes"
 """The reason on an attempt that chose probes, and wrote no record."""
 NOT_ASKED: Final = "circuit_open"
-FINAL: Final = frozenset({"anchors_over_budget"})
-"""Refusals that no model can do anything about."""
 
 Outcome = Literal["accepted", "refused", "error"]
 Apply = Callable[[GateReport], Applied | str]
@@ -105,6 +103,8 @@ class _Answer:
     retry_after: float | None = None
     is_silent: bool = False
     """Not a word came back."""
+    is_final: bool = False
+    """It was refused for what no model can do anything about."""
     report: GateReport | None = None
     """What the gate said of it; ``None`` where no answer came."""
 
@@ -246,7 +246,7 @@ async def run_attempts(asking: Asking, calls: Calls) -> AttemptsResult:
 
 async def _worth_a_retry(asking: Asking, answer: _Answer, calls: Calls) -> bool:
     """Whether the same model may do better; waits for it where its provider wants a pause."""
-    if answer.reason in FINAL:
+    if answer.is_final:
         return False
     if asking.withholds_blocked and answer.reason == BLOCKED and answer.is_silent and len(asking.seqs) > 1:
         return False  # the prompt was blocked, and it would be the same prompt
@@ -256,7 +256,7 @@ async def _worth_a_retry(asking: Asking, answer: _Answer, calls: Calls) -> bool:
 
 
 def _worth_another_model(asking: Asking, answer: _Answer) -> bool:
-    return answer.reason not in FINAL and not (asking.withholds_blocked and answer.reason == TOO_LONG)
+    return not answer.is_final and not (asking.withholds_blocked and answer.reason == TOO_LONG)
 
 
 async def _withholding_messages(asking: Asking, calls: Calls) -> AttemptsResult:
@@ -288,8 +288,9 @@ async def _answer_of(
     # The gate, then the merge: pure work over a whole chunk, off the event loop.
     report, applied = await off_loop(_judged, judging, proposal, apply)
     if isinstance(applied, str):
-        attempt = _attempt(summarizer, "refused", applied, proposal)
-        return _Answer(attempt=attempt, is_silent=not proposal.text.strip(), report=report)
+        attempt = _attempt(summarizer, "refused", str(applied), proposal)
+        is_silent, is_final = not proposal.text.strip(), isinstance(applied, FinalReason)
+        return _Answer(attempt=attempt, is_silent=is_silent, is_final=is_final, report=report)
     return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=report)
 
 

@@ -148,6 +148,7 @@ class Chunk:
             target=resolved.target_tokens,
             carried=self.carries,
             coming_tokens=resolved.coming_with(self.plan.folded_tokens),
+            lasting_tokens=resolved.lasting_tokens,
             anchors=self.anchors,
             outdated=self.outdated,
             demands=self.demands,

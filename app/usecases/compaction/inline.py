@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 
 import structlog
 
+from app.core.model.conversation import Quiet
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.policies.policy import Trigger
-from app.core.model.records import Compaction, Event, RanIn
+from app.core.model.records import NOT_NUMBERED, Compaction, Event, RanIn
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.claiming import claim_running
+from app.usecases.compaction.claiming import claim_running, numbers_of
 from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import IN_TURN, LAST_TRY
 from app.usecases.compaction.repeating import would_repeat
@@ -25,6 +27,9 @@ from app.usecases.shared.shell import Shell
 from app.usecases.shared.work_records import is_set_aside
 
 EVENT_PAGE = 100
+
+TellNew = Callable[[], Awaitable[None]]
+"""Tells what came since it last did."""
 
 log = structlog.get_logger(__name__)
 
@@ -51,6 +56,10 @@ class InlineOutcome:
         return InlineOutcome(row=later.row or self.row, warnings=warnings)
 
 
+async def _tell_nobody() -> None:
+    """Where there is no stream."""
+
+
 class InlineCompaction:
     """Brings a turn below its threshold, or says why not."""
 
@@ -72,11 +81,18 @@ class InlineCompaction:
     ) -> InlineOutcome:
         """``settle``, and tell the compaction events of the conversation that came after that number.
 
-        Those of the claim are told before anybody waits for it.
+        That a compaction began is told before anybody waits for it, also where it began earlier.
         """
-        with suppress(DependencyUnavailableError):
-            after = await self._tell(claim.row, after, tell)
-        outcome = await self.settle(resolved, claim)
+
+        async def tell_new() -> None:
+            nonlocal after
+            with suppress(DependencyUnavailableError):
+                after = await self._tell(claim.row, after, tell)
+
+        if claim.row.status == "running" and not claim.own:
+            tell([_began(claim.row)])
+        await tell_new()
+        outcome = await self.settle(resolved, claim, tell_new)
         await self._tell(claim.row, after, tell)
         return outcome
 
@@ -87,16 +103,18 @@ class InlineCompaction:
         tell([event for event in events if event.type.startswith("compaction.")])
         return events[-1].number if events else after
 
-    async def settle(self, resolved: Resolved, claim: InlineClaim) -> InlineOutcome:
+    async def settle(self, resolved: Resolved, claim: InlineClaim, tell_new: TellNew = _tell_nobody) -> InlineOutcome:
         """Run or wait, at most ``sync_deadline`` seconds; never raises for a compaction's sake."""
         row, seconds = claim.row, resolved.policy.sync_deadline
         deadline = self._shell.clock.monotonic() + seconds
         try:
             try:
                 async with asyncio.timeout(seconds):
-                    row = await self._settled(claim, deadline)
+                    row = await self._settled(claim, deadline, tell_new)
             except TimeoutError:
-                return InlineOutcome(row=await self._queue_the_rest(row), warnings=("compaction_deadline",))
+                row = await self._queue_the_rest(row)
+                await self._wait_no_more(resolved, row)
+                return InlineOutcome(row=row, warnings=("compaction_deadline",))
         except (DependencyUnavailableError, LeaseLostError):
             log.warning("compaction.inline_unavailable", compaction_id=str(row.id))
             return InlineOutcome(row=row, warnings=("compaction_unavailable",))
@@ -105,24 +123,31 @@ class InlineCompaction:
             return InlineOutcome(row=row, warnings=("compaction_unavailable",))
         return InlineOutcome(row=row, warnings=_warnings(row))
 
-    async def _settled(self, claim: InlineClaim, deadline: float) -> Compaction:
+    async def _settled(self, claim: InlineClaim, deadline: float, tell_new: TellNew = _tell_nobody) -> Compaction:
         if claim.own:
             return await self._compaction.run(claim.row, IN_TURN.until(deadline))
-        row = await self._wait(claim, deadline)
+        row = await self._wait(claim, deadline, tell_new)
         again = await self._claim_again(claim)
-        return row if again is None else await self._compaction.run(again, LAST_TRY.until(deadline))
+        if again is None:
+            return row
+        await tell_new()
+        return await self._compaction.run(again, LAST_TRY.until(deadline))
 
-    async def _wait(self, claim: InlineClaim, deadline: float) -> Compaction:
+    async def _wait(self, claim: InlineClaim, deadline: float, tell_new: TellNew) -> Compaction:
         """Until the row ends, brings the turn below its threshold, or is free to be taken over."""
         row = claim.row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
             while True:
                 taken = await self._compaction.take(row.id, self._ran_in)
                 if taken is not None:
+                    await tell_new()
                     return await self._compaction.run(taken, IN_TURN.until(deadline))
+                was_queued = row.status == "queued"
                 async with self._shell.uow(row.tenant_id) as uow:
                     row = await uow.compactions.get(row.id)
                     resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
+                if was_queued and row.status == "running":
+                    await tell_new()
                 if not row.in_flight or not _at_threshold(resolved, claim.trigger):
                     return row
                 await wake_up.wait(self._shell.timings.poll_seconds)
@@ -151,6 +176,31 @@ class InlineCompaction:
             row = await uow.compactions.in_flight(row.conversation_id) or await uow.compactions.get(row.id)
         mine = row.status == "running" and row.ran_in == self._ran_in and row.owner == self._shell.owner
         return await self._compaction.hand_over(Lease.of(row)) if mine else row
+
+    async def _wait_no_more(self, resolved: Resolved, row: Compaction) -> None:
+        """No turn waits again for what one has waited for in vain, as long as a job may take: quiet until then.
+
+        Its end sets another quiet. Where nothing may be left out of a context, waiting is all that a turn can do.
+        """
+        if resolved.policy.on_failure == "keep_full":
+            return
+        until = self._shell.clock.now() + timedelta(seconds=self._shell.timings.job_seconds)
+        async with self._shell.uow(row.tenant_id) as uow:
+            await uow.conversations.lock(row.conversation_id)
+            if (await uow.compactions.get(row.id)).in_flight:
+                await uow.conversations.update(row.conversation_id, quiet=Quiet(until=until, reason="deadline"))
+            await uow.commit()
+
+
+def _began(row: Compaction) -> Event:
+    """That a row runs, told once more and so without a number of its own."""
+    return Event(
+        conversation_id=row.conversation_id,
+        number=NOT_NUMBERED,
+        type="compaction.started",
+        data=numbers_of(row),
+        occurred_at=row.started_at or row.requested_at,
+    )
 
 
 def _at_threshold(resolved: Resolved, trigger: Trigger) -> bool:

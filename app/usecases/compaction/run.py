@@ -251,12 +251,6 @@ def _refusal(chunk: Chunk, attempted: AttemptsResult) -> dict[str, Any]:
     """The status that a row ends with when no attempt was accepted."""
     if attempted.got_no_answer:
         return {"status": "failed", "reason": attempted.reason}
-    saved_too_little = all(_saves_too_little(chunk, attempt.reason) for attempt in attempted.attempts)
+    saved_too_little = all(attempt.reason == "not_smaller" for attempt in attempted.attempts)
     skipped = chunk.row.trigger == "manual" and saved_too_little
     return {"status": "skipped" if skipped else "rejected", "reason": attempted.reason}
-
-
-def _saves_too_little(chunk: Chunk, reason: str | None) -> bool:
-    """Whether a refusal only says that nothing is gained; anchors without room matter where something has to go."""
-    fits = chunk.resolved.breakdown.total <= chunk.resolved.target_tokens
-    return reason == "not_smaller" or (reason == "anchors_over_budget" and fits)

@@ -134,8 +134,9 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
     for size in [sum(sizes)] if together else sizes:
         if floor + size > window:
             limit = max(window - floor, 0)
+            beside = "state" if resolved.policy.anchor_share is None else "state, anchors"
             raise TooLargeError(
-                f"the message has {size} tokens, at most {limit} fit beside system prompt, state, anchors and held"
+                f"the message has {size} tokens, at most {limit} fit beside system prompt, {beside} and held"
                 f" messages in a window of {resolved.budgets.window}: shorten or split it, raise policy.context_window,"
                 " or set policy.oversized to elide",
                 extra={"limit": limit, "size": size},
@@ -164,10 +165,12 @@ def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> N
 
 
 def _floor(resolved: Resolved) -> int:
-    """What no compaction takes away: every held message, and the block at its largest with the anchors it serves."""
-    total, estimator = resolved.conversation.total, resolved.policy.estimator
-    held = tokens_of(total.held_tokens, total.held_bytes, estimator)
-    return resolved.fixed_tokens + resolved.budgets.state_cap + resolved.breakdown.anchors + held
+    """What no compaction takes away: every held message, and the block at its largest with the anchors it serves.
+
+    Anchors without an allotment do not count: they may be many, and make way where the whole does not fit.
+    """
+    anchors = 0 if resolved.policy.anchor_share is None else resolved.breakdown.anchors
+    return resolved.lasting_tokens + resolved.budgets.state_cap + anchors
 
 
 def _window(resolved: Resolved) -> int:

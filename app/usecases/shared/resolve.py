@@ -26,7 +26,7 @@ from app.core.model.state import StateSchema
 from app.core.state.layout import messages_tokens
 from app.core.text.localization.catalogue import catalogue_of
 from app.core.text.memo import FIGURE, memoized
-from app.core.text.token_counts import Estimator
+from app.core.text.token_counts import Estimator, tokens_of
 from app.off_loop import ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Models
@@ -109,6 +109,12 @@ class Resolved:
     def fixed_tokens(self) -> int:
         """What stands before everything that was said: the system prompt with what goes with it, and the files."""
         return self.system_tokens + self.conversation.file_tokens
+
+    @property
+    def lasting_tokens(self) -> int:
+        """What stands beside the state block whatever is folded: what is before it, and every held message."""
+        total = self.conversation.total
+        return self.fixed_tokens + tokens_of(total.held_tokens, total.held_bytes, self.policy.estimator)
 
     def warned(self, warning: str) -> Resolved:
         """This one with a further warning."""
