@@ -16,10 +16,11 @@ from app.core.reading.labels import role_label
 from app.core.reading.ledger import Line, heads_of, is_call, lines_from_data, parse_line, parsed, terse
 from app.core.reading.logs import is_log, log_lines
 from app.core.reading.sentence import sentence_of
+from app.core.text.corrected import with_corrections
 from app.core.text.identifiers import Identifier
 from app.core.text.parts import as_text, own_parts
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
 from app.core.text.speakers import Label, labels_of
 
@@ -231,7 +232,7 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
 
 def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""
-    found = (content,) if _is_one(content) else sentences(content)
+    found = (content,) if _is_one(content) else _statements(content)
     if is_data(content):
         yield from _data(content)
         found = ()
@@ -250,6 +251,11 @@ def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | N
         yield from _part_pieces(part)
 
 
+def _statements(text: str) -> tuple[str, ...]:
+    """Its sentences, each with the correction right behind it."""
+    return tuple(text[start:end] for start, end in with_corrections(text, sentence_spans(text)))
+
+
 def _is_one(content: str) -> bool:
     """Whether a message is one short statement under a heading: its sentences mean little without each other."""
     heading = HEADING.match(content)
@@ -259,7 +265,7 @@ def _is_one(content: str) -> bool:
 def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | None]]:
     kind = part.get("type")
     if kind == "text":
-        yield from ((text, text, None) for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
+        yield from ((text, text, None) for text in map(_tidy, _statements(str(part.get("text", "")))) if text)
     elif kind == "tool_call":
         text = clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
         yield text, text, parse_line(text)
