@@ -14,7 +14,7 @@ from app.core.text.languages.joined import whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks
 
-_LONGEST: Final = 120  # characters of a correction: what is longer says more than what is right instead
+_LONGEST: Final = 60  # characters of a correction: what is longer tells something of its own
 _MOST: Final = 300  # characters of both
 _CORRECTS: Final = compiled(whole_words("clauses", "corrects"), re.IGNORECASE)
 _BEHIND: Final = compiled(rf"(?<=[.!?…。！？])\s{{0,4}}(?={_CORRECTS.pattern})", re.IGNORECASE)
