@@ -50,7 +50,7 @@ _NAMED: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
 CAME_OF_IT: Final = " — "
 """Between a call and what a tool said of it."""
 
-_CALL: Final = compiled(rf"([^\W\d][\w.-]{{0,60}})\((.*?)\)(?:{CAME_OF_IT}.*)?")
+_CALL: Final = compiled(rf"([^\W\d][\w.-]{{0,60}})\((.*?)\)(?:{CAME_OF_IT}(?s:.*+))?")
 _LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")
 _DIGITS: Final = compiled(r"\d+")
 _LETTERS: Final = compiled(r"[^\W\d_]+")
