@@ -120,7 +120,6 @@ def test_control_without_leaning_back_postgres_would_stay(monkeypatch: pytest.Mo
         ("My order number is A-77812.", "A: ok", "Sorry, I meant A-77813."),
         ("Используй Postgres.", "A: Хорошо.", "Нет, MySQL."),
         ("Бюджет проекта 350 000 рублей.", "A: Понял.", "Нет, бюджет 400 000 рублей."),
-        ("Use Redis for caching. No, use Memcached.",),
     ],
 )
 def test_the_newer_of_two_supersedes_the_older(lines: tuple[str, ...]) -> None:

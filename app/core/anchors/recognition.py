@@ -11,6 +11,7 @@ from app.core.anchors.statements import Statement
 from app.core.anchors.tables import LONGEST, Rule, Table
 from app.core.anchors.topics import stems_of, technology_in
 from app.core.model.anchors import AnchorType, Speaker
+from app.core.text.corrected import correction_in
 from app.core.text.cued import Cue, NormalizedText
 from app.core.text.identifiers import EXACT_KINDS, NAME_KINDS
 from app.core.text.patterns import capped
@@ -153,7 +154,7 @@ def leads(masked: str, table: Table) -> list[str]:
     opening = table.opening.match(texts[-1])
     if opening and opening.end():
         texts.append(texts[-1][opening.end() :])
-    return texts
+    return [*texts, *filter(None, [correction_in(masked)])]
 
 
 def _says(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, role: Speaker) -> bool:

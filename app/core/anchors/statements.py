@@ -14,6 +14,7 @@ from app.core.anchors.tables import LONGEST
 from app.core.model.conversation import Message
 from app.core.reading.passages import is_data, own_words
 from app.core.text.clauses import clause_starts
+from app.core.text.corrected import with_corrections
 from app.core.text.cued import NormalizedText
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import alternatives
@@ -106,7 +107,7 @@ def statements(message: Message) -> list[Statement]:
 
 def _statements(text: str) -> Iterator[Statement]:
     shown = _without_shown_lines(text)
-    spans = sentence_spans(shown)
+    spans = tuple(with_corrections(shown, sentence_spans(shown)))
     if "\n" in text and not _is_wrapped(text):
         spans = tuple(line for start, end in spans for line in _lines(shown, start, end))
     for number, (start, end) in enumerate(spans):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
+from app.core.text.corrected import correction_in
 from app.core.text.cued import SAID, CuedPattern
 from app.core.text.cued import Cue as Said
 from app.core.text.languages.joined import alternatives
@@ -83,4 +84,5 @@ def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")
     possible = SAID.may_match_text(sentence)
-    return frozenset(cue for cue, said in PATTERNS.items() if said.matches((plain,), possible))
+    texts = (plain, correction_in(plain))
+    return frozenset(cue for cue, said in PATTERNS.items() if said.matches(texts, possible))

@@ -14,12 +14,23 @@ from app.core.model.conversation import Message
 from app.core.reading.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.core.reading.labels import role_label
 from app.core.reading.logs import is_log, log_lines
+from app.core.reading.outcomes import Outcomes, outcomes
 from app.core.reading.sentence import sentence_of
-from app.core.reading.tool_data_lines import Line, heads_of, is_call, lines_from_data, parse_line, parsed, terse
+from app.core.reading.tool_data_lines import (
+    CAME_OF_IT,
+    Line,
+    heads_of,
+    is_call,
+    lines_from_data,
+    parse_line,
+    parsed,
+    terse,
+)
+from app.core.text.corrected import with_corrections
 from app.core.text.identifiers import Identifier
 from app.core.text.parts import as_text, own_parts
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
 from app.core.text.speakers import Label, labels_of
 
@@ -79,6 +90,8 @@ class Passage:
     """What it told of a tool's data before values that are told elsewhere were taken out."""
     values: frozenset[str] = frozenset()
     """Exact values other than names, in lower case."""
+    result_seq: int | None = None
+    """Of the message whose words on a call stand behind it."""
 
     @property
     def whole(self) -> Line | None:
@@ -107,6 +120,10 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
     labels = labels_of([(message.role, message.content) for message in messages])
     speakers = _names_of_roles(messages, labels)
     names = frozenset(label.name for label in labels if label)
+    results = outcomes(messages)
+    told: defaultdict[int, str] = defaultdict(str)
+    for seq, said in results.values():
+        told[seq] += f"{said}\n"
     found: list[Passage] = []
     for turn, (message, label) in enumerate(zip(messages, labels, strict=True)):
         if message.role == "system" or message.is_command:
@@ -118,7 +135,9 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         speaker = name or role_label(message.role, language)
         repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
         place = 0
-        for raw, text, line in _pieces(message, content):
+        for raw, text, line in _pieces(message, content, results):
+            if line is None and text in told.get(message.seq, ""):
+                continue  # it stands behind its call
             place = max(place, content.find(raw, place))
             found.append(
                 _passage(
@@ -135,6 +154,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
                     is_pasted=own < len(content) and place >= own,
                     brief=brief,
                     line=line,
+                    result_seq=_result_seq(text, message, results) if line else None,
                 )
             )
     return found
@@ -172,6 +192,7 @@ def _passage(
     is_pasted: bool,
     brief: bool,
     line: Line | None,
+    result_seq: int | None,
 ) -> Passage:
     cues = frozenset[Cue]() if line else cues_of(text)
     text = _brief(text) if brief and not line else text
@@ -198,7 +219,14 @@ def _passage(
         is_action=message.role == "assistant" and _is_action(text, message),
         line=line,
         values=said.values,
+        result_seq=result_seq,
     )
+
+
+def _result_seq(text: str, message: Message, results: Outcomes) -> int | None:
+    calls = [(message.seq, str(part.get("id"))) for part in message.parts if part.get("type") == "tool_call"]
+    told = (results[one] for one in calls if one in results)
+    return next((seq for seq, said in told if text.endswith(f"{CAME_OF_IT}{said}")), None)
 
 
 def _brief(text: str) -> str:
@@ -229,9 +257,9 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
     return {role: found.pop() for role, found in names.items() if len(found) == 1}
 
 
-def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | None]]:
+def _pieces(message: Message, content: str, results: Outcomes) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""
-    found = (content,) if _is_one(content) else sentences(content)
+    found = (content,) if _is_one(content) else _statements(content)
     if is_data(content):
         yield from _data(content)
         found = ()
@@ -247,7 +275,12 @@ def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | N
         if text:
             yield raw, text, None
     for part in own_parts(message.content, message.parts):
-        yield from _part_pieces(part)
+        yield from _part_pieces(part, message.seq, results)
+
+
+def _statements(text: str) -> tuple[str, ...]:
+    """Its sentences, each with the correction right behind it."""
+    return tuple(text[start:end] for start, end in with_corrections(text, sentence_spans(text)))
 
 
 def _is_one(content: str) -> bool:
@@ -256,12 +289,15 @@ def _is_one(content: str) -> bool:
     return heading is not None and len(content) - heading.end() <= _ONE_STATEMENT and "\n" not in content.strip()
 
 
-def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | None]]:
+def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterable[tuple[str, str, Line | None]]:
     kind = part.get("type")
     if kind == "text":
-        yield from ((text, text, None) for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
+        yield from ((text, text, None) for text in map(_tidy, _statements(str(part.get("text", "")))) if text)
     elif kind == "tool_call":
-        text = clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
+        name = str(part.get("name", ""))
+        text = f"{name}({clip(_arguments(part.get('arguments')), _CALL)})"
+        if result := results.get((seq, str(part.get("id")))):
+            text = f"{text}{CAME_OF_IT}{result[1]}"
         yield text, text, parse_line(text)
     elif kind == "tool_result":
         content = as_text(part.get("content", ""))

@@ -47,7 +47,10 @@ RECORDS_APART: Final = " | "
 _INLINE: Final = 6  # scalars of a small record inside another one: it is part of it
 _SIZE: Final = compiled(rf"(?i)(?:^|_)(?:{alternatives('values', 'measures')})$")
 _NAMED: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
-_CALL: Final = compiled(r"([^\W\d][\w.-]{0,60})\((.*)\)")
+CAME_OF_IT: Final = " — "
+"""Between a call and what a tool said of it."""
+
+_CALL: Final = compiled(rf"([^\W\d][\w.-]{{0,60}})\((.*?)\)(?:{CAME_OF_IT}(?s:.*+))?")
 _LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")
 _DIGITS: Final = compiled(r"\d+")
 _LETTERS: Final = compiled(r"[^\W\d_]+")
@@ -185,7 +188,7 @@ def _shape(leaf: _Leaf) -> str:
 
 
 def is_call(text: str) -> bool:
-    """Whether a text is a call: a name and its arguments in brackets."""
+    """Whether a text is a call: a name and its arguments in brackets, and perhaps what came of it."""
     return _CALL.fullmatch(text) is not None
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from app.core.text.corrected import correction_in
 from app.core.text.identifiers import Identifier
 from app.core.text.languages.joined import alternatives, pattern_of
 from app.core.text.patterns import compiled
@@ -59,7 +60,7 @@ def tight(text: str, found: Sequence[Identifier]) -> str:
         found: Its identifiers.
     """
     marks = sorted(item.start for item in found if item.kind != "symbol")
-    if len(text) <= _SHORT or not marks:
+    if len(text) <= _SHORT or not marks or correction_in(text):
         return _opened(text)
     joints = [joint for joint in _JOINT.finditer(text) if joint.start() > 0]
     start = _start(text, [joint for joint in joints if joint.end() <= marks[0]])

@@ -40,7 +40,7 @@ def settled(tokens: list[Token], text: str) -> list[Token]:
 
     Args:
         tokens: In order.
-        text: Folded.
+        text: Normalized.
     """
     if not any(token.kind == "w" and token.text in t.HOMOGRAPHS for token in tokens):
         return tokens

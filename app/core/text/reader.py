@@ -38,7 +38,7 @@ def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readi
     """Every value of a text, in order.
 
     Args:
-        text: Folded.
+        text: Normalized.
         pieces: Its tokens.
         at: The day of its message, from which relative days follow.
         all_readings: Whether to give all that the text may mean; otherwise the values that it states.

@@ -73,7 +73,8 @@ class Phrasing:
         """Every message the text draws on."""
         leads = (self.question_before(passage), self._lead(passage), self.sentence_before(passage))
         others = (*leads, self.accepted_by(passage))
-        return {passage.seq, *(other.seq for other in others if other is not None)}
+        seqs = (passage.result_seq, *(other.seq for other in others if other is not None))
+        return {passage.seq, *(seq for seq in seqs if seq is not None)}
 
     def stands_alone(self, passage: Passage) -> bool:
         """Whether the written text can be understood without its surroundings."""

@@ -104,6 +104,8 @@ class Clauses(Section):
     """Subjects that may be others each time."""
     equates: Patterns = ()
     """What stands between a subject and what is said of it."""
+    corrects: Patterns = ()
+    """What a sentence begins with that corrects the one before it ("No, in Graça."), where one speaker said both."""
 
 
 class Refusals(Section):

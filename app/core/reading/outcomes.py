@@ -1,0 +1,49 @@
+"""What came of the calls of tools that change something, where a tool says it in words.
+
+A call alone reads as if it was done: of one that was refused, the refusal is part of what there is to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from app.core.model.conversation import Message
+from app.core.reading.cues import READING_TOOL
+from app.core.reading.tool_data_lines import parsed
+from app.core.text.languages.joined import words_of
+from app.core.text.parts import as_text
+from app.core.text.shortening import clip
+
+_LONGEST: Final = 120  # characters: a longer answer is data
+_ERRORS: Final = tuple(words_of("refusals", "errors"))
+
+Outcomes = Mapping[tuple[int, str], tuple[int, str]]
+"""By the message and the id of a call: the message that holds its result, and what that says."""
+
+
+def outcomes(messages: Iterable[Message]) -> Outcomes:
+    """Those of all calls that change something; an id that is used again is of the newest call before the result."""
+    found: dict[tuple[int, str], tuple[int, str]] = {}
+    called: dict[str, int] = {}
+    for message in messages:
+        for part in message.parts:
+            if part.get("type") == "tool_call" and not READING_TOOL.match(str(part.get("name"))):
+                called[str(part.get("id"))] = message.seq
+            elif part.get("type") == "tool_result" and (said := _said(part.get("content", ""))):
+                answered = str(part.get("tool_call_id"))
+                if answered in called:
+                    found[called.pop(answered), answered] = (message.seq, said)
+    return found
+
+
+def _said(content: Any) -> str:
+    """A short answer as it is, of a long one the line that begins with an error; nothing of data but its error."""
+    text = as_text(content).strip()
+    data = parsed(text)
+    if data is not None:
+        error = data.get("error") if isinstance(data, Mapping) else None
+        return clip(" ".join(error.split()), _LONGEST) if isinstance(error, str) else ""
+    if text.startswith(_ERRORS):
+        return clip(text.partition("\n")[0], _LONGEST)
+    return " ".join(text.split()) if len(text) <= _LONGEST and text[:1] not in {"{", "["} else ""
