@@ -202,9 +202,7 @@ async def test_words_count_once_towards_a_page(service: Service, monkeypatch: py
     monkeypatch.setattr(sizes, "PAGE_BYTES", 40_500)
     found, _ = await service.container.messages.page(service.tenant, conversation, ALL)
     assert [message.seq for message in found] == [1, 2, 3, 4]
-    rest, cursor = await service.container.messages.page(
-        service.tenant, conversation, Page(limit=100, order="desc")
-    )
+    rest, cursor = await service.container.messages.page(service.tenant, conversation, Page(limit=100, order="desc"))
     assert ([message.seq for message in rest], cursor is not None) == ([6, 5, 4, 3], True)
 
 

@@ -82,7 +82,7 @@ class _Projection:
     """The context with nothing folded, the digests dropped and the state at its planned size."""
     target: int
     before: int
-    """The context with nothing folded: what is applied is smaller, if need be with fewer digests, quotes and anchors."""
+    """The context with nothing folded: what is applied is smaller, if need be with less of what code adds."""
     floor: int
     """What no folding ever removes: the system prompt, what is held, anchors, and the state at its planned size."""
 
