@@ -158,7 +158,7 @@ check-python:
 	@$(if $(FOUND),,$(error $(TOO_OLD)))
 
 $(CREATED): | check-python
-	@echo "Setting up $(VENV): about half a minute, once."
+	@echo "Setting up $(VENV): half a minute to two minutes, once."
 	@$(FOUND) -m venv $(VENV)
 	@touch $@
 

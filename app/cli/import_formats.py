@@ -6,7 +6,6 @@ Messages may be ours, or OpenAI's (parts in ``content``, ``tool_calls``, ``tool_
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from app.cli.complaints import ComplaintError
 from app.cli.speaking import text_of
 from app.core.model.errors import DomainError
 from app.http.requests import MessageInput
-from app.http.strict_json import MAX_INTEGER, parse
+from app.http.strict_json import parse
 
 EXPORT: Final = "throughline.conversation"
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
@@ -291,20 +290,9 @@ def _is_json(line: str) -> bool:
 def _parsed(text: str) -> Any:
     """Raises ``ValueError`` for whatever cannot be read."""
     try:
-        return json.loads(text, parse_int=_number)
+        return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-def _number(digits: str) -> int | float:
-    """What an export writes out in full as the double that the service was given: it takes integers of 64 bits."""
-    whole = int(digits)
-    if abs(whole) <= MAX_INTEGER:
-        return whole
-    with contextlib.suppress(OverflowError):
-        if (double := float(whole)) == whole:
-            return double
-    return whole
 
 
 def _reason(error: ValueError) -> str:

@@ -114,6 +114,8 @@ def state(
         id_ = conversation_id(client, conversation)
         screen = Screen(spoken())
         if diff is not None:
+            if min(diff) < 1:
+                raise ComplaintError(text_of("complaint.diff_from"))
             difference = client.compare_states(id_, *diff)
             if as_json:
                 screen.json(difference)

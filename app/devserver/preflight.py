@@ -107,13 +107,16 @@ def check_models(settings: Settings) -> None:
     from app.bootstrap import make_models  # noqa: PLC0415
 
     models = make_models(settings)
-    further = sorted(settings.allowed_models - {settings.resolved_chat_model, settings.resolved_compaction_model})
+    verifier = settings.verifier_model
+    in_use = {settings.resolved_chat_model, settings.resolved_compaction_model, verifier}
     for variable, name, build in (
         ("THROUGHLINE_CHAT_MODEL", settings.resolved_chat_model, models.chat),
         ("THROUGHLINE_COMPACTION_MODEL", settings.resolved_compaction_model, models.summarizer),
     ):
         _check_model(variable, name, build)
-    for name in further:
+    if verifier is not None:
+        _check_model("THROUGHLINE_VERIFIER_MODEL", verifier, partial(models.summarizer, verifier))
+    for name in sorted(settings.allowed_models - in_use):
         _check_model("THROUGHLINE_MODELS", name, partial(models.chat, name))
 
 

@@ -128,8 +128,11 @@ async def refuse_to_be_open(container: Container) -> None:
     settings = container.settings
     if anonymous_allowed(settings) or await container.keys.any():
         return
+    if settings.auth_required:
+        why, otherwise = "THROUGHLINE_AUTH_REQUIRED asks for one", "leave that setting out on a development machine"
+    else:
+        why = f"without one only the embedded development mode on loopback may serve (HOST is {settings.host})"
+        otherwise = "use `make run` with HOST=127.0.0.1"
     raise StartRefusedError(
-        f"No API key exists, and without one only the embedded development mode on loopback may serve"
-        f" (HOST is {settings.host}): create a key with `throughline keys create`, or use `make run` with"
-        f" HOST=127.0.0.1."
+        f"No API key exists, and {why}: create a key with `throughline keys create`, or {otherwise}."
     )

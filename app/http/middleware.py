@@ -120,7 +120,8 @@ class BodyLimit:
         """Handle one request."""
         is_file = scope["type"] == "http" and FILE_PATH.fullmatch(scope["path"]) is not None
         limit = self._file_limit if is_file else self._limit
-        refusal = self._refusal(Headers(scope=scope), limit) if scope["type"] == "http" else None
+        too_large = _too_large(limit, is_file=is_file)
+        refusal = _refusal(Headers(scope=scope), limit, too_large) if scope["type"] == "http" else None
         if refusal is not None:
             await error_response(HTTPConnection(scope), refusal)(scope, receive, send)
             return
@@ -131,22 +132,27 @@ class BodyLimit:
             message = await receive()
             read += len(message.get("body", b""))
             if read > limit:
-                raise self._too_large(limit)
+                raise too_large
             return message
 
         await self._app(scope, counted, send)
 
-    def _refusal(self, headers: Headers, limit: int) -> Exception | None:
-        if headers.get("content-encoding", "identity").strip().lower() != "identity":
-            return UnsupportedMediaTypeError("Send the body without a Content-Encoding.")
-        length = headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit()):
-            return UnreadableError("Content-Length must be a number.")
-        return self._too_large(limit) if len(length) > len(str(limit)) or int(length) > limit else None
 
-    def _too_large(self, limit: int) -> BodyTooLargeError:
+def _refusal(headers: Headers, limit: int, too_large: BodyTooLargeError) -> Exception | None:
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        return UnsupportedMediaTypeError("Send the body without a Content-Encoding.")
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()):
+        return UnreadableError("Content-Length must be a number.")
+    return too_large if len(length) > len(str(limit)) or int(length) > limit else None
+
+
+def _too_large(limit: int, *, is_file: bool) -> BodyTooLargeError:
+    if is_file:
+        told = f"A file may have at most {limit} bytes: send a smaller one, or raise THROUGHLINE_MAX_FILE_BYTES."
+    else:
         told = f"The body may have at most {limit} bytes: send it in parts, or raise THROUGHLINE_MAX_BODY_BYTES."
-        return BodyTooLargeError(told, extra={"limit": limit})
+    return BodyTooLargeError(told, extra={"limit": limit})
 
 
 class Deadline:

@@ -403,6 +403,7 @@ class TestLooking:
         assert "version 1 of 2" in good(run("state", talk.id, "--version", "1"))
         assert "from version 1 to version 2" in good(run("state", talk.id, "--diff", "1", "2"))
         assert run("state", talk.id, "--version", "9").exit_code == 2
+        assert "the first is 1" in run("state", talk.id, "--diff", "0", "1").output
 
     @pytest.mark.parametrize(
         ("argv", "words"),

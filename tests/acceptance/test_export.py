@@ -75,3 +75,14 @@ def test_what_cannot_be_exported(start_talk: StartTalk, offline: Service) -> Non
     refused(talk.http.get(talk.path("/export"), params={"format": "pdf"}), 422, "invalid_input")
     refused(talk.http.get(f"/conversations/{uuid4()}/export"), 404, "not_found")
     assert good(talk.http.get(talk.path()))["id"] == talk.id
+
+
+def test_numbers_that_are_shown_are_accepted(start_talk: StartTalk, offline: Service) -> None:
+    given = {"mass": 1e22, "deep": [1e300, -1e23, 1.1]}
+    talk = start_talk(offline, metadata=given)
+    talk.append("Hello.", metadata=given)
+    shown = json.loads(talk.http.get(talk.path("/export")).text)
+    again = start_talk(offline, metadata=shown["conversation"]["metadata"])
+    again.append("Hello.", metadata=shown["messages"][0]["metadata"])
+    metadata = (again.get()["metadata"], again.history()[0]["metadata"])
+    assert json.loads(json.dumps(metadata), parse_int=float) == [given, given]

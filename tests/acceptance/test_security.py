@@ -419,7 +419,7 @@ def test_a_service_that_wants_keys_and_has_none_does_not_start(
     finally:
         service.api.kill()
         execute_sql(servers.database_url, "DROP DATABASE keyless WITH (FORCE)")
-    assert "No API key exists" in service.api.log
+    assert "No API key exists, and THROUGHLINE_AUTH_REQUIRED asks for one" in service.api.log
     assert "Traceback" not in service.api.log
 
 

@@ -194,6 +194,18 @@ async def test_a_page_and_an_export_end_by_bytes(service: Service, monkeypatch: 
     assert ([message.seq for message in found], cursor is not None) == ([1], True), "one at least"
 
 
+async def test_words_count_once_towards_a_page(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = await service.conversation(context_window=100_000)
+    for _ in range(5):
+        await add(service, conversation, content="y" * 10_000)
+    await add(service, conversation, {"type": "text", "text": "z" * 10_000})
+    monkeypatch.setattr(sizes, "PAGE_BYTES", 40_500)
+    found, _ = await service.container.messages.page(service.tenant, conversation, ALL)
+    assert [message.seq for message in found] == [1, 2, 3, 4]
+    rest, cursor = await service.container.messages.page(service.tenant, conversation, Page(limit=100, order="desc"))
+    assert ([message.seq for message in rest], cursor is not None) == ([6, 5, 4, 3], True)
+
+
 @pytest.mark.long
 async def test_many_media_without_tokens_end_pages_early_and_leave_the_chat_alive(
     begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch

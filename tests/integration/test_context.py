@@ -214,3 +214,17 @@ async def test_a_digest_tells_of_a_bounded_part_of_what_is_left_out(
     assert found.truncated[0] == 1
     assert weights[0] <= limit
     assert (weights[0] > total // 4) == (limit > total)
+
+
+async def test_an_asked_budget_does_not_change_when_a_compaction_is_due(service: Service) -> None:
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 20)
+    await service.container.anchors.work(conversation_id)
+    stored = await assembled(service, conversation_id)
+    squeezed = await assembled(service, conversation_id, ASKED)
+
+    assert squeezed.gauge.tokens < stored.gauge.tokens
+    assert squeezed.gauge.tokens == squeezed.gauge.breakdown.total
+    assert stored.gauge.tokens_until_compaction
+    assert squeezed.gauge.status == stored.gauge.status
+    assert squeezed.gauge.tokens_until_compaction == stored.gauge.tokens_until_compaction

@@ -6,6 +6,7 @@ import contextlib
 import json
 import tracemalloc
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -214,6 +215,14 @@ def test_what_cannot_be_stored_is_refused_by_name() -> None:
         return only
 
     assert_values(corpus("unstorable"), fault, agrees=names)
+
+
+def test_a_double_written_out_in_full_is_that_double() -> None:
+    for double in (1e19, 1e22, -1e23, 1.7976931348623157e308):
+        found = parse(json.dumps(int(Decimal(repr(double)))).encode())
+        assert (found, type(found)) == (double, float)
+    assert type(parse(b"9223372036854775807")) is int
+    assert refused('{"n": 10000000000000000000001}'), "control: no double is written so"
 
 
 def test_whole_surrogate_pairs_are_text() -> None:

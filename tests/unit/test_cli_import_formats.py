@@ -176,17 +176,16 @@ def test_whatever_a_file_holds_it_is_read_or_refused(value: Any) -> None:
     assert roles <= {"user", "assistant", "system", "tool"}
 
 
-def test_numbers_that_an_export_writes_out_in_full_come_back_as_the_service_was_given_them() -> None:
+def test_numbers_that_an_export_writes_out_in_full_are_read() -> None:
     export = {
         "format": "throughline.conversation",
         "version": 1,
-        "conversation": {"metadata": {"mass": 10**20, "id": 2**63 - 1, "key": 2**63 + 1}},
-        "messages": [{**USER, "metadata": {"mass": -(10**20)}}],
+        "conversation": {"metadata": {"mass": 10**22, "far": 10**300, "id": 2**63 - 1}},
+        "messages": [{**USER, "metadata": {"mass": -(10**23)}}],
     }
     found = one(export)
-    assert found.about["metadata"] == {"mass": 1e20, "id": 2**63 - 1, "key": 2**63 + 1}
-    assert [type(value) for value in found.about["metadata"].values()] == [float, int, int]
-    assert isinstance(found.messages[0]["metadata"]["mass"], float)
+    assert found.about["metadata"] == {"mass": 10**22, "far": 10**300, "id": 2**63 - 1}
+    assert found.messages[0]["metadata"] == {"mass": -(10**23)}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ PAGE: Final = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
 DOCUMENT: Final[dict[str, Any]] = json.loads(CHECKED_IN.read_text(encoding="utf-8"))
 OPERATION: Final = re.compile(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)`")
 CODE: Final = re.compile(r"`([a-z_]+)`")
-RESOURCE: Final = re.compile(r"^\*\*(\w+)\*\* `\{(.+)\}`$", re.MULTILINE)
+RESOURCE: Final = re.compile(r"^\*\*(\w+)\*\* `\{(.+?)\}`(?:$|,)", re.MULTILINE)
 
 Operations = set[tuple[str, str]]
 
@@ -106,7 +106,8 @@ def test_a_resource_has_the_fields_that_the_page_names(name: str, fields: str) -
 
 
 def test_the_resources_are_there() -> None:
-    assert {"Conversation", "Message", "Gauge", "Compaction", "Event"} <= {name for name, _ in RESOURCE.findall(PAGE)}
+    named = {name for name, _ in RESOURCE.findall(PAGE)}
+    assert {"Conversation", "Message", "Gauge", "Compaction", "AssembledContext", "Event"} <= named
 
 
 def test_control_a_page_that_forgets_or_invents_is_seen() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -51,6 +52,12 @@ def test_all_that_the_code_says_in_english_is_said(language: str) -> None:
     assert len(warnings) > 8
     assert uses | {f"title.{code}" for code in STATUS} | warnings == set(own)
     assert CATALOGUES[FALLBACK].own == {}
+
+
+@pytest.mark.parametrize("language", sorted(CATALOGUES))
+def test_the_page_has_words_for_every_warning(language: str) -> None:
+    texts = json.loads((ROOT / "web" / "src" / "i18n" / "texts" / f"{language}.json").read_text(encoding="utf-8"))
+    assert {f"warning_{code}" for code in warning_codes()} - texts.keys() == set()
 
 
 def warning_codes() -> Iterator[str]:

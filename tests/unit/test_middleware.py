@@ -114,6 +114,15 @@ async def test_a_declared_size_is_refused_unread(api: World) -> None:
     assert read == 0
 
 
+async def test_a_file_that_is_too_large_names_the_limit_of_files(api: World) -> None:
+    async with api.client() as client:
+        headers = {"Content-Type": "image/png", "Content-Length": "20000001"}
+        response = await client.post(f"{PATH}/files", content=b"x", headers=headers)
+    told = is_problem(response, 413, "body_too_large")
+    assert "THROUGHLINE_MAX_FILE_BYTES" in str(told["detail"])
+    assert "in parts" not in str(told["detail"])
+
+
 async def test_a_chunked_body_is_cut_off(api: World) -> None:
     sent = 0
 

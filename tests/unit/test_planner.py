@@ -112,6 +112,14 @@ def test_what_is_predicted_for_digests_is_a_part_of_what_is_folded() -> None:
     assert large.predicted_tokens == 100 + 367 + 306
 
 
+def test_no_growth_is_predicted() -> None:
+    """What would not be smaller is refused: what code adds goes before it comes to that."""
+    short = plan(("user", 200), ("assistant", 200), ("user", 1), request=ALL)
+
+    assert isinstance(short, CompactionPlan)
+    assert short.predicted_tokens == 100 + 401 - 1  # not 100 + 367 + 400 // 4 + 1
+
+
 def test_a_turn_start_that_is_too_far_is_not_waited_for() -> None:
     near = plan(*talk(5), ("user", 100), *[("assistant", 200)] * 2, ("assistant", 150), *talk(4))
     far = plan(*talk(5), ("user", 100), *[("assistant", 200)] * 2, ("assistant", 160), *talk(4))

@@ -183,6 +183,11 @@ def test_a_model_that_cannot_be_built_stops_the_start() -> None:
     assert_values(corpus("model_faults"), fault, agrees=holds)
 
 
+def test_a_verifier_that_cannot_be_built_is_named_by_its_setting() -> None:
+    with pytest.raises(CannotStartError, match=r"^THROUGHLINE_VERIFIER_MODEL \(gemini-3-pro\)"):
+        check_models(Settings(verifier_model="gemini-3-pro"))
+
+
 def test_the_offline_model_and_a_model_with_a_key_may_start() -> None:
     check_models(Settings())
     check_models(Settings(GOOGLE_API_KEY="k"))

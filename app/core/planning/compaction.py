@@ -81,6 +81,8 @@ class _Projection:
     least: int
     """The context with nothing folded, the digests dropped and the state at its planned size."""
     target: int
+    before: int
+    """The context with nothing folded: what is applied is smaller, if need be with less of what code adds."""
     floor: int
     """What no folding ever removes: the system prompt, what is held, anchors, and the state at its planned size."""
 
@@ -91,7 +93,9 @@ class _Projection:
         """
         digests = min(self.digests, self.present_digests + self.folded[index] // DIGEST_PART)
         whole = self.target + self.needed - self.digests + digests - self.saved[index]
-        if fold == "all" or whole <= self.target:
+        if fold == "all":
+            return min(whole, self.before - 1)
+        if whole <= self.target:
             return whole
         return max(self.least - self.saved[index], self.target)
 
@@ -167,6 +171,7 @@ def _projection_of(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estima
         present_digests=breakdown.digests,
         least=rest + budgets.state_tokens,
         target=budgets.target,
+        before=breakdown.total,
         floor=breakdown.system
         + breakdown.held
         + sum(weights[index] for index in held)

@@ -189,7 +189,7 @@ def word_memo(function: Callable[P, R]) -> Callable[P, R]:
     """Remember what a pure function makes of each of many words; of one longer than ``LONGEST_WORD`` never.
 
     The function's first argument is the word: a vocabulary comes again and again, giant words only to fill the memory.
-    Each function's words take 55 MB at most, where somebody makes them up: 66,000 of 64 letters of two bytes.
+    Each function's words take 60 MB at most, where somebody makes them up: 66,000 of 64 letters of two bytes.
     """
     kept = lru_cache(maxsize=_WORDS)(function)
     _of_words.append(kept.cache_clear)

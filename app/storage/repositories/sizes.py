@@ -36,11 +36,15 @@ def within(sizes: Sequence[tuple[int, int]], limit: int) -> list[int]:
 
 
 def told_bytes() -> Any:
-    """About the bytes of a message's texts: of what is stored nothing has to be read or unpacked for it."""
+    """About the bytes of a message's texts: of what is stored nothing has to be read or unpacked for it.
+
+    A message's weight in bytes has its content, and its parts as JSON. A tool's content that repeats its result is not
+    in it.
+    """
     row = MessageRow
-    return func.octet_length(col(row.content)) + func.greatest(
-        col(row.byte_length), func.pg_column_size(col(row.parts))
-    )
+    content = func.octet_length(col(row.content))
+    counted = case((col(row.role) == "tool", 0), else_=content)
+    return content + func.greatest(col(row.byte_length) - counted, func.pg_column_size(col(row.parts)))
 
 
 def shown_bytes() -> Any:

@@ -149,6 +149,8 @@ class ContextService:
             log.warning("recall.failed", error=type(error).__name__)
             context = await self._put_together(tenant_id, material, budget)
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
+        if budget is not None:
+            context = _with_status_of(resolved, context)
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
         context, left = await self._files.served(tenant_id, context, model=model, in_turn=asked.in_turn)
@@ -231,6 +233,13 @@ def _size(material: Material, *, fits: bool) -> int:
     messages = (*material.tail, *material.held)
     texts = _SERVED * len(messages) if fits else sum(AN_ITEM + one.byte_length for one in messages)
     return texts + AN_ITEM * (len(material.segments) + len(material.anchors))
+
+
+def _with_status_of(resolved: Resolved, context: AssembledContext) -> AssembledContext:
+    """With the conversation's own status: an asked budget changes what is served, not when a compaction is due."""
+    own = resolved.gauge
+    gauge = replace(context.gauge, status=own.status, tokens_until_compaction=own.tokens_until_compaction)
+    return replace(context, gauge=gauge)
 
 
 def _block_size(layout: Layout | None) -> int:

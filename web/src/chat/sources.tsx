@@ -5,6 +5,7 @@ import { useWords } from '@/i18n/provider';
 import { useOpener } from '@/state/opener';
 import type { LiveNotice } from './parts';
 import type { Besides } from './besides';
+import { warningWords } from './warnings';
 
 /** Earlier messages that were brought back for a reply, numbered; each opens the original. */
 export function Sources({ found }: { found: Besides }) {
@@ -23,7 +24,7 @@ export function Sources({ found }: { found: Besides }) {
           const title = passage.seqs.map((seq) => found.titles[`seq:${seq}`]).find(Boolean);
           return (
             <li key={`${passage.segment_id}-${first}`} className="flex gap-1.5">
-              <span className="text-soft tabular-nums">{place + 1}.</span>
+              <span className="flex-none text-soft tabular-nums">{place + 1}.</span>
               <button
                 type="button"
                 disabled={first === undefined}
@@ -51,7 +52,7 @@ export function Notices({ notices }: { notices: LiveNotice[] }) {
       {notices.map((notice, place) => (
         <li key={place}>
           <span className="font-medium">{t('notice')}: </span>
-          {notice.message || notice.code}
+          {warningWords(notice.code, t)}
         </li>
       ))}
     </ul>

@@ -20,12 +20,14 @@ interface Navigation extends Place {
 
 const Here = createContext<Navigation | null>(null);
 const UUID = /^[0-9a-f-]{36}$/;
+/** Of no conversation: a broken link is told like one to a conversation that is gone. */
+const NOBODY = '00000000-0000-0000-0000-000000000000';
 
 /** Where the reader is stands in the query, so that a static page knows it, a reload keeps it, and "back" works. */
 export function NavigationProvider({ children }: { children: ReactNode }) {
   const search = useSearchParams();
   const given = search.get('c');
-  const conversation = given && UUID.test(given) ? given : null;
+  const conversation = given && (UUID.test(given) ? given : NOBODY);
   const view = VIEWS.find((one) => one === search.get('view')) ?? 'chat';
   const message = Number.parseInt(search.get('m') ?? '', 10) || null;
 

@@ -7,6 +7,7 @@ import type { AssembledContext } from '@/api/types';
 import { Bar } from '@/chat/gauge';
 import { MarkedText } from '@/chat/marked-text';
 import { MessageParts } from '@/chat/message-parts';
+import { warningWords } from '@/chat/warnings';
 import { useWords } from '@/i18n/provider';
 import { Originals } from '@/state-view/originals';
 import { useConversation } from '@/state/conversation';
@@ -61,7 +62,7 @@ export default function ContextView() {
             </Section>
             {context.warnings.map((warning) => (
               <Notice key={warning} tone="warn">
-                {warning}
+                {warningWords(warning, t)}
               </Notice>
             ))}
             <Section title={t('sent')}>
