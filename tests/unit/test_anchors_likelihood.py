@@ -125,7 +125,7 @@ def test_the_conversations_that_it_is_fitted_on_can_be_read(tmp_path: Path) -> N
         (2, 1, "assistant", False, "commitment"),
     ]
     every = [one for path in (HERE / "training").glob("*.txt") for one in conversations(path)]
-    assert len({one.conversation for one in every}) == 372 + len(conversations(PLAINEST))
+    assert len({one.conversation for one in every}) == 384 + len(conversations(PLAINEST))
 
 
 @pytest.mark.parametrize("line", ["u\tf", "x\tf\ttext", "u\tz\ttext"])

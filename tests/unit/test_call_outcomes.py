@@ -43,7 +43,7 @@ def test_what_a_tool_said_stands_behind_the_call(content: str, told: str) -> Non
 
     assert said == told
     assert is_call(said)
-    assert parse_line(said).values == parse_line(TOLD).values
+    assert parse_line(said).codes == parse_line(TOLD).codes
 
 
 def test_a_call_that_only_reads_says_nothing_of_its_result() -> None:

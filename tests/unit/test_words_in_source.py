@@ -103,12 +103,13 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
     "text/relative.py": (1, "where Chinese begins"),
     "text/required_literals.py": (2, "letters whose small form is another letter"),
     "text/scanner.py": (
-        63,
-        "Chinese numbers, days and hours: how they are built is code; endings of files and domains",
+        69,
+        "Chinese numbers, days and hours, Korean and Vietnamese days: how they are built is code; endings of files and"
+        " domains",
     ),
     "text/scripts.py": (1, "the letters of each script"),
     "text/served_text.py": (2, "an apostrophe, a colon that is a letter"),
-    "text/shapes.py": (26, "Chinese numbers, days and hours: how they are built is code"),
+    "text/shapes.py": (27, "Chinese numbers, days and hours: how they are built is code; where Korean begins"),
     "text/tables.py": (10, "how Russian halves an hour and begins one word with a number; German letters that are two"),
     "text/token_counts.py": (1, "scripts"),
     "text/token_prices.py": (56, "what single letters cost in tokens"),
