@@ -54,7 +54,9 @@ _COUNTED: Final = (
     "a context counts its tokens as the gauge does: of sums, by what the provider taught of the conversation"
 )
 _WEIGHED: Final = "what a context that shrinks gives up first, and what a digest tells, goes by what readers would keep"
+_UNSQUEEZED: Final = "with a budget of its own a context still says how far the conversation is from a compaction"
 EXPLAINED: Final[Mapping[str, str]] = {
+    "*.contexts.small.gauge.tokens_until_compaction": _UNSQUEEZED,
     "handoff-??.contexts.small.messages.*.content": _WEIGHED,
     "queued.contexts.plain.*": _WEIGHED,
     "*turn_end*.contexts.small.messages.*.content": _WEIGHED,

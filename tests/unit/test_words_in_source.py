@@ -104,8 +104,7 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
     "text/required_literals.py": (2, "letters whose small form is another letter"),
     "text/scanner.py": (
         69,
-        "Chinese numbers, days and hours, Korean and Vietnamese days: how they are built is code; endings of files and"
-        " domains",
+        "Chinese numbers, days and hours, Korean and Vietnamese days: their form is code; endings of files and domains",
     ),
     "text/scripts.py": (1, "the letters of each script"),
     "text/served_text.py": (2, "an apostrophe, a colon that is a letter"),
