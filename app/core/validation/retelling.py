@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Final
 
 from app.core.model.claims import Claim
@@ -16,12 +16,14 @@ MOST_SOUGHT: Final = 48
 
 
 def search_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str, ...]:
-    """The stems of narratives' sentences that no message of the chunk holds, each once, in order."""
-    told = dict.fromkeys(stem for claim in claims if claim.kind == "sentence" for stem in stems(claim.text))
+    """The stems of narratives' sentences that no message of the chunk holds: the first of each, then the second …"""
+    told = [list(stems(claim.text)) for claim in claims if claim.kind == "sentence"]
     if not told:
         return ()
     known = {stem for message in chunk for stem in stems(message_text(message))}
-    return tuple(islice((stem for stem in told if stem not in known), MOST_SOUGHT))
+    unknown = ([stem for stem in sentence if stem not in known] for sentence in told)
+    in_turn = (stem for row in zip_longest(*unknown) for stem in row if stem is not None)
+    return tuple(islice(dict.fromkeys(in_turn), MOST_SOUGHT))
 
 
 def retold_sources(claims: Iterable[Claim], chunk: Sequence[Message], earlier: Sequence[Message]) -> tuple[int, ...]:
