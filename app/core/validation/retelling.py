@@ -16,7 +16,7 @@ MOST_SOUGHT: Final = 48
 
 
 def search_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str, ...]:
-    """The stems of narratives' sentences that no message of the chunk holds: the first of each, then the second …"""
+    """Stems of narratives' sentences that no message of the chunk holds: the first of each, then the second of each."""
     told = [list(stems(claim.text)) for claim in claims if claim.kind == "sentence"]
     if not told:
         return ()
