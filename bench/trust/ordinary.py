@@ -79,8 +79,9 @@ def answers(name: str) -> Iterator[Answer]:
 
 def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
     """How many statements there are, and how many fail: as they are, and with one value changed."""
-    found, dice = Counts(), random.Random(seed)
-    for answer in given:
+    found = Counts()
+    for number, answer in enumerate(given):
+        dice = random.Random(f"{seed} {number}")
         for kind, _ in answer.statements():
             found[kind, "all"] += 1
         examined = examine(answer.candidate, answer.shown)  # as a whole: a narrative may tell what items calculate

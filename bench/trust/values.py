@@ -112,8 +112,9 @@ def counted(given: Iterable[Block], *, as_items: bool = True) -> Count:
 
 def by_chance(given: Iterable[Block], seed: int = 7) -> Count:
     """The same of statements with one random value; those that happen to be shown are left out."""
-    dice, found = random.Random(seed), Counter[tuple[str, str, str]]()
-    for block in given:
+    found = Counter[tuple[str, str, str]]()
+    for number, block in enumerate(given):
+        dice = random.Random(f"{seed} {number}")
         for text, seqs, kind in block.statements:
             for value in values(text) if kind != "lie" else ():
                 instead = random_value(value, dice) if value.kind in CHANGED else value.text

@@ -80,15 +80,3 @@ def test_what_a_model_quotes_is_labelled_too(content: str, *, expected: bool) ->
     assert found.pasted is expected
     assert is_pasted(span[0], content.index(ORDER), ORDER) is expected
     assert not is_pasted(message(1, content, "assistant"), content.index(ORDER), ORDER)
-
-
-LETTER = "Mr Nowak, as a gesture of goodwill I will repair the sill by 23 November and credit you £400. G. Sorley"
-
-
-@pytest.mark.parametrize("marks", ['""', "“”", "«»", "„“"])
-def test_lines_that_are_one_long_quotation_are_somebody_elses(marks: str) -> None:
-    letter = f"{marks[0]}{LETTER}{marks[1]}"
-    (found,) = detect(message(1, f"from the landlord himself!:\n\n{letter}"))
-    assert found.pasted
-    own = [one.pasted for one in detect(message(1, f"to the landlord:\n\n{LETTER}"))]
-    assert own == [False], "control: without the marks they are the user's own"

@@ -24,7 +24,6 @@ CORRECTED = [
     "Wir treffen uns am Dienstag. Nein, doch lieber am Mittwoch.",
     "Ich wohne in Bremen. Korrektur: Ich wohne in Hamburg.",
     "Le budget est de 200 euros. Pardon, 300 euros.",
-    "Usamos Postgres. Mejor dicho, MySQL.",
     "会议在下午三点。抱歉,是四点。",
 ]
 APART = [

@@ -25,4 +25,4 @@ def test_few_honest_statements_fail(found: Counts, kind: str) -> None:
 def test_control_with_one_value_changed_nearly_all_fail(found: Counts) -> None:
     changed, failing = (sum(found[kind, which] for kind in KINDS) for which in ("changed", "changed, failing"))
     assert changed > 200
-    assert failing >= 0.94 * changed
+    assert failing >= 0.95 * changed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,8 +14,6 @@ from app.core.reading.passages import own_words
 from app.core.text.patterns import compiled
 
 _BLANK_LINE: Final = compiled(r"\n[ \t\r]*+\n")
-_QUOTATION: Final = compiled(r"^[ \t]*+[\"“„«][^\"“”„«»]{60,4000}+[\"“”»][ \t\r]*+$", re.MULTILINE)
-"""Lines that are one long quotation: a letter, mostly."""
 
 
 class OwnWords:
@@ -33,14 +30,13 @@ class OwnWords:
         self._tables: Final = tables
         self._may_show: Final = message.role == "user"
         self._paste: Final = _paste(content, said, tables) if self._may_show else len(content)
-        self._quoted: Final = [one.span() for one in _QUOTATION.finditer(content)] if self._may_show else []
         lead = len(content) - len(content.lstrip())
         blank = _BLANK_LINE.search(content, lead)
         self._paragraph: Final = blank.start() if blank else len(content)
 
     def are_pasted(self, offset: int) -> bool:
         """Whether what stands there belongs to a text that is only shown."""
-        return offset >= self._paste or any(start <= offset < end for start, end in self._quoted)
+        return offset >= self._paste
 
     def include(self, statement: Statement) -> bool:
         """Whether a statement may bind its sender: in the first paragraph, and below it where it is in first person."""

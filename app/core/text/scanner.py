@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Final
 
 from app.core.text import shapes
@@ -61,11 +60,6 @@ _SHAPES: Final = (
         rf"(?P<han_date>(?:(?P<year>\d{{4}}|{_FEW_HAN}{{4}}) ?年 ?)?(?P<month>\d{{1,2}}|{_FEW_HAN}{{1,2}}) ?月(?!饼)"
         rf"(?: ?(?P<day>\d{{1,2}}(?![\d年月点:])|{_FEW_HAN}{{1,3}}) ?[日号]?)?)"
     ),
-    r"(?P<ko>(?<!\d)(?:(?P<ko_year>\d{4})년 ?)?(?P<ko_month>\d{1,2})월(?: ?(?P<ko_day>\d{1,2})일)?)",
-    (
-        r"(?P<vi>(?<![\d.,/:-])(?P<vi_day>\d{1,2}) tháng (?P<vi_month>\d{1,2})(?!\d| ngày)"
-        r"(?:,? năm (?P<vi_year>\d{4})(?!\d))?)"
-    ),
     rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[日号](?!线))",
     (
         rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时](?![一二三四五六七八九][零一二三四五六七八九])"
@@ -92,9 +86,7 @@ _SCAN: Final = compiled("|".join(_SHAPES))
 _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "url": shapes.url, "email": shapes.email, "path": shapes.path, "version": shapes.version, "uuid": shapes.code,
     "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
-    "han_date": shapes.han_date, "ko": partial(shapes.named_date, language="ko"),
-    "vi": partial(shapes.named_date, language="vi"), "han_day": shapes.han_day, "han_time": shapes.han_time,
-    "weekday": shapes.weekday,
+    "han_date": shapes.han_date, "han_day": shapes.han_day, "han_time": shapes.han_time, "weekday": shapes.weekday,
     "span": shapes.span, "number": shapes.number, "han_word": shapes.word, "han_number": shapes.han_number,
     "fraction": shapes.fraction, "sign": shapes.sign,
 }  # fmt: skip

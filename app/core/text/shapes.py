@@ -40,7 +40,6 @@ _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """Of a network: also where it could be a number with its thousands parted."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
 _POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
-_HANGUL: Final = "가힣"
 _TRAILING: Final = ".,;:!?)]}…»”'\"*_"
 _CENTURY: Final = 2000
 _HALF_DAY: Final = 12
@@ -134,12 +133,6 @@ def parts(match: re.Match[str]) -> Iterator[Token]:
 def han_date(match: re.Match[str]) -> Iterator[Token]:
     """A Chinese date, such as "2026年9月12日", "九月十二日"."""
     yield _token("d", match.group(), match.start(), [tuple(_integer(match[part]) for part in ("year", "month", "day"))])
-
-
-def named_date(match: re.Match[str], language: str) -> Iterator[Token]:
-    """Such as "2026년 9월 18일", "18 tháng 9 năm 2026"."""
-    parts = (_integer(match[f"{language}_{part}"]) for part in ("year", "month", "day"))
-    yield _token("d", match.group(), match.start(), [tuple(parts)])
 
 
 def reference(match: re.Match[str], cased: str) -> Iterator[Token]:
@@ -265,7 +258,7 @@ def number(match: re.Match[str]) -> Iterator[Token]:
             start += len(side) + 1
     elif not more and name not in SCANNED and not _POWERS.isdisjoint(name):  # "3x²"
         return
-    elif name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name) or _is_counted(digits, name):
+    elif name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name):
         yield from _digits(digits, start)
         yield from _words([_unit_in(piece) or piece for piece in (name, *more)], match.start("tail") + (tail[0] == "-"))
     else:
@@ -350,11 +343,6 @@ def _unit_in(text: str) -> str:
     if text in SCANNED:
         return ""
     return next((COMPOUND_STEMS[text[:size]] for size in range(9, 3, -1) if text[:size] in COMPOUND_STEMS), "")
-
-
-def _is_counted(digits: str, name: str) -> bool:
-    """Whether Korean words count what stands before them: "410권을"."""
-    return len(digits) > 1 and _HANGUL[0] <= name[0] <= _HANGUL[1]
 
 
 def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
