@@ -48,7 +48,7 @@ def brief(request: SummaryRequest) -> str:
 
 
 def wordy(request: SummaryRequest, factor: float = 1.0, earlier: float = 0.5) -> str:
-    """One that uses up the size that it is asked for, half of it for what it told before."""
+    """One that uses up the size that it is asked for, up to half of it for what it told before."""
     prompt = render_summary(request)
     found = gemini_honest._SIZE.search(prompt.system)
     assert found is not None
@@ -57,8 +57,9 @@ def wordy(request: SummaryRequest, factor: float = 1.0, earlier: float = 0.5) ->
     said = [gemini_honest._reworded(one) for one in gemini_honest._sentences(unframe(prompt.user))]
     size: Callable[[str], int] = len if found["unit"] == "characters" else lambda text: len(text.split())
     chosen: list[str] = []
+    left = 0.0
     for texts, part in ((told, earlier), (said, 1 - earlier)):
-        left = room * part
+        left += room * part
         for text in texts:
             if size(text) <= left:
                 left -= size(text)
