@@ -91,8 +91,10 @@ def test_what_must_not_get_lost(value: str) -> None:
     assert lost(talk("Please remember.", text)) == [], "an assistant's word alone is no user's"
 
 
-@pytest.mark.parametrize("text", ["See you at 18:34.", "We were 12 at the table.", "Chapter 27 is fun.", "No values."])
-def test_times_and_bare_numbers_may(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["See you at 18:34.", "We were 12 at the table.", "Chapter 27 is fun.", "No values.", "s15: storm!"]
+)
+def test_times_bare_numbers_and_short_codes_may(text: str) -> None:
     assert lost(talk(text)) == []
 
 
@@ -164,6 +166,7 @@ def test_secrets_are_not_brought_back() -> None:
         ("Пожалуйста, запомни, что бюджет составляет 900 евро на всю поездку.", "Пользователь написал"),
         ("请记住整个旅行的预算是900欧元，不能再多了。", "用户写道"),
         ("Bitte merke dir, dass das Budget für die ganze Reise 900 Euro beträgt.", "Der Nutzer schrieb"),
+        ("Prosím zapamatuj si, že rozpočet na celou cestu je 900 eur a více není.", "Uživatel napsal"),
     ],
 )
 def test_the_speaker_is_named_in_the_talks_language(text: str, speaker: str) -> None:

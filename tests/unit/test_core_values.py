@@ -476,3 +476,13 @@ def test_an_amount_is_no_day_of_a_month(text: str, is_day: bool) -> None:  # noq
 )
 def test_a_part_of_the_day_that_is_counted_is_a_length(claim: str, text: str, is_held: bool) -> None:  # noqa: FBT001
     assert holds(claim, text) is is_held
+
+
+def test_an_identifier_that_ends_like_a_scale_is_no_rounding() -> None:
+    shown = Given()
+    shown.add(1, "The file is 8841207K, for 8,841,207 people.")
+    (right,), (wrong,) = values("file 8841207K"), values("file 8841270K")
+    assert shown.holds(right)
+    assert not shown.holds(wrong)
+    (rounded,) = values("some 8.8 million")
+    assert shown.holds(rounded), "control: an amount is"

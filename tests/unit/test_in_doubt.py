@@ -243,7 +243,10 @@ def test_it_is_served_last_and_marked() -> None:
         ("整个旅行的预算是900欧元", "（存疑）"),
         ("旅行预算900欧元", "（存疑）"),
         ("Das Budget für die ganze Reise beträgt 900 Euro, und mehr ist nicht da", "(fraglich)"),
-        ("Le budget pour tout le voyage est de 900 euros et pas plus", "(in doubt)"),
+        ("Le budget pour tout le voyage est de 900 euros et pas plus", "(incertain)"),
+        ("El presupuesto para todo el viaje es de 900 euros y no hay más", "(en duda)"),
+        ("Rozpočet na celou cestu je 900 eur a více už není", "(nejisté)"),
+        ("900 یورو برای همه سفر است", "(in doubt)"),
         ("900", "(in doubt)"),
     ],
 )

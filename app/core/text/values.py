@@ -200,8 +200,11 @@ class Given:
         A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
         tenth. Any other claim is a rounding only when it has fewer digits than the amount and is within 2 %; a whole
         number below a thousand only of one with decimals: 17,995 told as 18,000 is found, 147 told as 150 is not.
+        An identifier is no rounding, though its last letter may look like a scale (8841207K).
         """
         found: set[int] = set()
+        if value.kind == "identifier":
+            return found
         for form in value.forms:
             if form[:2] not in {"n:", "q:"} or "&" in form or value.amount is None:
                 continue
