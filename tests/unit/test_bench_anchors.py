@@ -14,6 +14,7 @@ from bench.anchors.corpus import OPEN, SEALED, Sentence, messages, split
 from bench.anchors.measures import judged, kappa, score
 from bench.anchors.outdated import RULES, marked_in, read
 from bench.anchors.pairs import pairs
+from bench.anchors.pasted import Text, said, texts
 
 TALK = [
     ("user", False, "My budget for the kitchen is 12,400 euros.", "critical_fact"),
@@ -126,3 +127,24 @@ def test_a_replaced_entry_marks_the_anchors_of_its_messages(text: str, rules: li
 def test_sixty_of_the_judged_ones_were_drawn_by_lot() -> None:
     judged_ones = read()
     assert sum(one.by_lot for one in judged_ones.values()) == 60
+
+
+def test_it_is_told_whose_words_a_statement_is() -> None:
+    content = 'He writes:\n\n"I will pay 400 euros by 3 May. The sill comes later."\n\nI will wait.'
+    others = ((content.index("I will pay"), content.index('"\n\nI will wait')),)
+    found = list(said(Text(name="a", kind="own", is_held=False, content=content, others=others)))
+    assert [(one.whose, one.is_pasted) for one in found if not one.is_anchor] == [
+        ("own", False),
+        ("others", True),
+        ("others", True),
+        ("own", False),
+    ]
+
+
+def test_a_text_is_in_the_same_half_in_each_language() -> None:
+    held = {text.name for text in texts() if text.is_held}
+    assert {name.partition("-")[2] for name in held}.isdisjoint(
+        text.name.partition("-")[2] for text in texts() if not text.is_held
+    )
+    assert all(0 <= start < end <= len(text.content) for text in texts() for start, end in text.others)
+    assert any(text.others for text in texts())
