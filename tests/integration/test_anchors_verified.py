@@ -28,8 +28,8 @@ SMALL_TALK = ("It rained, and the trees looked lovely. " * 8, "That sounds lovel
 """Enough to be replaced, so that there is room for all anchors."""
 DROPPED = (
     {"entry": "P2-1", "reason": "resolved", "by_seq": 4},
-    {"entry": "P3-1", "reason": "no_longer_relevant", "by_seq": 4},
-    {"entry": "P5-1", "reason": "no_longer_relevant", "by_seq": 6},
+    {"entry": "P3-1", "reason": "no_longer_relevant", "by_seq": 3},
+    {"entry": "P5-1", "reason": "no_longer_relevant", "by_seq": 5},
 )
 
 

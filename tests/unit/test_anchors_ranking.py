@@ -94,8 +94,12 @@ def test_what_was_not_shown_or_came_from_elsewhere_is_not_passed_over() -> None:
         (SHIP, "no_longer_relevant", 0, "withdrawn"),
         (SHIP, "resolved", 5, "resolved"),
         (POSTGRES, "contradicted", 5, "superseded"),
-        (BUDGET, "no_longer_relevant", 5, None),  # a value that a user gave
-        (BANK, "no_longer_relevant", 5, None),  # the same value, said by the assistant
+        (SHIP, "no_longer_relevant", 3, "withdrawn"),  # nothing later made it so
+        (SHIP, "no_longer_relevant", 99, "withdrawn"),
+        (BUDGET, "no_longer_relevant", 1, None),  # a value that a user gave
+        (BANK, "no_longer_relevant", 4, None),  # the same value, said by the assistant
+        (SHIP, "no_longer_relevant", 5, "resolved"),
+        (BUDGET, "no_longer_relevant", 5, "resolved"),  # it was an anchor until then
         (SHIP, "resolved", 2, None),  # nothing before it settles it
         (SHIP, "resolved", 99, None),  # no message of the span
         (SHIP, "boring", 5, None),
@@ -103,15 +107,16 @@ def test_what_was_not_shown_or_came_from_elsewhere_is_not_passed_over() -> None:
 )
 def test_what_may_be_claimed(anchor: Anchor, reason: str, seq: int, claims: str | None) -> None:
     found = ranking(dropped=[drop(anchor, reason, seq)])
-    assert [claim.status for claim in found.claims] == ([claims] if claims else [])
+    shown_by = None if claims == "withdrawn" else seq
+    assert [(claim.status, claim.seq) for claim in found.claims] == ([(claims, shown_by)] if claims else [])
 
 
 def test_a_pasted_value_is_no_value_that_a_user_gave() -> None:
     pasted = replace(SHIP, content="When do we pay 9,999 euros?", pasted=True)
     known = [pasted if one is SHIP else one for one in ANCHORS]
-    assert ranking(dropped=[drop(SHIP, "no_longer_relevant")], known=known).claims
+    assert ranking(dropped=[drop(SHIP, "no_longer_relevant", 3)], known=known).claims
     own = [replace(one, pasted=False) for one in known]
-    assert not ranking(dropped=[drop(SHIP, "no_longer_relevant")], known=own).claims
+    assert not ranking(dropped=[drop(SHIP, "no_longer_relevant", 3)], known=own).claims
 
 
 def test_of_what_a_user_set_nothing_is_claimed() -> None:
@@ -147,7 +152,7 @@ def test_what_is_said_to_be_over_goes_first_of_all_until_it_is_named_again() -> 
 
 def test_what_may_not_be_claimed_is_passed_over_also_when_it_is_of_an_earlier_message() -> None:
     candidate = parse_candidate(
-        json.dumps({"logos": [fact("x", 5)], "dropped": [drop(BUDGET, "no_longer_relevant", 5)]}), SESSION
+        json.dumps({"logos": [fact("x", 5)], "dropped": [drop(BUDGET, "no_longer_relevant", 0)]}), SESSION
     )
     found = ranking_of(candidate, ANCHORS, SPAN[4:], {one.seq: one for one in SPAN[4:]})
     assert (found.claims, found.passed_over) == ((), (BUDGET.id, SESSIONS.id))

@@ -7,9 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from app.core.model.anchors import FoundAnchor
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.state import StateEntry
 from bench.anchors.corpus import OPEN, SEALED, Sentence, messages, split
 from bench.anchors.measures import judged, kappa, score
+from bench.anchors.outdated import RULES, marked_in, read
 from bench.anchors.pairs import pairs
+from bench.anchors.pasted import Text, said, texts
 
 TALK = [
     ("user", False, "My budget for the kitchen is 12,400 euros.", "critical_fact"),
@@ -96,3 +101,50 @@ def test_the_sealed_half_shares_no_conversation_with_the_open_one() -> None:
 def test_pairs_name_what_gave_way_and_what_took_its_place(later: str, found: int) -> None:
     told = [{"role": "user", "content": text} for text in ("The budget is 500 euros.", later)]
     assert list(pairs([("talk", told)])) == found * [["talk", "#1 The budget is 500 euros.", f"#2 {later}"]]
+
+
+def entry(text: str, *seqs: int) -> StateEntry:
+    return StateEntry(id="F1", field="logos", role="fact", text=text, from_seqs=seqs, since_version=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("The budget is 600 euros.", [True, False, True, True]),
+        ("The budget is 600 euros, before 500 euros.", [True, False, False, False]),
+        ("The hall is booked.", [True, False, True, False]),
+    ],
+)
+def test_a_replaced_entry_marks_the_anchors_of_its_messages(text: str, rules: list[bool]) -> None:
+    said = FoundAnchor(type="critical_fact", content="500 euros", seq=1, offset=0, importance=0.5, token_count=9)
+    anchors = [said, replace(said, seq=2)]
+    items = (CandidateItem(field="logos", text=text, from_seqs=(1, 3), replaces=("F1",)),)
+    found = list(marked_in("a", [entry("The budget is 500 euros.", 1)], Candidate(items=items, narrative={}), anchors))
+    assert [one.key for one in found] == [("a", 1, "500 euros")]
+    assert [rule(found[0]) for rule in RULES.values()] == rules
+
+
+def test_sixty_of_the_judged_ones_were_drawn_by_lot() -> None:
+    judged_ones = read()
+    assert sum(one.by_lot for one in judged_ones.values()) == 60
+
+
+def test_it_is_told_whose_words_a_statement_is() -> None:
+    content = 'He writes:\n\n"I will pay 400 euros by 3 May. The sill comes later."\n\nI will wait.'
+    others = ((content.index("I will pay"), content.index('"\n\nI will wait')),)
+    found = list(said(Text(name="a", kind="own", is_held=False, content=content, others=others)))
+    assert [(one.whose, one.is_pasted) for one in found if not one.is_anchor] == [
+        ("own", False),
+        ("others", True),
+        ("others", True),
+        ("own", False),
+    ]
+
+
+def test_a_text_is_in_the_same_half_in_each_language() -> None:
+    held = {text.name for text in texts() if text.is_held}
+    assert {name.partition("-")[2] for name in held}.isdisjoint(
+        text.name.partition("-")[2] for text in texts() if not text.is_held
+    )
+    assert all(0 <= start < end <= len(text.content) for text in texts() for start, end in text.others)
+    assert any(text.others for text in texts())

@@ -1,8 +1,12 @@
-"""What of a message is its sender's own word: a page, a letter or a log that a user shows is somebody else's."""
+"""What of a message is its sender's own word: a page, a letter or a log that a user shows is somebody else's.
+
+So is what stands between quotation marks, where it is more than one sentence: nobody's own remark is that long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from app.core.anchors.recognition import reads_of
@@ -14,6 +18,20 @@ from app.core.reading.passages import own_words
 from app.core.text.patterns import compiled
 
 _BLANK_LINE: Final = compiled(r"\n[ \t\r]*+\n")
+_MARK: Final = compiled(r'["“”„«»「」『』]')
+_CLOSING: Final[Mapping[str, str]] = {
+    '"': '"',
+    "“": "”“",
+    "”": "”",
+    "„": "“”",
+    "«": "»",
+    "»": "«",
+    "「": "」",
+    "『": "』",
+}
+"""The marks that close what each of them opens, as languages have them."""
+_SHORTEST_TEXT: Final = 40  # characters: what is shorter is a name or a remark
+_BEFORE_QUOTE: Final = compiled(r"[^\w.,;!?…]")
 
 
 class OwnWords:
@@ -27,20 +45,23 @@ class OwnWords:
 
     def __init__(self, message: Message, said: Sequence[Statement], tables: Sequence[Table] = TABLES) -> None:
         content = message.content
+        self._content: Final = content
         self._tables: Final = tables
         self._may_show: Final = message.role == "user"
         self._paste: Final = _paste(content, said, tables) if self._may_show else len(content)
+        self._quoted: Final = list(quoted(content, said)) if self._may_show else []
         lead = len(content) - len(content.lstrip())
         blank = _BLANK_LINE.search(content, lead)
         self._paragraph: Final = blank.start() if blank else len(content)
 
     def are_pasted(self, offset: int) -> bool:
         """Whether what stands there belongs to a text that is only shown."""
-        return offset >= self._paste
+        place = bisect_right(self._quoted, (offset, len(self._content)))
+        return offset >= self._paste or (place > 0 and offset < self._quoted[place - 1][1])
 
     def include(self, statement: Statement) -> bool:
         """Whether a statement may bind its sender: in the first paragraph, and below it where it is in first person."""
-        if not self._may_show or (statement.offset < self._paragraph and not self.are_pasted(statement.offset)):
+        if not self._may_show or statement.offset < min(self._paragraph, self._paste):
             return True
         return any(read.has_whole(read.table.first_person) for read in reads_of(statement, self._tables))
 
@@ -66,3 +87,50 @@ def _paste(content: str, said: Sequence[Statement], tables: Sequence[Table]) -> 
             if end >= 0 and content[end:].strip():
                 return end
     return len(content)
+
+
+def quoted(content: str, said: Sequence[Statement]) -> Iterator[tuple[int, int]]:
+    """Where quotations of several sentences stand, their marks included."""
+    starts = [statement.offset for statement in said]
+    for start, end in _quotations(content):
+        touched = said[max(0, bisect_right(starts, start) - 1) : bisect_right(starts, end)]
+        sentences = {one.sentence for one in touched if one.offset + len(one.text) > start + 1}
+        if len(sentences) > 1 and end - start >= _SHORTEST_TEXT:
+            yield start, end
+
+
+def _quotations(content: str) -> Iterator[tuple[int, int]]:
+    """Where something stands between quotation marks; one that nothing closes opens nothing."""
+    marks = [(found.start(), found.group()) for found in _MARK.finditer(content)]
+    unclosed = set[str]()
+    number = 0
+    while number < len(marks):
+        start, mark = marks[number]
+        number += 1
+        if mark in unclosed or not _opens(content, start):
+            continue
+        last = _closing(content, marks, number)
+        if last is None:
+            unclosed.add(mark)
+        else:
+            yield start, marks[last][0] + 1
+            number = last + 1
+
+
+def _closing(content: str, marks: Sequence[tuple[int, str]], number: int) -> int | None:
+    """Which mark closes the one before this number: what is opened in between by the same mark is closed first."""
+    opening = marks[number - 1][1]
+    inside = 0
+    for at in range(number, len(marks)):
+        place, mark = marks[at]
+        if mark in _CLOSING[opening] and not content[place + 1 : place + 2].isalnum():
+            if not inside:
+                return at
+            inside -= 1
+        elif mark == opening and _opens(content, place):
+            inside += 1
+    return None
+
+
+def _opens(content: str, place: int) -> bool:
+    return place == 0 or _BEFORE_QUOTE.match(content, place - 1) is not None

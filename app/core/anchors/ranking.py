@@ -88,13 +88,19 @@ def _ordered(ids: Collection[UUID], anchors: Iterable[Anchor]) -> tuple[UUID, ..
 
 
 def _claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> AnchorClaim | None:
-    """What is said to have become of an anchor; ``None`` where no message of these can show it."""
+    """What is said to have become of an anchor; ``None`` where no message of these can show it.
+
+    What a later message made useless was an anchor until then: it is over, and not none.
+    """
     if word.claims is None:
         return None
+    shown_by = word.by_seq if any(one.seq == word.by_seq for one in span) else None
     if word.claims == "withdrawn":
-        return AnchorClaim(anchor_id=anchor.id, status="withdrawn")
-    shows = word.by_seq is not None and word.by_seq >= anchor.seq and any(one.seq == word.by_seq for one in span)
-    return AnchorClaim(anchor_id=anchor.id, status=word.claims, seq=word.by_seq) if shows else None
+        if shown_by is None or shown_by <= anchor.seq:
+            return AnchorClaim(anchor_id=anchor.id, status="withdrawn")
+        return AnchorClaim(anchor_id=anchor.id, status="resolved", seq=shown_by)
+    shows = shown_by is not None and shown_by >= anchor.seq
+    return AnchorClaim(anchor_id=anchor.id, status=word.claims, seq=shown_by) if shows else None
 
 
 def _may_be_claimed(anchor: Anchor, claim: AnchorClaim, span: Sequence[Message], known: Iterable[Anchor]) -> bool:
