@@ -274,6 +274,18 @@ class TestAnL1:
         assert len(gemini.requests("detail")) == 3
         assert (after.wants_detail, after.detail_tries, after.levels["L1"].made_by) == (False, 3, EXTRACTIVE)
 
+    async def test_what_the_provider_does_not_take_is_not_sent_again(
+        self, service: Service, gemini: Gemini, engine: AsyncEngine
+    ) -> None:
+        conversation_id, _ = await compacted(service)
+        gemini.script("detail", "error_400")
+        assert await run(service, conversation_id) == "failed"
+        await age(engine, timedelta(minutes=600))
+        given_up = await first(service, conversation_id)
+
+        assert await calls(engine) == [("error", "bad_request")]
+        assert (given_up.wants_detail, given_up.levels["L1"].made_by) == (False, EXTRACTIVE)
+
     async def test_what_it_invents_goes(self, service: Service, gemini: Gemini) -> None:
         conversation_id, _ = await compacted(service)
         gemini.script("detail", "retold_inventing")

@@ -43,6 +43,8 @@ WORTH: Final = 100
 OUTPUT_PER_TARGET: Final = 4  # thoughts count as output
 LEAST_OUTPUT: Final = 2_048
 MOST_SETTLED: Final = 50  # without a call, in one go
+_OF_THE_REQUEST: Final = frozenset({"bad_request", "context_too_long"})
+"""Reasons why the same request fails again, whenever it is sent."""
 LOOKED_AT: Final = 1_000  # waiting segments of a conversation among which one is looked for
 
 Outcome = Literal["written", "kept", "refused", "failed", "stale", "not_now", "not_wanted"]
@@ -291,10 +293,10 @@ class DetailService:
         return "refused" if answer.attempt.outcome == "refused" else "failed"
 
     async def _postpone(self, uow: UnitOfWork, claim: _Claim, attempt: Attempt) -> None:
-        """After a try that brought nothing; where nobody was asked, it was none."""
+        """After a try that brought nothing; where nobody was asked, it was none. What does not fit stays so."""
         tries = claim.tries - (attempt.reason == NOT_ASKED)
         wait = back_off(tries)
-        again = tries < MOST_TRIES
+        again = tries < MOST_TRIES and attempt.reason not in _OF_THE_REQUEST
         await uow.segments.update(
             claim.conversation.id,
             claim.segment.id,
