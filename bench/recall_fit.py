@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.core.retrieval.choose import LINE, PRICE
-from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.choose import PRICE
+from app.core.retrieval.corpus import LINE, Corpus
 from app.core.retrieval.features import features
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.weights import CHOSEN

@@ -15,7 +15,7 @@ from types import NoneType
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Dialect, Float, inspect
+from sqlalchemy import ARRAY, Dialect, Float, inspect
 from sqlalchemy.sql.dml import UpdateBase
 
 from app.core.text.patterns import compiled
@@ -168,6 +168,8 @@ def _id(value: Any) -> str:
 
 def _reading(kind: Any, dialect: Dialect) -> Process | None:
     """What is to be done with a column's value as the driver gives it."""
+    if isinstance(kind, ARRAY) and _reading(kind.item_type.dialect_impl(dialect), dialect) is None:
+        return None  # else SQLAlchemy copies each list
     process: Process | None = kind.result_processor(dialect, _FLOAT8 if isinstance(kind, Float) else None)
     return process
 

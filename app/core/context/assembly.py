@@ -135,12 +135,12 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
     _refuse_without_room(material, room, budget)
     keeps_full = budget is None and material.policy.on_failure == "keep_full"
 
-    def fitted(tokens: int) -> Draft:
+    def fitted(tokens: int, *, told: bool = True) -> Draft:
         draft = first_draft(material)
         if keeps_full:
             return _kept_full(material, draft)
         smaller = replace(room, tokens=tokens)
-        return fit(material, draft, smaller, digest) if _whole_size(material, draft) > tokens else draft
+        return fit(material, draft, smaller, digest, told=told) if _whole_size(material, draft) > tokens else draft
 
     base = material.conversation.estimated_within(material.budgets.budget if budget is None else budget)
     most = _below_triggers(material) - _fixed_tokens(material) if budget is None else None

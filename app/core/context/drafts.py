@@ -157,6 +157,8 @@ class Draft:
     """False once those days had to make room: they do not come back with other held messages."""
     opened: tuple[ShownSegment, ...] = ()
     """Covered segments whose originals stand among the held messages."""
+    weighed: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+    """What recall adds (``joining.recall_tokens``), once that was computed: it is asked for step by step."""
 
     @property
     def through_seq(self) -> int:

@@ -64,15 +64,23 @@ class Room:
 Shrink = Callable[[Material, Draft, Room], Draft]
 
 
-def fit(material: Material, draft: Draft, room: Room, digest: Digest) -> Draft:
+def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: bool = True) -> Draft:
     """Remove what has to go.
+
+    Args:
+        material: Of the context.
+        draft: Everything there is.
+        room: For it.
+        digest: Makes the digest of what has to be left out.
+        told: Whether the state is asked for; without it, one that does not fit as a whole goes, which is soon done:
+            messages and anchors are the same.
 
     Raises:
         BudgetTooSmallError: Not even the last message fits.
     """
     elides = material.policy.oversized == "elide"
     draft = with_giants_elided(material, draft, room.tokens) if elides else draft
-    for shrink in _steps(digest, keeps_anchors=material.policy.anchor_share is None):
+    for shrink in _steps(digest, keeps_anchors=material.policy.anchor_share is None, told=told):
         if size_of(material, draft) + _unloaded(material, draft) <= room.tokens:
             return draft
         draft = shrink(material, draft, room)
@@ -89,13 +97,13 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest) -> Draft:
     )
 
 
-def _steps(digest: Digest, *, keeps_anchors: bool) -> Iterator[Shrink]:
+def _steps(digest: Digest, *, keeps_anchors: bool, told: bool) -> Iterator[Shrink]:
     yield _with_fewer_digests
     yield _without_old_tail(digest)
     yield _without_digest
-    yield _with_smaller_state(soft=True)
+    yield _with_smaller_state(soft=True, told=told)
     yield _without_held_days
-    facts = _with_smaller_state(soft=False)
+    facts = _with_smaller_state(soft=False, told=told)
     yield from (facts, _with_fewer_anchors) if keeps_anchors else (_with_fewer_anchors, facts)
     yield _without_tail
     yield _without_held
@@ -212,7 +220,7 @@ def _without_digest(material: Material, draft: Draft, room: Room) -> Draft:  # n
     return replace(draft, left_out=replace(draft.left_out, digest="")) if draft.left_out else draft
 
 
-def _with_smaller_state(*, soft: bool) -> Shrink:
+def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
     """Style, known and the narrative (``soft``), or whatever else the state holds."""
 
     def shrink(material: Material, draft: Draft, room: Room) -> Draft:
@@ -221,20 +229,25 @@ def _with_smaller_state(*, soft: bool) -> Shrink:
             return draft
         entries = _entries(material.schema, state)
         chosen = [entry for entry in entries if (entry.role in _SOFT) == soft]
-        rest = [entry for entry in entries if (entry.role in _SOFT) != soft] if soft else []
+        rest = state_of(material.schema, [entry for entry in entries if (entry.role in _SOFT) != soft] if soft else [])
 
-        def served(candidate: Sequence[StateEntry]) -> Draft:
-            return replace(draft, state=_json(material.schema, [*candidate, *rest]))
+        def served(candidate: Mapping[str, Any]) -> Draft:
+            state = {name: value or rest[name] for name, value in candidate.items() if value or rest[name]}
+            return replace(draft, state=state_json(material.schema, state) if state else None)
 
         def over(candidate: Mapping[str, Any]) -> int:
-            return size_of(material, served(_entries(material.schema, candidate))) - room.tokens
+            return size_of(material, served(candidate)) - room.tokens
 
-        if soft:
+        if not told:
+            kept = tuple(chosen) if over(state_of(material.schema, chosen)) <= 0 else ()
+        elif soft:
             kept, _ = prune(material.schema, chosen, fits=lambda candidate: over(candidate) <= 0)
         else:
             beside = (message_text(message) for message in (*draft.held, *draft.tail))
             kept = shrunk(material.schema, chosen, over=over, said=beside, heard=_covered_talk(material, entries))
-        return served(kept).warned("state_shortened") if kept != tuple(chosen) else draft
+        if kept == tuple(chosen):
+            return draft
+        return served(state_of(material.schema, kept)).warned("state_shortened")
 
     return shrink
 
@@ -245,12 +258,6 @@ def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator
     yield from (entry.text for entry in entries if entry.role in _SOFT)
     if layout is not None:
         yield from (layout.anchors, layout.digests)
-
-
-def _json(schema: StateSchema, entries: Sequence[StateEntry]) -> str | None:
-    """The state's members that still tell something."""
-    state = {name: value for name, value in state_of(schema, entries).items() if value}
-    return state_json(schema, state) if state else None
 
 
 def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry, ...]:

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from app.core.context.drafts import (
     Draft,
@@ -67,8 +68,12 @@ _STEPS: Final = 5
 FRAME: Final = 20
 """Tokens of the element's own lines, of a message around it and of the year, rounded up."""
 
-Fit = Callable[[int], Draft]
-"""The draft that fits into so many tokens."""
+
+class Fit(Protocol):
+    """The draft that fits into so many tokens."""
+
+    def __call__(self, tokens: int, *, told: bool = True) -> Draft:
+        """Without its state, unless it is ``told``, where that does not fit as a whole: messages are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,22 +103,25 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     recall = _decided(material, material.recall)
     allotted = _allotment(material, recall, fit, room, base=base, may_cut=may_cut, most=most)
     total = allotted.passages + allotted.recalled
-    total, draft = beside_pins(material, fit, room, total)
+    if not total:
+        return _joined(material, fit(room), recall, 0, None)
+    total, rough = beside_pins(material, partial(fit, told=False), room, total)  # what is chosen depends on messages
     ranks = bool(total and recall.question)
     margin = _margin(material, recall)
-    joined = _joined(material, draft, recall, total, margin if ranks else None)
+    joined = _joined(material, rough, recall, total, margin if ranks else None)
     used = recall_tokens(material, joined)
-    if used >= total:
-        return joined
-    wider = fit(room - used)
-    left = room - used - size_of(material, wider) - (0 if wider.left_out else material.unloaded_tokens)
-    if most is None and recall.is_explicit and ranks and left > 0:
-        return _joined(material, wider, recall, used + left, margin)  # what the rest has no use for
-    rest = _unserved(wider, joined.recalled)
-    return _settled(material, replace(wider, recalled=rest, passages=joined.passages, named=joined.named), joined)
+    if used < total:
+        wider = fit(room - used)
+        left = room - used - size_of(material, wider) - (0 if wider.left_out else material.unloaded_tokens)
+        if most is None and recall.is_explicit and ranks and left > 0:
+            return _joined(material, wider, recall, used + left, margin)  # what the rest has no use for
+        settled = _with_recalled_of(joined, wider, _unserved(wider, joined.recalled))
+        if recall_tokens(material, settled) <= used:  # else its rounding made the whole heavier
+            return settled
+    return _with_recalled_of(joined, fit(room - total), joined.recalled)
 
 
-def beside_pins(material: Material, fit: Fit, room: int, wanted: int) -> tuple[int, Draft]:
+def beside_pins(material: Material, fit: Callable[[int], Draft], room: int, wanted: int) -> tuple[int, Draft]:
     """What is wanted, as far as every pin keeps its place and what is served beside it: passages go first.
 
     Args:
@@ -171,12 +179,15 @@ def recall_tokens(material: Material, draft: Draft) -> int:
     """What recalled messages and passages add to a context."""
     if not draft.recalled and not draft.passages:
         return 0
+    if draft.weighed:
+        return draft.weighed[0]
     bare = _sent(draft)  # as stored: what is exchanged in them to be sent weighs no more
     whole = _with_recalled(draft, bare, material.conversation.locale)
     same = set(map(id, whole)) & set(map(id, bare))
     added, taken = ([one for one in messages if id(one) not in same] for messages in (whole, bare))
     whole_tokens = messages_tokens(added, material.policy.estimator, estimate_lines)
-    return max(whole_tokens - weigh_all(material, taken), 0)
+    draft.weighed.append(max(whole_tokens - weigh_all(material, taken), 0))
+    return draft.weighed[0]
 
 
 def as_sent(message: Message) -> ContextMessage:
@@ -322,11 +333,10 @@ def _within(material: Material, draft: Draft, room: int) -> Draft:
     return draft
 
 
-def _settled(material: Material, wider: Draft, joined: Draft) -> Draft:
-    """The wider draft, unless its rounding made the whole heavier than the narrower one's room."""
+def _with_recalled_of(joined: Draft, draft: Draft, recalled: tuple[Recalled, ...]) -> Draft:
+    """The draft with what another one brings back, and with what that one says of passages."""
     warnings = [warning for warning in joined.warnings if warning.startswith("passages_left_out")]
-    grown = recall_tokens(material, wider) > recall_tokens(material, joined)
-    return joined if grown else wider.warned(*warnings)
+    return replace(draft, recalled=recalled, passages=joined.passages, named=joined.named).warned(*warnings)
 
 
 def served_seqs(draft: Draft) -> frozenset[int]:

@@ -21,6 +21,7 @@ from app.core.segments.budgeting import TOLD, Choice, Form, Option, Step, steps_
 from app.core.segments.digests import WAY_BACK, element_of, lines_of
 from app.core.state.digesting import Digests
 from app.core.text.budget import without_last
+from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.token_counts import tokens_of
 
 FULL: Final = "full"
@@ -159,22 +160,18 @@ def _choice(material: Material, digests: Digests) -> Choice:
     """No steps where the block shows a segment that was not read."""
     segments = material.detail.segments
     shown = {one.id: one.level or "marker" for one in digests.segments}
+    say = catalogue_of(material.conversation.locale)
     options = [
-        list(_options_of(material, segment, shown.get(segment.id, _NONE), worth))
+        list(_options_of(material, segment, shown.get(segment.id, _NONE), worth, say))
         for segment, worth in zip(segments, _worths(material, _relations(material, segments)), strict=True)
     ]
     forms = [[option.form for option in each] for each in options]
     return Choice(options, steps_of(forms) if shown.keys() <= {segment.id for segment in segments} else [])
 
 
-def _options_of(material: Material, segment: Segment, present: str, worth: float) -> Iterator[Option]:
+def _options_of(material: Material, segment: Segment, present: str, worth: float, say: Catalogue) -> Iterator[Option]:
     """The present form first, then the better ones."""
-    lines = lines_of(
-        segment,
-        material.policy.levels,
-        estimator=material.policy.estimator,
-        locale=material.conversation.locale,
-    )
+    lines = lines_of(segment, material.policy.levels, estimator=material.policy.estimator, say=say)
     names = [*lines]
     value = worth * segment.tokens
     if present == _NONE:

@@ -20,6 +20,7 @@ from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
 from app.core.text.speakers import Label, labels_of
 from app.core.text.stemming import stem_language, stems_in
+from app.core.text.token_counts import MESSAGE_OVERHEAD
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems_of_tokens
 
@@ -27,6 +28,9 @@ PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
 SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the same sitting" would say nothing
 PIECE: Final = 64  # tokens, about; a long message answers by one of its parts, and is scored by the best
 LONG: Final = 192  # tokens; shorter messages are one piece
+
+LINE: Final = 2
+"""Tokens around a recalled message, rounded up."""
 
 _SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
@@ -284,8 +288,9 @@ class Corpus:
         by_count = {
             count: max(math.log((self.total + 1) / (count + 0.5)), 0.0) for count in frozenset(holding.values())
         }
-        common = _common_stems(self.language)
-        return {stem: by_count[count] * (_COMMON if stem in common else 1.0) for stem, count in holding.items()}
+        rarities = dict(zip(holding, map(by_count.__getitem__, holding.values()), strict=True))
+        rarities.update({stem: _COMMON * rarities[stem] for stem in _common_stems(self.language) & holding.keys()})
+        return rarities
 
     @cached_property
     def answers_at_length(self) -> float:
@@ -313,9 +318,14 @@ class Corpus:
         return found
 
     @cached_property
-    def vocabulary(self) -> list[str]:
-        """All stems, sorted."""
-        return sorted(self.postings.holding)
+    def costs(self) -> list[int]:
+        """The tokens of each message as it is recalled."""
+        return [max(source.tokens - MESSAGE_OVERHEAD, 1) + LINE for source in self.sources]
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """All stems, each on a line of its own."""
+        return "\n".join(["", *self.postings.holding, ""])
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -364,7 +374,7 @@ class Corpus:
         rarities, runs, parts, words = self.rarities, self._runs, self._parts, self.words
         rarity = rarities.__getitem__
         found = [sum(map(rarity, echoed[start:end]), 0.0) for start, end in zip([0, *ends], ends, strict=False)]
-        begun = max(len(found) - _ECHO, 0)
+        begun, lengths = max(len(found) - _ECHO, 0), Counter(runs)
         last: dict[str, int] = {}
         for index in range(begun, len(found)):
             last.update(dict.fromkeys(words[index].counts, index))
@@ -373,7 +383,7 @@ class Corpus:
             begun = begun if runs[index] == runs[begun] else index
             first, total = max(index - _ECHO, begun), 0.0
             is_alone = parts[self.owners[index]] == 1
-            for stem in words[index].counts:
+            for stem in words[index].counts if lengths[runs[index]] > 1 else ():  # else there is nothing to repeat
                 if stem in last and last[stem] >= first and is_alone:
                     total += rarities[stem]
                     echoed.append(stem)

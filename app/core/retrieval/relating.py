@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
@@ -65,9 +64,9 @@ def _held(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Val
     total = [0.0] * len(corpus.pieces)
     for stem, weight in weights.items():
         best: dict[int, float] = {}
-        for other in related(stem):
+        for other in filter(corpus.postings.holding.__contains__, related(stem)):  # hardly any
             rarity = corpus.rarity(other)
-            for index in corpus.postings.get(other, ()):
+            for index in corpus.postings.get(other):
                 best[index] = max(rarity, best.get(index, 0.0))
         for index, rarity in best.items():
             total[index] += weight * rarity / _RARITY
@@ -98,12 +97,13 @@ def _family(corpus: Corpus, stem: str) -> Iterator[str]:
         return
     beginning = stem[: max(_BEGINNING, len(stem) - _ENDINGS)]
     vocabulary = corpus.vocabulary
-    for place in range(bisect_left(vocabulary, beginning), len(vocabulary)):
-        other = vocabulary[place]
-        if not other.startswith(beginning):
-            return
+    place = vocabulary.find(f"\n{beginning}")
+    while place >= 0:
+        end = vocabulary.index("\n", place + 1)
+        other = vocabulary[place + 1 : end]
         if other != stem and abs(len(other) - len(stem)) <= _APART:
             yield other
+        place = vocabulary.find(f"\n{beginning}", end)
 
 
 def _spellings(stem: str) -> Iterator[str]:

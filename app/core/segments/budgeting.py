@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.text.budget import first_fitting
 
@@ -33,8 +33,7 @@ RELATED: Final = 4.0
 """What the segment that a question is about is worth more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """One way of serving a segment."""
 
     name: str
@@ -43,8 +42,7 @@ class Form:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A step from one form of a segment to a better one."""
 
     segment: int
@@ -61,8 +59,7 @@ class Step:
         return self.gain / self.tokens if self.tokens > 0 else math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """A form with what stands for it in the block."""
 
     form: Form

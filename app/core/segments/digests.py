@@ -15,7 +15,7 @@ from app.core.model.segments import LEVELS, Level, Marker, Segment
 from app.core.segments.markers import EARLIER_MARKER, render
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
-from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import Estimator, estimate_text
@@ -136,7 +136,11 @@ def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
 
 
 def lines_of(
-    segment: Segment, levels: Collection[Level], *, estimator: Estimator = "script", locale: str = FALLBACK
+    segment: Segment,
+    levels: Collection[Level],
+    *,
+    estimator: Estimator = "script",
+    say: Catalogue = CATALOGUES[FALLBACK],
 ) -> dict[str, tuple[str, int]]:
     """The segment's line and its tokens in each of its forms: ``marker``, and those of its levels that may be served.
 
@@ -144,7 +148,7 @@ def lines_of(
     """
     if not levels:
         return {}
-    how = _How(best=_best(levels), levels=levels, estimator=estimator, say=catalogue_of(locale))
+    how = _How(best=_best(levels), levels=levels, estimator=estimator, say=say)
     return {name: (line, weight) for name, line, weight in _forms(segment, how, _ALL)}
 
 

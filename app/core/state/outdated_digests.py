@@ -33,12 +33,11 @@ def _gone_statements(quotes: tuple[str, ...]) -> _Gone | None:
 
 
 def _without(segment: Segment, gone: _Gone) -> Segment:
-    levels = dict(segment.levels)
-    for name, level in segment.levels.items():
-        kept = _text_left(level.text, gone)
-        if kept is not None:
-            levels[name] = replace(level, text=kept)
-    return replace(segment, levels=levels)
+    left = {name: kept for name, level in segment.levels.items() if (kept := _text_left(level.text, gone)) is not None}
+    if not left:
+        return segment
+    changed = {name: replace(segment.levels[name], text=kept) for name, kept in left.items()}
+    return replace(segment, levels={**segment.levels, **changed})
 
 
 @memoized(FIGURE)

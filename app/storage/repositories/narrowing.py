@@ -103,10 +103,11 @@ _COLUMNS = (
 _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"), *_SHOWN).order_by(_seq)
 _OF = col(MessageRow.conversation_id) == bindparam("of")
 _LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
-_THESE = _ALL.where(_LISTED)
 _SINCE = _ALL.where(_seq >= bindparam("first"))
 _BYTES = select(_seq, told_bytes()).where(_OF, _LISTED)
-_SUM = select(cast(func.sum(told_bytes()), BigInteger)).where(_OF, _LISTED)
+_SUM = select(cast(func.sum(told_bytes()), BigInteger)).where(_OF, _LISTED).correlate(None).scalar_subquery()
+_THESE = _ALL.where(_LISTED)
+_THESE_IF_FEW = _THESE.where(bindparam("most", type_=BigInteger) >= _SUM)
 _EPOCH = select(col(ConversationRow.content_epoch)).where(col(ConversationRow.id) == bindparam("of")).scalar_subquery()
 _SIZE = (
     select(
@@ -133,7 +134,7 @@ _HOLDING = (
     .correlate(_PAIRS)
 )
 _LISTS = select(_PAIRS.c.place, func.array(_HOLDING.scalar_subquery(), type_=_BIGINTS))
-built_once(_ALL, _THESE, _SINCE, _BYTES, _SUM, _SIZE, _LISTS)
+built_once(_ALL, _THESE, _THESE_IF_FEW, _SINCE, _BYTES, _SIZE, _LISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +174,11 @@ class Narrowing:
                 worth[seq] += weights[stem]
         for seq, value in (await self._pairs(postings, weights)).items():
             worth[seq] = max(worth[seq], value)
-        best = sorted(worth, key=lambda seq: (-worth[seq], -seq))[:limit]
+        best = sorted(sorted(worth, reverse=True), key=worth.__getitem__, reverse=True)[:limit]  # of equals the newest
         around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, FEWEST_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
         return Narrowed(
-            sources=await self._read(await self._within_bytes(chosen)),
+            sources=await self._read_within_bytes(chosen),
             documents={stem: posting.about for stem, posting in postings.items()},
             total=total,
             language=language,
@@ -215,12 +216,12 @@ class Narrowing:
                     return found[:limit]
         return found
 
-    async def _within_bytes(self, seqs: Sequence[int]) -> list[int]:
-        """The first of these messages, as many as are no more than ``READ_BYTES`` together."""
-        if (await self._session.first(_SUM, of=self._id, seqs=list(seqs)) or 0) <= READ_BYTES:
-            return list(seqs)
+    async def _read_within_bytes(self, seqs: Sequence[int]) -> list[Source]:
+        """Read the first of these messages, as many as are no more than ``READ_BYTES`` together: mostly all."""
+        if lines := await self._session.records(_THESE_IF_FEW, of=self._id, seqs=sorted(seqs), most=READ_BYTES):
+            return await _sources(lines)
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
-        return within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES)
+        return await self._read(within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
 
     async def _size(self, sampled: int = 1) -> tuple[int, int, int, int, list[str]]:
         """Messages that are neither commands nor erased, their bytes, the last ``seq``, the epoch, the newest ones."""

@@ -80,6 +80,7 @@ _RANGES = select(*(func.unnest(bindparam(name, type_=_BIGINTS)) for name in ("fi
 _OF_RANGES = _with_levels(_HERE.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
 _NEWEST = _HERE.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
 _SERVED_NEWEST = _with_levels(_NEWEST, _SERVED)
+_WHOLE_NEWEST = _with_levels(_NEWEST, LEVELS)
 _AMONG_NEWEST = _HERE.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(_id.in_(_NEWEST.with_only_columns(_id)))
 _SERVED_AMONG_NEWEST = _with_levels(_AMONG_NEWEST, _SERVED)
 _COUNT = _HERE.where(_CURRENT).with_only_columns(func.count())
@@ -91,7 +92,7 @@ _BEGINS = select(func.max(col(_PICKED.from_seq))).where(
 )
 _BEGINNINGS = select(_BEGINS.correlate(_WANTED).scalar_subquery()).select_from(_WANTED)
 _COVERING = _HERE.where(_CURRENT, _from.in_(_BEGINNINGS)).order_by(_from)
-built_once(_ONE, _OF_RANGES, _SERVED_NEWEST, _SERVED_AMONG_NEWEST, _COUNT, _COVERING)
+built_once(_ONE, _OF_RANGES, _SERVED_NEWEST, _WHOLE_NEWEST, _SERVED_AMONG_NEWEST, _COUNT, _COVERING)
 
 
 class SegmentRepository(Repository):
@@ -138,9 +139,9 @@ class SegmentRepository(Repository):
         in_order = found if page.order == "asc" else found[::-1]
         return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
 
-    async def newest(self, conversation_id: UUID, *, limit: int, levels: Collection[Level] = _SERVED) -> list[Segment]:
-        """The newest current ones with these levels, by ``from_seq``; one query, bounded by ``limit``."""
-        found = _SERVED_NEWEST if levels == _SERVED else _with_levels(_NEWEST, levels)
+    async def newest(self, conversation_id: UUID, *, limit: int, whole: bool = False) -> list[Segment]:
+        """The newest current ones, by ``from_seq``, with what a layout serves or the ``whole``; one query."""
+        found = _WHOLE_NEWEST if whole else _SERVED_NEWEST
         return await self._read(found, conversation_id=conversation_id, limit=limit)
 
     async def among_newest(self, conversation_id: UUID, ids: Sequence[str], *, limit: int) -> list[Segment]:

@@ -30,7 +30,16 @@ from app.core.text.token_counts import estimate_text, tokens_of
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.media import with_media
-from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
+from app.usecases.context.recalling import (
+    NOTHING,
+    Asked,
+    Gathered,
+    chosen,
+    expansion_of,
+    gather,
+    question_in,
+    with_gathered,
+)
 from app.usecases.context.similarity import By, SimilarityService
 from app.usecases.files.serving import FileServing
 from app.usecases.history.drafts import MessageDraft
@@ -47,6 +56,9 @@ TOLD_PART = 4  # and that a digest is at most this part of
 RECALL_FAILED = "recall_failed"
 _SERVED: Final = 10
 """Bytes that a message counts for which is served as it is: about five microseconds."""
+
+_Read = Gathered | Exception | None
+"""What was read for a question, or why it was not; ``None``: nothing is asked."""
 
 log = structlog.get_logger(__name__)
 
@@ -136,11 +148,12 @@ class ContextService:
                 uow, resolved, budget, all_anchors=asked.makes_room(budget), detail_room=room, may_recall=asked.in_turn
             )
             material = chosen(loaded, asked.wanted)
-        material = _with_question_held(material) if asked.in_turn else material
-        begins = bool(material.tail) and material.tail[-1].role == "user"
-        started = self._shell.clock.monotonic()
+            material = _with_question_held(material) if asked.in_turn else material
+            begins = bool(material.tail) and material.tail[-1].role == "user"
+            started = self._shell.clock.monotonic()
+            gathered = await _gathered(uow, material, budget, asked)
         try:
-            context = await self._with_recall(tenant_id, material, budget, asked, fits=fits)
+            context = await self._with_recall(tenant_id, material, budget, gathered, fits=fits)
         except (BudgetTooSmallError, ContextOverWindowError):
             raise
         except Exception as error:
@@ -188,13 +201,12 @@ class ContextService:
             log.warning("recall.not_recorded")
 
     async def _with_recall(
-        self, tenant_id: UUID, material: Material, budget: int | None, asked: Asked, *, fits: bool
+        self, tenant_id: UUID, material: Material, budget: int | None, gathered: _Read, *, fits: bool
     ) -> AssembledContext:
-        question = question_in(material, asked, budget=budget)
-        if not question and not asked.passages:
+        if isinstance(gathered, Exception):
+            raise gathered
+        if gathered is None:
             return await self._put_together(tenant_id, material, budget, fits=fits)
-        async with self._shell.uow(tenant_id) as uow:
-            gathered = await gather(uow, material, asked, question, budget=budget)
         by: By | None = None
         if self._similarity is not None:
             gathered, by = await self._similarity.compared(tenant_id, material.conversation.id, gathered)
@@ -226,6 +238,15 @@ class ContextService:
         """What a text, or messages, would weigh."""
         weights = await off_loop(lambda: [draft.weighed().tokens for draft in drafts or ()], size=size_of(drafts or ()))
         return sum(weights) + (await off_loop(estimate_text, text, size=len(text)) if text else 0)
+
+
+async def _gathered(uow: UnitOfWork, material: Material, budget: int | None, asked: Asked) -> _Read:
+    """Within the transaction that reads everything else."""
+    try:
+        question = question_in(material, asked, budget=budget)
+        return await gather(uow, material, asked, question, budget=budget) if question or asked.passages else None
+    except Exception as error:  # noqa: BLE001 - raised where a turn goes on without it
+        return error
 
 
 def _size(material: Material, *, fits: bool) -> int:

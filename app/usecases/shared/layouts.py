@@ -16,7 +16,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
 from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets, CompactionPolicy
-from app.core.model.segments import LEVELS, Segment
+from app.core.model.segments import Segment
 from app.core.model.state import StateSchema
 from app.core.segments.digests import WAY_BACK
 from app.core.state.digesting import Digestible
@@ -260,7 +260,7 @@ def _digestible(policy: CompactionPolicy, locale: str, stored: Newest, *, throug
 async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
     """The newest covered segments with all levels: the same whatever the budget, so that a larger one only adds."""
     id_ = resolved.conversation.id
-    found = await uow.segments.newest(id_, limit=MOST_DETAILED, levels=LEVELS)
+    found = await uow.segments.newest(id_, limit=MOST_DETAILED, whole=True)
     if not found:
         return Detail()
     return Detail(segments=tuple(await _present(uow, resolved, found)), total=await uow.segments.count(id_))
