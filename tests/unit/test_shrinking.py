@@ -58,6 +58,14 @@ def test_of_equals_the_older_goes() -> None:
     assert "$1000" not in found
 
 
+def test_what_is_asked_for_goes_last() -> None:
+    given_entries = entries(*(f"User: The tower number {n} costs ${n}00 a night." for n in range(10, 20)))
+    found = told(shrunk(SESSION, given_entries, over=beyond(60), asked=lambda text: float("number 10" in text)))
+
+    assert "$1000" in found
+    assert "$1900" in found
+
+
 def test_what_stands_beside_the_state_need_not_be_told() -> None:
     said = "User: The tower costs $900 a night."
     given_entries = entries("User: The tower costs $900 a night.", "User: The bridge costs $700 a night.")

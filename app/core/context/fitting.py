@@ -34,6 +34,8 @@ from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
+from app.core.retrieval.corpus import words_in
+from app.core.retrieval.naming import asked_of
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
@@ -244,7 +246,8 @@ def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
             kept, _ = prune(material.schema, chosen, fits=lambda candidate: over(candidate) <= 0)
         else:
             beside = (message_text(message) for message in (*draft.held, *draft.tail))
-            kept = shrunk(material.schema, chosen, over=over, said=beside, heard=_covered_talk(material, entries))
+            heard, asked = _covered_talk(material, entries), _asked(material)
+            kept = shrunk(material.schema, chosen, over=over, said=beside, heard=heard, asked=asked)
         if kept == tuple(chosen):
             return draft
         return served(state_of(material.schema, kept)).warned("state_shortened")
@@ -258,6 +261,20 @@ def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator
     yield from (entry.text for entry in entries if entry.role in _SOFT)
     if layout is not None:
         yield from (layout.anchors, layout.digests)
+
+
+def _asked(material: Material) -> Callable[[str], float]:
+    """How much a text tells of the words of a query, rare ones more than common ones.
+
+    A turn asks for nothing: its state stays the same from question to question, for the provider's cache.
+    """
+    recall = material.recall
+    if recall is None or not (recall.is_explicit and recall.question):
+        return lambda _: 0.0
+    corpus = recall.corpus
+    rarities = {stem: corpus.rarity(stem) for stem in asked_of(recall.question, corpus).stems}
+    whole = sum(rarities.values()) or 1.0
+    return lambda text: sum(rarities.get(stem, 0.0) for stem in words_in(text, corpus.language).counts) / whole
 
 
 def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry, ...]:

@@ -56,8 +56,14 @@ _NEAR: Final = 2  # tokens: the search for how much fits ends so near
 
 _GUESSES: Final = 4  # of how much fits, by what was too much or left the last time; then it is halved
 
+_ASKED: Final = 2.0  # what an entry that tells of all that is asked for is worth more; less, the less of it it tells
+
 Over = Callable[[Mapping[str, Any]], int]
 """Tokens by which a state, in the shape of the schema's model, is too large; nothing or less where it fits."""
+
+
+def _nothing(text: str) -> float:  # noqa: ARG001 - as every question has it
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,7 @@ def shrunk(
     over: Over,
     said: Iterable[str] = (),
     heard: Iterable[str] = (),
+    asked: Callable[[str], float] = _nothing,
 ) -> tuple[StateEntry, ...]:
     """The entries, or clauses of them, that tell most within the room; in the same order.
 
@@ -93,6 +100,7 @@ def shrunk(
         said: What is served beside the state: what stands there need not be told, data that is talked of there is
             worth more.
         heard: What was talked of and is not served beside the state: data in it is worth more.
+        asked: How much a text tells of what is asked for, from 0 to 1: it is worth more.
     """
 
     def excess_of(kept: Sequence[StateEntry]) -> int:
@@ -101,7 +109,7 @@ def shrunk(
     excess = over(state_of(schema, entries))
     if excess <= 0:
         return tuple(entries)
-    clauses = _clauses(entries, "\n".join(said), heard)
+    clauses = _clauses(entries, "\n".join(said), heard, asked)
     dearest_first = sorted(clauses, key=_dearness)
     room = sum(clause.option.cost() for clause in clauses)
     low, high, best, tries = 0, room + _NEAR, tuple[StateEntry, ...](), 0
@@ -186,7 +194,9 @@ def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
         yield from [lead + RECORDS_APART.join(records)] if lead else records
 
 
-def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> list[_Clause]:
+def _clauses(
+    entries: Sequence[StateEntry], said: str, heard: Iterable[str], asked: Callable[[str], float]
+) -> list[_Clause]:
     """Every clause; data without the names of its values, each value once, where it is worth most."""
     newest_first = {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
     apart = [
@@ -212,6 +222,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
         (entry.id, text): terse(text, told, amounts=False, heads=heads)
         for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
+    told_of_question = {entry.id: 1 + _ASKED * asked(entry.text) for entry in entries}
     found: list[_Clause] = []
     for number, (entry, label, text) in enumerate(apart):
         recent = 1 + _RECENT * (1 - newest_first[entry.id] / max(len(entries), 1))
@@ -229,7 +240,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
             option = _option(
                 first + len(found),
                 part,
-                worth.times(_NEXT_CALL if lists or is_call(text) else recent),
+                worth.times(_NEXT_CALL if lists or is_call(text) else recent * told_of_question[entry.id]),
                 stems_of_it,
                 beside=_tokens(lead) / len(parts) if lead else 0.0,
             )
