@@ -31,10 +31,11 @@ def configure_logs(settings: Settings) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso" if for_machines else "%H:%M:%S", utc=for_machines),
             *([structlog.processors.format_exc_info] if for_machines else []),
             _redacted_event,
+            # Later, for in a time there is no secret, and each is a new text that would be looked through.
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso" if for_machines else "%H:%M:%S", utc=for_machines),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),

@@ -53,25 +53,26 @@ def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int |
 def is_large(value: Any) -> bool:
     """Whether writing it takes longer than the loop can spare; it is looked at no further than that."""
     left = _SMALL
-    waiting: list[Any] = [value]
-    while waiting and left > 0:
-        item = waiting.pop()
-        if isinstance(item, _TEXTS):
-            left -= len(item)
-            continue
-        left -= AN_ITEM // 4
-        if type(item) in _PLAIN:
-            continue
-        if isinstance(item, _LISTS):
-            waiting.extend(_first(item, left))
-        elif isinstance(item, dict):
-            waiting.extend(item.values())
-        elif isinstance(item, BaseModel):  # asking a model's class takes longest
-            waiting.extend(item.__dict__.values())
-        elif isinstance(item, Mapping):
-            waiting.extend(item.values())
-    return left <= 0
+    waiting: list[Iterable[Any]] = [(value,)]
+    while waiting:
+        for item in waiting.pop():
+            if isinstance(item, _TEXTS):
+                left -= len(item)
+            else:
+                left -= AN_ITEM // 4
+                if type(item) not in _PLAIN:
+                    waiting.append(_parts(item))
+            if left <= 0:
+                return True
+    return False
 
 
-def _first(items: Iterable[Any], count: int) -> list[Any]:
-    return [item for _, item in zip(range(count), items, strict=False)]
+def _parts(item: Any) -> Iterable[Any]:
+    """What stands in a value; nothing in any that is none of these."""
+    if isinstance(item, _LISTS):
+        return item
+    if isinstance(item, dict):
+        return item.values()
+    if isinstance(item, BaseModel):  # asking a model's class takes longest
+        return item.__dict__.values()
+    return item.values() if isinstance(item, Mapping) else ()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from app.storage import compiled
 from app.storage.compiled import CompiledStatement, can_be_spelt
 
-JOINED: Final = 4
+JOINED: Final = 6
 """Writes that go out in one statement, at most: each number of them is a text of its own for the server to keep."""
 _SPELT: Final = 2_000
 """Characters of writes that go out with ``COMMIT``: their values are written into the text."""

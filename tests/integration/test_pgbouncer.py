@@ -139,10 +139,10 @@ async def test_writes_that_go_out_with_beginnings_and_ends_stay_apart_too(
         for seq in range(1, 16):
             async with begin(row.tenant_id) as unit:
                 assert await unit.idempotency.claim(idempotent(f"key {seq}")) is None
-                await unit.conversations.lock(row.id)
+                held = await unit.conversations.lock(row.id)
                 await unit.messages.append([message(row.id, seq)], [Sums(messages=seq)])
-                changed = await unit.conversations.update(row.id, last_seq=seq, events=1)
-                await unit.events.add_numbered(changed, [("message.created", {"seq": seq})], START)
+                await unit.conversations.update_locked(held, last_seq=seq, last_event=held.last_event + 1)
+                await unit.events.add_next(held, [("message.created", {"seq": seq})], START)
                 await unit.idempotency.update(f"key {seq}", ref={"seq": seq}, status=201)
                 await unit.commit()
             async with begin(row.tenant_id) as unit:

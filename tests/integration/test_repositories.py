@@ -173,6 +173,19 @@ class TestConversations:
             assert changed.updated_at.tzinfo is not None
             assert changed.updated_at != made.updated_at
 
+    async def test_one_that_is_locked_is_known_without_being_read_back(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        bare, full = await stored(begin, tenant), full_conversation(tenant)
+        kept = {"id", "tenant_id", "updated_at"}
+        changes = {item.name: getattr(full, item.name) for item in fields(full) if item.name not in kept}
+        async with begin(tenant) as unit:
+            changed = await unit.conversations.update_locked(await unit.conversations.lock(bare.id), **changes)
+            assert changed == await unit.conversations.get(bare.id)
+            assert changed.updated_at != bare.updated_at
+            with pytest.raises(NotFoundError):
+                await unit.conversations.update_locked(replace(bare, id=uuid4()), title="of nobody")
+
     async def test_a_name_that_is_no_field_is_an_error(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         made = await stored(begin, tenant)
         async with begin(tenant) as unit:

@@ -387,7 +387,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
 # These carry a tenant of their own; what they do with a foreign one is tested by name below.
 WITH_A_TENANT = {
     "conversations.add",
-    "events.add_numbered",
+    "conversations.update_locked",
+    "events.add_next",
     "compactions.claim",
     "turns.start",
     "keys.add",
@@ -727,7 +728,8 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
     foreign = conversation(owner, id=CONVERSATION)
     calls: list[Call] = [
         lambda unit: unit.conversations.add(replace(foreign, id=uuid4())),
-        lambda unit: unit.events.add_numbered(foreign, [("stolen", {})], START),
+        lambda unit: unit.conversations.update_locked(foreign, title="stolen"),
+        lambda unit: unit.events.add_next(foreign, [("stolen", {})], START),
         lambda unit: unit.compactions.claim(compaction(foreign)),
         lambda unit: unit.turns.start(turn(foreign)),
         lambda unit: unit.works.begin(work(owner), seconds=9),

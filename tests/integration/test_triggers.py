@@ -215,7 +215,7 @@ async def test_a_claim_and_its_message_are_one_transaction(service: Service, mon
         raise DependencyUnavailableError("the database is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.usecases.history.messages.record", away)
+        patch.setattr("app.storage.unit_of_work.UnitOfWork.commit", away)
         with pytest.raises(DependencyUnavailableError):
             await append(service, conversation_id, ("user", LONG))
     assert await service.row(conversation_id) == before

@@ -30,6 +30,19 @@ class SlowBus:
         self.published += events
 
 
+async def test_whoever_only_begins_waits_for_nothing() -> None:
+    bus = SlowBus()
+    outbox = Outbox(bus=cast("EventBus", bus), queue=FakeJobQueue(), uow=cast("UnitOfWorkFactory", None))
+    event = Event(conversation_id=uuid4(), number=1, type="x", data={}, occurred_at=START)
+
+    outbox.begin([event])
+    assert bus.published == []
+    bus.go_on.set()
+    await outbox.drain()
+
+    assert bus.published == [event]
+
+
 async def test_events_of_a_cancelled_caller_are_published() -> None:
     bus = SlowBus()
     outbox = Outbox(bus=cast("EventBus", bus), queue=FakeJobQueue(), uow=cast("UnitOfWorkFactory", None))

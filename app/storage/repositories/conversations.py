@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -50,16 +50,15 @@ _THIS = and_(col(ConversationRow.id) == bindparam("conversation_id"), _IS_THERE)
 _GET = select(ConversationRow).where(_THIS)
 _EPOCH = select(col(ConversationRow.content_epoch)).where(_THIS)
 _LOCK = _GET.with_for_update(key_share=True)
-_UPDATE = update(ConversationRow).where(_THIS).returning(ConversationRow)
+_UPDATE = update(ConversationRow).where(_THIS)
 
 
 @lru_cache(maxsize=128)
-def _setting(names: frozenset[str]) -> Any:
-    """The update of these columns, and of the number of the newest event by so many. Raises ``ValueError``."""
+def _setting(names: frozenset[str], returned: Any = ConversationRow) -> Any:
+    """The update of these columns. Raises ``ValueError``."""
     if unknown := names.difference(ConversationRow.model_fields):
         raise ValueError(f"no columns: {', '.join(sorted(unknown))}")
-    events = {"last_event": col(ConversationRow.last_event) + bindparam("events")}
-    statement = _UPDATE.values({"updated_at": now()} | events | new(also=sorted(names)))
+    statement = _UPDATE.values({"updated_at": now()} | new(also=sorted(names))).returning(returned)
     built_once(statement)
     return statement
 
@@ -106,14 +105,21 @@ class ConversationRepository(Repository):
         """
         return await self._read(await self._session.first(_LOCK, conversation_id=conversation_id))
 
-    async def update(self, conversation_id: UUID, *, events: int = 0, **changes: Any) -> Conversation:
-        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values).
-
-        ``events``: so many numbers are taken for events, the last of them ``last_event`` of what is returned.
-        """
+    async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
+        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
         values = _columns(changes)
-        given = {"conversation_id": conversation_id, "events": events, **as_new(values)}
+        given = {"conversation_id": conversation_id, **as_new(values)}
         return await self._read(await self._session.change(_setting(frozenset(values)), **given))
+
+    async def update_locked(self, known: Conversation, **changes: Any) -> Conversation:
+        """As ``update``, of one that this transaction holds and knows as it stands: only the time is read back."""
+        self._check_tenant(known.tenant_id)
+        values = _columns(changes)
+        given = {"conversation_id": known.id, **as_new(values)}
+        updated_at = await self._session.change(_setting(frozenset(values), col(ConversationRow.updated_at)), **given)
+        if updated_at is None:
+            raise _not_found()
+        return replace(known, **changes, updated_at=updated_at)
 
     async def note_due_anchors(self, conversation_id: UUID, first_seq: int | None) -> None:
         """Set from which message on anchors are due; ``updated_at`` stays, for nothing that clients see has changed."""

@@ -61,12 +61,17 @@ class EventRepository(Repository):
         tenant_id, last = await self._take_numbers(conversation_id, len(items))
         return await self._insert(tenant_id, conversation_id, last, items, at)
 
-    async def add_numbered(
+    async def add_next(
         self, conversation: Conversation, items: Sequence[tuple[str, Mapping[str, Any]]], at: datetime
     ) -> list[Event]:
-        """Insert events whose numbers were taken as the row was changed; the last of them is its ``last_event``."""
+        """Insert events of a *locked* conversation, together with a change of its row that sets its ``last_event``.
+
+        Their numbers follow that of its newest event: of the row as it was read, or one that was added since.
+        """
         self._check_tenant(conversation.tenant_id)
-        return await self._insert(conversation.tenant_id, conversation.id, conversation.last_event, items, at)
+        added = (event.number for event in self._added if event.conversation_id == conversation.id)
+        last = max((conversation.last_event, *added)) + len(items)
+        return await self._insert(conversation.tenant_id, conversation.id, last, items, at)
 
     async def _insert(
         self,

@@ -98,24 +98,25 @@ async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: dateti
     await uow.events.add(row.conversation_id, type_, numbers_of(row), now)
 
 
-async def refresh_sizes(uow: UnitOfWork, resolved: Resolved, *, events: int = 0, **changes: Any) -> Conversation:
+async def refresh_sizes(uow: UnitOfWork, resolved: Resolved, **changes: Any) -> Conversation:
     """Store what the sweeper's index looks at, after anything that changed the sums or the policy.
 
     Args:
         uow: The transaction of that change.
         resolved: The conversation as it stands with the change.
-        events: So many numbers are taken for events.
         changes: Fields of the row that are stored in the same statement.
     """
-    return await uow.conversations.update(
-        resolved.conversation.id,
-        events=events,
-        **changes,
-        context_tokens=resolved.tokens,
-        trigger_tokens=trigger_tokens(resolved.policy, resolved.budgets),
-        context_messages=resolved.messages,
-        trigger_messages=trigger_messages(resolved.policy),
-    )
+    return await uow.conversations.update(resolved.conversation.id, **changes, **sizes_of(resolved))
+
+
+def sizes_of(resolved: Resolved) -> dict[str, int | None]:
+    """What the sweeper's index looks at, by the fields of the conversation that hold it."""
+    return {
+        "context_tokens": resolved.tokens,
+        "trigger_tokens": trigger_tokens(resolved.policy, resolved.budgets),
+        "context_messages": resolved.messages,
+        "trigger_messages": trigger_messages(resolved.policy),
+    }
 
 
 def quiet_after_failure(

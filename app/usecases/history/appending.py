@@ -15,7 +15,7 @@ from app.core.model.gauge import GaugeStatus
 from app.core.text.token_counts import tokens_of
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.claiming import sizes_of
 from app.usecases.compaction.pacing import ends_turn, measured_pace
 from app.usecases.history.anchoring import NOTHING_SAID, anchors_said, keep_anchors
 from app.usecases.history.drafts import MessageDraft, refuse_long
@@ -31,6 +31,7 @@ from app.usecases.history.holding import (
 from app.usecases.history.preparing import NOTHING_PREPARED, Prepared
 from app.usecases.history.preparing import size_of as size_of_drafts
 from app.usecases.ports import NewId
+from app.usecases.shared.idempotency import Idem, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
@@ -46,15 +47,17 @@ async def append(
     drafts: Sequence[MessageDraft],
     *,
     before: Resolved | None = None,
+    idem: Idem | None = None,
     is_copy: bool = False,
     prepared: Prepared = NOTHING_PREPARED,
     compute: Compute = off_loop,
 ) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
 
-    ``before``: the conversation, where it is resolved already. ``is_copy``: of messages that were accepted before; no
-    policy refuses them. ``prepared``: the last of them, with what was computed of them before the transaction.
-    ``work``: has the layout computed, where an anchor that it serves changed.
+    ``before``: the conversation, where it is resolved already. ``idem``: of a request that does nothing else; which
+    messages it made is recorded. ``is_copy``: of messages that were accepted before; no policy refuses them.
+    ``prepared``: the last of them, with what was computed of them before the transaction. ``work``: has the layout
+    computed, where an anchor that it serves changed.
 
     Returns:
         The messages, and the conversation as it stands with them.
@@ -99,8 +102,10 @@ async def append(
         ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
         for message in messages
     ]
-    stored = await refresh_sizes(uow, after, events=len(created), **grown)
-    await uow.events.add_numbered(stored, created, now)
+    # All that is written goes out with the row's change.
+    grown["last_event"] = (await uow.events.add_next(conversation, created, now))[-1].number
+    await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})
+    stored = await uow.conversations.update_locked(after.conversation, **grown, **sizes_of(after))
     ask_worker(shell, conversation, stored)
     await _record_threshold(uow, before, after, now)
     await tell_over_allotment(uow, shell, after, decided.left_out)

@@ -12,7 +12,7 @@ from app.usecases.compaction.due_triggers import claim_after_append
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import Prepared, prepared, prepared_with_retries
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, done_before
 from app.usecases.shared.retries import Results
 from app.usecases.shared.shell import Shell
 
@@ -38,7 +38,7 @@ class MessageService:
             prepare = partial(prepared, shell, tenant_id, conversation_id, drafts, idem=idem)
             once = partial(self._append, tenant_id, conversation_id, expected_last_message_id, idem)
             messages, events, jobs = await prepared_with_retries(prepare, once)
-            await shell.outbox.deliver(events, jobs)
+            shell.outbox.begin(events, jobs)
             return messages
 
     async def _append(
@@ -64,10 +64,9 @@ class MessageService:
             found = shell.resolver(conversation)
             refuse_too_large(found, ready.drafts)
             messages, resolved = await append(
-                uow, shell, conversation, ready.drafts, before=found, prepared=ready, compute=results
+                uow, shell, conversation, ready.drafts, before=found, idem=idem, prepared=ready, compute=results
             )
             job = await claim_after_append(uow, shell, resolved, messages[-1])
-            await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})
             await uow.commit()
         return messages, uow.committed_events, [job] if job else []
 

@@ -38,12 +38,17 @@ class Outbox:
         Whoever is cancelled here has committed already: its events are published all the same. A heartbeat that finds
         its compaction ended cancels the run that has just ended it.
         """
+        publishing = self.begin(events, jobs)
+        if publishing is not None:
+            await asyncio.shield(publishing)
+
+    def begin(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> asyncio.Task[None] | None:
+        """The same without waiting, where the loop goes on afterwards; what publishes the events."""
         for compaction_id in jobs:
             begin_task(self._send(compaction_id), self._tasks)
         for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
             begin_task(self._send_wanted(conversation_id), self._tasks)
-        if events:
-            await asyncio.shield(begin_task(self._bus.publish(events), self._tasks))
+        return begin_task(self._bus.publish(events), self._tasks) if events else None
 
     def send_later(self, wanted: Later, id_: UUID) -> None:
         """Hint in the background that something is wanted of a conversation, or of a provider's cache."""
