@@ -38,6 +38,13 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
     assert (again.exit_code, again.stderr.strip()) == (2, "no such key, or it is revoked already")
 
 
+def test_an_end_user_of_whom_there_is_nothing_may_be_misspelled(database_url: str) -> None:
+    keys(database_url, "create")
+    done = CliRunner().invoke(app, ["erase-user", "alcie", "--yes"], env={"DATABASE_URL": database_url})
+    assert (done.exit_code, done.stdout) == (0, "Erased: 0 conversations.\n")
+    assert "Tenant 'default' has no conversation of 'alcie'" in done.stderr.splitlines()[-1]
+
+
 def test_what_is_logged_does_not_stand_beside_the_key(database_url: str) -> None:
     with_role = f"{database_url}{'&' if '?' in database_url else '?'}role=nobody_made_this"
     made = subprocess.run(
