@@ -97,6 +97,11 @@ def misspelled(names: Iterable[str], known: Iterable[str]) -> str:
     return "; ".join(f"{name} is no setting{hint}" for name, hint in hints.items() if hint)
 
 
+def variable_of(settings: type[BaseSettings], field: str) -> str:
+    """The variable of the environment that sets a field; the field's own name where there is none."""
+    return _variables(settings).get(field, field)
+
+
 def _variables(settings: type[BaseSettings]) -> dict[str, str]:
     """The variable of the environment of each field."""
     prefix = settings.model_config.get("env_prefix", "")

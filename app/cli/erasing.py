@@ -50,7 +50,9 @@ def erase_user(
 ) -> None:
     """Delete every conversation of an end user, and the keys that see those alone."""
     _confirm("erasing.user", user, yes=yes)
-    _run(tenant, lambda service, tenant_id: service.erase_user(tenant_id, user))
+    found = _run(tenant, lambda service, tenant_id: service.erase_user(tenant_id, user))
+    if not found:
+        typer.echo(text_of("erasing.nothing", name=repr(user), tenant=repr(tenant)), err=True)
 
 
 def _confirm(sentence: str, name: str, *, yes: bool) -> None:
@@ -58,11 +60,13 @@ def _confirm(sentence: str, name: str, *, yes: bool) -> None:
         typer.confirm(text_of(sentence, name=repr(name)), abort=True)
 
 
-def _run(tenant: str, begin: Begin) -> None:
+def _run(tenant: str, begin: Begin) -> int:
+    """Erase, and say how many conversations went."""
     with one_clear_line(), database(wants=True) as settings:
         erasure, left = asyncio.run(_erased(settings, tenant, begin))
     sentence = "erasing.left" if left else "erasing.done"
     typer.echo(text_of(sentence, count=str(erasure.conversations)))
+    return erasure.conversations
 
 
 async def _erased(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasure, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mimetypes
 from pathlib import Path
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
@@ -51,6 +52,10 @@ def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, 
 @files.command()
 def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Key = None) -> None:
     """Remove a file from every context, and what a provider keeps of it."""
+    try:
+        UUID(file_id)
+    except ValueError:
+        raise ComplaintError(text_of("complaint.no_file", given=repr(file_id))) from None
     with connected(url, key) as client:
         client.remove_file(conversation_id(client, conversation), file_id)
         Screen(spoken()).line(text_of("file_removed", id=file_id))

@@ -22,6 +22,7 @@ from app.devserver import EmbeddedServers
 from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_database, migrate
+from app.logs import configure_logs
 from app.settings import Settings
 from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, given_limits
 
@@ -157,6 +158,8 @@ def database(*, wants: bool) -> Iterator[Settings]:
         wants: The database must be there already: who looks for keys in an empty new one is in the wrong folder.
     """
     settings = read_settings()
+    # Else what is logged goes to standard output, beside a key that a script reads.
+    configure_logs(settings)
     redis_url = settings.redis_url or "redis://localhost"
     if settings.database_url:
         check_database(settings.database_url)

@@ -95,8 +95,10 @@ def _facts(settings: Settings) -> list[tuple[str, str]]:
         ("data", "the database of DATABASE_URL" if settings.database_url else _data(settings)),
         ("models", chat if chat == compaction else f"{chat} (chat), {compaction} (compaction)"),
     ]
-    if OFFLINE in {chat, compaction}:
+    if chat == OFFLINE:
         facts.append(("", "offline needs no key; for Gemini set GOOGLE_API_KEY and start again"))
+    elif compaction == OFFLINE:
+        facts.append(("", f"offline quotes; for summaries set THROUGHLINE_COMPACTION_MODEL={chat} and start again"))
     return facts
 
 

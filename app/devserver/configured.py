@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
+from json import JSONDecodeError
+from typing import Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
+from pydantic_settings import SettingsError
 
 from app.devserver.errors import CannotStartError
-from app.setting_files import NOT_UTF8, SettingFileError, misnamed_keys, unknown_variables
+from app.setting_files import NOT_UTF8, SettingFileError, misnamed_keys, unknown_variables, variable_of
 from app.settings import Settings
+
+_FIELD: Final = re.compile(r'field "(\w+)"')
 
 
 def read_settings() -> Settings:
@@ -23,6 +29,8 @@ def read_settings() -> Settings:
         raise CannotStartError(str(error)) from error
     except UnicodeDecodeError as error:  # of the other file the source itself says so
         raise CannotStartError(NOT_UTF8.format(file=Settings.model_config["env_file"])) from error
+    except SettingsError as error:
+        raise CannotStartError(_unreadable(error)) from error
     except Exception as error:
         raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
 
@@ -32,6 +40,15 @@ def _complaint(wrong: ErrorDetails) -> str:
     place = ".".join(map(str, wrong["loc"]))
     said = wrong["msg"].removeprefix("Value error, ")
     return f"{place}: {said}" if place else said
+
+
+def _unreadable(error: SettingsError) -> str:
+    """Which variable holds no JSON, and where; the library names its own class instead."""
+    field, cause = _FIELD.search(str(error)), error.__cause__
+    if field is None or not isinstance(cause, JSONDecodeError):
+        return f"The settings cannot be read: {first_line(error)}"
+    variable = variable_of(Settings, field[1])
+    return f"{variable} is no JSON: {cause.msg} at column {cause.colno}. It is easier to write in throughline.yaml."
 
 
 def overlooked() -> list[str]:

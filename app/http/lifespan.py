@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.bootstrap import Container, anonymous_allowed, import_models
+from app.bootstrap import Container, anonymous_allowed, import_models, is_loopback
 from app.core.model.errors import DependencyUnavailableError, DomainError, InvalidInputError
 from app.http.shutdown import Stopping, overhear_signals
 from app.infrastructure.garbage import settle_garbage_collector
@@ -130,6 +130,9 @@ async def refuse_to_be_open(container: Container) -> None:
         return
     if settings.auth_required:
         why, otherwise = "THROUGHLINE_AUTH_REQUIRED asks for one", "leave that setting out on a development machine"
+    elif is_loopback(settings.host):
+        why = "a database of your own (DATABASE_URL) may be that of others too"
+        otherwise = "set THROUGHLINE_AUTH_REQUIRED=false on a development machine"
     else:
         why = f"without one only the embedded development mode on loopback may serve (HOST is {settings.host})"
         otherwise = "use `make run` with HOST=127.0.0.1"

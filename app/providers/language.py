@@ -40,7 +40,16 @@ from app.providers import gemini_caches, responses
 from app.providers.failures import is_block, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
-from app.providers.replies import answer_of, calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
+from app.providers.replies import (
+    answer_of,
+    calls_of,
+    calls_tool,
+    delta_of,
+    finish_of,
+    finish_of_stream,
+    text_of,
+    usage_of,
+)
 from app.providers.settings import answers_by_call, chosen, parameters_of
 from app.providers.thoughts import Thoughts, asking
 from app.usecases.ports import SummarizerRequest
@@ -131,7 +140,7 @@ class LanguageChat:
         for said in self._untold_events(response, by_call=by_call):
             yield said
         yield StepFinish(
-            reason=finish_of(response),
+            reason=finish_of_stream(response),
             usage=usage_of(response),
             model=self.profile.name,
             response_id=response.provider_response_id if self.profile.stateful else None,

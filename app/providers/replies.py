@@ -29,6 +29,8 @@ _FINISHES: Final[dict[str, FinishReason]] = {
     "content_filter": "blocked",
     "tool_call": "tool_call",
 }
+_RAW_REASON: Final = "finish_reason"
+"""Where the library keeps the reason in the provider's own word, if there was one."""
 
 
 def delta_of(event: ModelResponseStreamEvent) -> str:
@@ -82,6 +84,16 @@ def finish_of(response: ModelResponse) -> FinishReason:
     if finish in {"stop", "tool_call"}:
         return "tool_call" if calls_tool(response) else "stop"
     return finish
+
+
+def finish_of_stream(response: ModelResponse) -> FinishReason:
+    """``finish_of`` for what came piece by piece: words whose end nobody told are ``other``.
+
+    Where an OpenAI-compatible server gives no reason, the library says ``stop``: the connection may have ended in the
+    middle of a word. Calls stay calls, since some servers never give a reason.
+    """
+    finish, told = finish_of(response), response.provider_details or {}
+    return "other" if finish == "stop" and _RAW_REASON not in told else finish
 
 
 def usage_of(response: ModelResponse) -> Usage:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,26 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
     assert keys(database_url, "revoke", id_).stdout.strip() == "Revoked."
     again = keys(database_url, "revoke", id_)
     assert (again.exit_code, again.stderr.strip()) == (2, "no such key, or it is revoked already")
+
+
+def test_an_end_user_of_whom_there_is_nothing_may_be_misspelled(database_url: str) -> None:
+    keys(database_url, "create")
+    done = CliRunner().invoke(app, ["erase-user", "alcie", "--yes"], env={"DATABASE_URL": database_url})
+    assert (done.exit_code, done.stdout) == (0, "Erased: 0 conversations.\n")
+    assert "Tenant 'default' has no conversation of 'alcie'" in done.stderr.splitlines()[-1]
+
+
+def test_what_is_logged_does_not_stand_beside_the_key(database_url: str) -> None:
+    with_role = f"{database_url}{'&' if '?' in database_url else '?'}role=nobody_made_this"
+    made = subprocess.run(
+        [sys.executable, "-m", "app.cli", "keys", "create"],
+        env={**os.environ, "DATABASE_URL": with_role},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "database.no_row_security" in made.stderr
+    assert re.fullmatch(r"tl_\S+\n", made.stdout), "a script reads the key from here"
 
 
 def test_a_key_has_an_end_limits_and_a_user_of_its_own(database_url: str) -> None:

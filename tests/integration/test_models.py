@@ -214,6 +214,8 @@ class OpenAIServer:
 
     requests: list[dict[str, Any]] = field(default_factory=list)
     status: int = 200
+    reasons: bool = True
+    """Whether a stream says why it ended."""
     error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
     headers: dict[str, str] = field(default_factory=dict)
     url: str = ""
@@ -235,7 +237,7 @@ class OpenAIServer:
         chunks: list[dict[str, Any]] = [
             {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Good "}}]},
             {"choices": [{"index": 0, "delta": {"content": "day."}}]},
-            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop" if self.reasons else None}]},
             {"choices": [], "usage": usage},
         ]
         lines = [json.dumps({**common, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
@@ -270,6 +272,17 @@ class TestOpenAICompatible:
         assert finish.usage.cost_usd is None
         (body,) = openai.requests
         assert [message["role"] for message in body["messages"]] == ["system", "user", "system"]
+
+    async def test_words_whose_end_the_server_does_not_tell_may_be_cut_off(self, openai: OpenAIServer) -> None:
+        openai.reasons = False
+        registry = ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
+        events = [event async for event in registry.chat().step(request)]
+        await registry.close()
+
+        finish = events[-1]
+        assert isinstance(finish, StepFinish)
+        assert (said(events), finish.reason) == ("Good day.", "other")
 
     async def test_a_summary_asks_for_the_json_schema(self, openai: OpenAIServer) -> None:
         registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))

@@ -336,6 +336,16 @@ async def test_a_reply_that_was_cut_off_says_so(begin: UnitOfWorkFactory, tenant
     assert (await chat(service, conversation_id, "Are you there?")).warnings == ("reply_cut_off",)
 
 
+async def test_a_reply_of_which_nobody_said_that_it_is_whole_says_so(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, chat=ScriptedChatModel(Reply(pieces=("Half a",), finish="other")))
+    conversation_id = await service.conversation()
+    first = await start(service, conversation_id, "Are you there?", Idem(key="k1", fingerprint="f"))
+    again = await start(service, conversation_id, "Are you there?", Idem(key="k1", fingerprint="f"))
+
+    for result in (await first.result(), await again.result()):
+        assert (result.reply.content, result.finish, result.warnings) == ("Half a", "other", ("reply_end_untold",))
+
+
 def slow(text: str = "Once upon") -> tuple[ScriptedChatModel, asyncio.Event]:
     """A chat model that says something and then thinks for ever."""
     thinking = asyncio.Event()

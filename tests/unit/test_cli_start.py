@@ -11,13 +11,17 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from app.cli.commands import COMMANDS, app, imported
+from app.cli.complaints import ComplaintError
+from app.cli.running import _facts
 from app.devserver.postgres import _reason
 from app.devserver.supervisor import Signals, StopRequestedError
+from app.settings import Settings
 from app.version import VERSION
 
 INTERRUPTED = """
@@ -131,3 +135,25 @@ def test_the_list_of_commands_waits_for_none_of_them() -> None:
     assert read(script.format(arguments=["--help"])) == (0, "0 []\n", "")
     code, said, _ = read(script.format(arguments=["chat", "--help"]))
     assert (code, said) == (0, "0 ['app.core', 'app.settings', 'httpx']\n"), "control: what is imported is seen"
+
+
+def test_what_is_no_id_of_a_file_is_told_before_the_service_is_asked() -> None:
+    told = CliRunner().invoke(app, ["files", "remove", "last", "nope"])
+    assert isinstance(told.exception, ComplaintError)
+    assert str(told.exception) == "'nope' is no file's id: `throughline files list ID` shows them."
+
+
+@pytest.mark.parametrize(
+    ("models", "hint"),
+    [
+        ({}, "offline needs no key; for Gemini set GOOGLE_API_KEY and start again"),
+        (
+            {"chat_model": "openai:llama"},
+            "offline quotes; for summaries set THROUGHLINE_COMPACTION_MODEL=openai:llama and start again",
+        ),
+        ({"chat_model": "openai:llama", "compaction_model": "openai:llama"}, None),
+    ],
+)
+def test_the_start_says_what_a_language_model_would_need(models: dict[str, Any], hint: str | None) -> None:
+    bare = Settings.model_construct(**models)
+    assert next((value for name, value in _facts(bare) if not name), None) == hint

@@ -39,7 +39,7 @@ MAY: Final = datetime(2026, 5, 5, tzinfo=UTC)
 OTHERS: Final = sorted(set(CATALOGUES) - {FALLBACK})
 WARNED: Final = re.compile(
     r"(?:warned|with_warnings)\(\s*\*?\(?\s*f?\"(\w+)[:\"]|warnings=\(f?\"(\w+)[:\"]"
-    r"|^(?:USED_UP|REPLY_CUT_OFF|REASONING_CUT_OFF|FORGOTTEN|NOT_SENT)(?:: Final)? = \"(\w+)\"",
+    r"|^(?:USED_UP|REPLY_CUT_OFF|REPLY_END_UNTOLD|REASONING_CUT_OFF|FORGOTTEN|NOT_SENT)(?:: Final)? = \"(\w+)\"",
     re.MULTILINE,
 )
 

@@ -38,6 +38,13 @@ def test_a_wrong_line_of_the_settings_file_is_named(folder: Path) -> None:
     assert_values(corpus("settings_faults"), lambda text: said_of(folder, yaml=text), agrees=holds)
 
 
+def test_a_variable_that_holds_no_json_is_named_with_its_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THROUGHLINE_PRESETS", "{bad")
+    said = said_of(folder)
+    assert said.startswith("THROUGHLINE_PRESETS is no JSON: ")
+    assert said.endswith(" at column 2. It is easier to write in throughline.yaml.")
+
+
 def test_a_preset_that_does_not_exist_is_named_with_its_setting(folder: Path) -> None:
     line = said_of(folder, env="THROUGHLINE_DEFAULT_PRESET=semantics\n")
     assert line.startswith("Settings that cannot be used: default_preset: unknown preset 'semantics'; known: semantic,")

@@ -142,6 +142,14 @@ test('each user sees their own conversations alone', { skip }, async () => {
   });
 });
 
+test('a key that the service refuses is told as the server\'s own, and asks nobody to log in', { skip }, async () => {
+  await withServer({ THROUGHLINE_API_KEY: 'tl_of_another_database' }, async ({ base }) => {
+    const answer = await client(base)('GET', '/api/conversations');
+    assert.equal(answer.status, 502);
+    assert.match((await answer.json()).detail, /key of this page's server.*THROUGHLINE_API_KEY/);
+  });
+});
+
 test('a proxy names the user, and nobody else can', { skip }, async () => {
   const environment = { WEB_IDENTITY_HEADER: 'X-User', WEB_PROXY_SECRET: SECRET, HOSTNAME: '0.0.0.0' };
   await withServer(environment, async ({ base }) => {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
@@ -26,6 +26,8 @@ from app.usecases.ports import ChatModel
 
 REPLY_CUT_OFF: Final = "reply_cut_off"
 """The warning of a reply that ended with the room for it."""
+REPLY_END_UNTOLD: Final = "reply_end_untold"
+"""The warning of a reply of which the model's server never said that it is whole."""
 REASONING_CUT_OFF: Final = "reasoning_cut_off"
 """The warning of a step that showed more of its thoughts than is kept."""
 REASONING_BYTES: Final = 128_000
@@ -33,6 +35,7 @@ REASONING_BYTES: Final = 128_000
 _AGAIN: Final = "the message is stored: send the turn again without content"
 _BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
 _EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
+_ENDS: Final[Mapping[FinishReason, tuple[str, ...]]] = {"length": (REPLY_CUT_OFF,), "other": (REPLY_END_UNTOLD,)}
 _WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
 """A step that ended so has written its calls to their end."""
 
@@ -171,7 +174,14 @@ def finish_of(reply: Message, warnings: Collection[str], open_calls: Sequence[To
         return "tool_call"
     if reply.status == "interrupted":
         return "other"
-    return "length" if REPLY_CUT_OFF in warnings else "stop"
+    return finish_told_by(warnings)
+
+
+def finish_told_by(warnings: Collection[str]) -> FinishReason:
+    """Why a step of words alone ended, by its warnings."""
+    if REPLY_CUT_OFF in warnings:
+        return "length"
+    return "other" if REPLY_END_UNTOLD in warnings else "stop"
 
 
 async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, hearing: Hearing) -> Answer:
@@ -230,7 +240,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
         reasoning=reasoning.text,
         metered=metered,
         finish="stop" if finish.reason == "tool_call" and not wanted else finish.reason,
-        warnings=(*((REPLY_CUT_OFF,) if finish.reason == "length" else ()), *reasoning.warnings),
+        warnings=(*_ENDS.get(finish.reason, ()), *reasoning.warnings),
         calls=wanted,
         response_id=finish.response_id if is_whole else None,
         kept_id=finish.response_id,

@@ -16,7 +16,7 @@ from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, M
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.usecases.admin.limiting import LimitService
-from app.usecases.chat.reply import REPLY_CUT_OFF, Answer, Hearing, answer
+from app.usecases.chat.reply import Answer, Hearing, answer, finish_told_by
 from app.usecases.chat.spending import noted
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import size_of
@@ -167,7 +167,7 @@ class StatelessAnswers:
         except ModelFailedError as error:
             return [Failed(_failure(error))]
         calls = tuple(replace(call, id=f"call_{self._shell.new_id().hex}") for call in said.calls)
-        finish: FinishReason = "tool_call" if calls else "length" if REPLY_CUT_OFF in said.warnings else "stop"
+        finish: FinishReason = "tool_call" if calls else finish_told_by(said.warnings)
         ended = Ended(
             text=said.text,
             finish=finish,

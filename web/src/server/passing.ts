@@ -10,6 +10,8 @@ const GIVEN = ['content-type', 'content-disposition', 'content-security-policy',
 const LARGEST_BODY = 8_000_000;
 /** Of a file, which is passed on whole. */
 const LARGEST_FILE = 25_000_000;
+const KEY_REFUSED =
+  'The service does not take the key of this page\'s server: whoever runs it makes another with `throughline keys create` (THROUGHLINE_API_KEY).';
 const FILES = /^\/conversations\/[0-9a-f-]{36}\/files$/;
 
 type Fetch = typeof fetch;
@@ -51,6 +53,8 @@ export async function pass(request: Request, given: Settings = settings(), ask: 
       redirect: 'manual',
       cache: 'no-store',
     });
+    // It is this server's key that is refused: to the browser a 401 would say "log in", which helps nobody.
+    if (answer.status === 401) return problem(502, 'dependency_unavailable', KEY_REFUSED);
     return new Response(answer.body, { status: answer.status, headers: headersOf(answer) });
   } catch {
     return problem(502, 'dependency_unavailable', 'The service does not answer.');
