@@ -12,7 +12,7 @@ a process where texts are erased.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sized
+from collections.abc import Callable, Hashable
 from functools import wraps
 from inspect import signature
 from threading import Lock
@@ -171,7 +171,7 @@ def _bytes(argument: object) -> int:
         return len(argument) if argument.isascii() else len(argument.encode("utf-8", "surrogatepass"))
     if isinstance(argument, tuple):
         return sum(map(_bytes, argument))
-    return len(argument) if isinstance(argument, Sized) else 0
+    return len(argument) if hasattr(argument, "__len__") else 0
 
 
 def forget() -> None:

@@ -10,9 +10,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import product
-from operator import or_
 from typing import Final
 
 from app.core.text.memo import FIGURE, memoized, word_memo
@@ -79,12 +78,14 @@ def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
 
 _Pieces = Sequence[tuple[str, int]]
 """Pieces, each with the patterns that need it as bits."""
+_Begun = tuple[int, Mapping[str, _Pieces]]
+"""The patterns that may match for a word, as bits, and the pieces that begin in it, by the next word's first sign."""
 
 
 class PatternIndex:
     """Many patterns, and which of them may match a text: their pieces are looked up word by word.
 
-    A piece without a blank stands within one word. Of any other the longest part does, and then the text is asked.
+    A piece without a blank stands within one word. Of any other the beginning does, and then the text is asked.
     """
 
     def __init__(self) -> None:
@@ -110,11 +111,13 @@ class PatternIndex:
     def may_match(self, text: str) -> int:
         """The numbers, as bits, of the patterns that may match a normalized text."""
         found = self._always
-        for bits, across in filter(None, map(self._in_word, text.split())):
-            found |= bits
-            for piece, more in across:
-                if piece in text:
-                    found |= more
+        words = text.split()
+        for begun, following in zip(map(self._in_word, words), [*words[1:], ""], strict=False):
+            if begun is not None:
+                found |= begun[0]
+                for piece, bits in begun[1].get(following[:1], ()):
+                    if piece in text:
+                        found |= bits
         for piece, bits in self._blank:
             if piece in text:
                 found |= bits
@@ -126,19 +129,23 @@ class PatternIndex:
         return memoized(FIGURE)(lambda text: self.may_match(normalized(text)))
 
     @cached_property
-    def _in_word(self) -> Callable[[str], tuple[int, _Pieces] | None]:
-        """The patterns that may match for a word, and the pieces that go on beyond it; ``None`` for neither."""
+    def _in_word(self) -> Callable[[str], _Begun | None]:
+        """What a word decides, and what begins in it; ``None`` for neither."""
         return word_memo(self._look_up)
 
-    def _look_up(self, word: str) -> tuple[int, _Pieces] | None:
+    def _look_up(self, word: str) -> _Begun | None:
         between = f" {word} "
         keys = [key for key in self._short[word.isascii()] if key in between]
         for gram in self._grams.intersection(zip(between, between[1:], between[2:], strict=False)):
             keys += [key for key in self._by_gram[gram] if key in between]
-        found = [one for key in keys for one in self._by_key[key]]
-        whole = reduce(or_, (bits for piece, bits in found if piece in word), 0)
-        across = tuple((piece, bits) for piece, bits in found if piece not in word)
-        return (whole, across) if found else None
+        whole, begun = 0, defaultdict[str, list[tuple[str, int]]](list)
+        for piece, bits in (one for key in keys for one in self._by_key[key]):
+            _, *others = piece.split()
+            if others:
+                begun[others[0][0]].append((piece, bits))
+            else:
+                whole |= bits
+        return (whole, begun) if keys else None
 
     @cached_property
     def _blank(self) -> _Pieces:
@@ -147,11 +154,12 @@ class PatternIndex:
 
     @cached_property
     def _by_key(self) -> Mapping[str, _Pieces]:
-        """The others by what of each stands within one word and the blanks around it: the longest such part."""
+        """The others by what of each stands within the first word, with the blanks around it."""
         found: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         for piece, bits in self._bits.items():
-            if piece.split():
-                found[max(_parts(piece), key=len)].append((piece, bits))
+            if words := piece.split():
+                end = piece.index(words[0]) + len(words[0])
+                found[" " * piece[0].isspace() + words[0] + " " * (end < len(piece))].append((piece, bits))
         return found
 
     @cached_property
@@ -173,13 +181,6 @@ class PatternIndex:
             if len(key) >= _GRAM:
                 found[min(_grams(key), key=lambda gram: (count[gram], gram))].append(key)
         return found
-
-
-def _parts(piece: str) -> list[str]:
-    """What of a piece stands within each word, with the blanks beside it."""
-    first, *others = piece.split()
-    *inner, last = [first if piece.startswith(first) else f" {first}", *(f" {other}" for other in others)]
-    return [*(f"{part} " for part in inner), last if piece.endswith(last.strip()) else f"{last} "]
 
 
 def _grams(text: str) -> set[_Gram]:
