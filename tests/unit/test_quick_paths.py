@@ -47,7 +47,7 @@ def test_patterns_are_looked_up_word_by_word(needed: list[frozenset[str]], said:
     found = index.may_match(text)
     for bit, pieces in zip(bits, needed, strict=True):
         assert bit & found or not any(piece in text for piece in pieces)
-        assert not bit & found or any(piece.strip(BLANKS) in text for piece in pieces)
+        assert not bit & found or any("".join(piece.split()[:1]) in text for piece in pieces)
 
 
 @given(WEIGHED)

@@ -10,14 +10,16 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
+from operator import or_
 from typing import Final
 
 from app.core.text.memo import FIGURE, memoized, word_memo
 from app.core.text.patterns import compiled
 
 _GRAM: Final = 3  # characters by which pieces are looked up
+_NEXT: Final = 2  # characters of the next word
 _Gram = tuple[str, str, str]
 _MOST_SPELLINGS: Final = 64  # spellings of one stretch that are kept apart
 _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
@@ -78,8 +80,8 @@ def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
 
 _Pieces = Sequence[tuple[str, int]]
 """Pieces, each with the patterns that need it as bits."""
-_Begun = tuple[int, Mapping[str, _Pieces]]
-"""The patterns that may match for a word, as bits, and the pieces that begin in it, by the next word's first sign."""
+_Begun = Mapping[str, _Pieces]
+"""Pieces that begin in one word, by the first signs of the next."""
 
 
 class PatternIndex:
@@ -112,10 +114,10 @@ class PatternIndex:
         """The numbers, as bits, of the patterns that may match a normalized text."""
         found = self._always
         words = text.split()
-        for begun, following in zip(map(self._in_word, words), [*words[1:], ""], strict=False):
-            if begun is not None:
-                found |= begun[0]
-                for piece, bits in begun[1].get(following[:1], ()):
+        for (whole, begun), following in zip(map(self._in_word, words), [*words[1:], ""], strict=False):
+            found |= whole
+            for one in begun:
+                for piece, bits in one.get(following[:_NEXT], ()):
                     if piece in text:
                         found |= bits
         for piece, bits in self._blank:
@@ -129,23 +131,17 @@ class PatternIndex:
         return memoized(FIGURE)(lambda text: self.may_match(normalized(text)))
 
     @cached_property
-    def _in_word(self) -> Callable[[str], _Begun | None]:
-        """What a word decides, and what begins in it; ``None`` for neither."""
+    def _in_word(self) -> Callable[[str], tuple[int, tuple[_Begun, ...]]]:
+        """The patterns that may match for a word, as bits, and the pieces that begin in it."""
         return word_memo(self._look_up)
 
-    def _look_up(self, word: str) -> _Begun | None:
+    def _look_up(self, word: str) -> tuple[int, tuple[_Begun, ...]]:
         between = f" {word} "
         keys = [key for key in self._short[word.isascii()] if key in between]
         for gram in self._grams.intersection(zip(between, between[1:], between[2:], strict=False)):
             keys += [key for key in self._by_gram[gram] if key in between]
-        whole, begun = 0, defaultdict[str, list[tuple[str, int]]](list)
-        for piece, bits in (one for key in keys for one in self._by_key[key]):
-            _, *others = piece.split()
-            if others:
-                begun[others[0][0]].append((piece, bits))
-            else:
-                whole |= bits
-        return (whole, begun) if keys else None
+        found = [self._by_key[key] for key in keys]
+        return reduce(or_, (whole for whole, _ in found), 0), tuple(begun for _, begun in found if begun)
 
     @cached_property
     def _blank(self) -> _Pieces:
@@ -153,13 +149,22 @@ class PatternIndex:
         return [(piece, bits) for piece, bits in self._bits.items() if not piece.split()]
 
     @cached_property
-    def _by_key(self) -> Mapping[str, _Pieces]:
-        """The others by what of each stands within the first word, with the blanks around it."""
-        found: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    def _by_key(self) -> Mapping[str, tuple[int, _Begun]]:
+        """The others by what stands in the first word and the blanks around it: what that decides, and what begins."""
+        found: dict[str, tuple[int, defaultdict[str, list[tuple[str, int]]]]] = {}
         for piece, bits in self._bits.items():
-            if words := piece.split():
-                end = piece.index(words[0]) + len(words[0])
-                found[" " * piece[0].isspace() + words[0] + " " * (end < len(piece))].append((piece, bits))
+            if not piece.split():
+                continue
+            first, *others = piece.split()
+            behind = piece.partition(first)[2]
+            key = f"{' ' * piece[0].isspace()}{first}{' ' * bool(behind)}"
+            whole, begun = found.get(key, (0, defaultdict(list)))
+            following = others[0][:_NEXT] if others else ""
+            if len(following) < _NEXT and not others[1:] and piece.endswith(following):
+                whole |= bits  # nothing follows, or one sign, which may begin any word
+            else:
+                begun[following].append((piece, bits))
+            found[key] = whole, begun
         return found
 
     @cached_property
