@@ -50,7 +50,9 @@ def test_the_rules_of_thumb_are_not(rule: str) -> None:
 def test_the_check_fails_for_prices_that_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     dear = {name: price * 1.25 for name, price in tokens.ALL_PRICES.items()}
     monkeypatch.setattr(tokens, "ALL_PRICES", dear)
+    monkeypatch.setattr(tokens, "_HUNDREDTHS", {name: round(100 * price) for name, price in dear.items()})
     monkeypatch.setattr(tokens, "_script_tokens", inspect.unwrap(tokens._script_tokens))
+    monkeypatch.setattr(tokens, "_hundredths", tokens._hundredths_of)
     assert all(off(kind) > CLAIMED for kind in SAMPLES)
 
 

@@ -17,6 +17,7 @@ from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic, given_up
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.clauses import clause_starts
+from app.core.text.cued import all_in
 from app.core.text.sentences import starts_within
 from app.core.text.speakers import without_speaker
 
@@ -121,9 +122,9 @@ def _point(pool: Pool, text: str, tables: Sequence[Table]) -> str:
     text = text.replace("’", "'")
     ends = {*clause_starts(text), *starts_within(text, 0, len(text))}
     for table in tables:
-        for said in table.takes_back.all_in(text):
+        for said in all_in(text, [table.takes_back]):
             text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
-        ends |= {reason.start() for reason in table.because.all_in(text)}
+        ends |= {reason.start() for reason in all_in(text, [table.because])}
     heads = [text[:end] for end in sorted(ends)[:_MOST_HEADS]]
     valued = next((head for head in heads if pool.topic(head).values), None)
     if valued is not None or pool.topic(text).values:

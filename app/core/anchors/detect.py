@@ -27,7 +27,7 @@ from app.core.anchors.topics import topic_by
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.model.conversation import Message
 from app.core.model.redaction import redact
-from app.core.text.cued import NormalizedText
+from app.core.text.cued import SAID
 from app.core.text.identifiers import EXACT_KINDS, Identifier
 
 MOST_BY_USER: Final = 24
@@ -186,9 +186,10 @@ def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) 
 def _labelled(statement: Statement, tables: Sequence[Table]) -> bool:
     if statement.is_question or _COLONS.isdisjoint(statement.text):
         return False
-    possible = ((table, statement.normalized.may_match(table.cues)) for table in tables)
     return any(
-        rule.labelled.matches((statement.plain,), fit) for table, fit in possible for rule in table.rules.values()
+        rule.labelled.matches((statement.plain,), statement.possible)
+        for table in tables
+        for rule in table.rules.values()
     )
 
 
@@ -213,8 +214,8 @@ def _shows(statement: Statement, tables: Sequence[Table]) -> bool:
     """Whether what follows in the message is somebody's text, given to be worked on."""
     if ":" not in statement.text:
         return False
-    normalized = NormalizedText(statement.text)
-    return any(table.shows.matches([statement.text], normalized.may_match(table.cues)) for table in tables)
+    possible = SAID.may_match_text(statement.text)
+    return any(table.shows.matches([statement.text], possible) for table in tables)
 
 
 def found_anchor(

@@ -11,6 +11,7 @@ from typing import Final
 
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of
+from app.core.text.cued import all_in
 from app.core.text.identifiers import NAME_KINDS, find_identifiers
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -29,9 +30,7 @@ def has_cue(text: str, tables: tuple[Table, ...], cue: str) -> bool:
 
 def _cues_in(text: str, tables: tuple[Table, ...], cue: str) -> Iterator[re.Match[str]]:
     plain = text.replace("’", "'")
-    for table in tables:
-        if table.letters.search(plain):
-            yield from getattr(table, cue).all_in(plain)
+    return all_in(plain, (getattr(table, cue) for table in tables if table.letters.search(plain)))
 
 
 @memoized()
@@ -44,7 +43,7 @@ def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
         return stems
     found = [one for one in find_identifiers(plain) if one.kind not in NAME_KINDS]
     exact = frozenset[str]().union(*(stems_of(one.text) for one in found))
-    times = (day.group() for table in tables for day in table.times.all_in(plain))
+    times = (day.group() for day in all_in(plain, (table.times for table in tables)))
     dated = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind in _TIMES))
     which = {number for group in named for number in _NUMBERED.findall(group)} - dated
     return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | which
@@ -60,7 +59,7 @@ def kind_words(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> f
     """Stems of the words in a text that name these kinds, such as ``database``."""
     plain = text.replace("’", "'")
     named = (table.kinds[kind] for table in tables for kind in sorted(kinds & table.kinds.keys()))
-    return frozenset[str]().union(*(stems_of(found.group()) for cue in named for found in cue.all_in(plain)))
+    return frozenset[str]().union(*(stems_of(found.group()) for found in all_in(plain, named)))
 
 
 def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:

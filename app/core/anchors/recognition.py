@@ -12,7 +12,7 @@ from app.core.anchors.tables import LONGEST, Rule, Table
 from app.core.anchors.topics import stems_of, technology_in
 from app.core.model.anchors import AnchorType, Speaker
 from app.core.text.corrected import correction_in
-from app.core.text.cued import Cue, NormalizedText
+from app.core.text.cued import SAID, Cue
 from app.core.text.identifiers import EXACT_KINDS, NAME_KINDS
 from app.core.text.patterns import capped
 from app.core.text.speakers import without_speaker
@@ -84,10 +84,8 @@ def reads_of(statement: Statement, tables: Sequence[Table]) -> list[Reading]:
     """The statement as the tables see it whose letters it has."""
     plain = statement.plain.replace("\xa0", " ")
     masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_mask, plain)
-    normalized = statement.normalized if masked == statement.plain else NormalizedText(masked)
-    return [
-        Reading(masked, normalized.may_match(table.cues), table) for table in tables if table.letters.search(masked)
-    ]
+    possible = SAID.may_match_text(masked)
+    return [Reading(masked, possible, table) for table in tables if table.letters.search(masked)]
 
 
 def _first(read: Reading) -> AnchorType | None:

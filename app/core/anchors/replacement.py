@@ -17,9 +17,9 @@ from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
 from app.core.reading.cues import CODES
-from app.core.text.cued import CuedPattern
+from app.core.text.cued import SAID, Cue, all_in
 from app.core.text.identifiers import Kind, find_identifiers
-from app.core.text.languages.joined import alternatives, pattern_of, words_of
+from app.core.text.languages.joined import alternatives, sources_of, words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.speakers import label_of
@@ -54,9 +54,9 @@ _UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
 _LONGEST_SUBJECT: Final = 60  # characters of a subject
 _COURTESY: Final = words_of("terms", "courtesies")
-_UNDER_WAY: Final = CuedPattern(pattern_of("claims", "under_way"))
-_DONE: Final = CuedPattern(pattern_of("claims", "done"))
-_NOT_DONE: Final = CuedPattern(pattern_of("claims", "not_done"))
+_UNDER_WAY: Final = Cue(sources_of("claims", "under_way"))
+_DONE: Final = Cue(sources_of("claims", "done"))
+_NOT_DONE: Final = Cue(sources_of("claims", "not_done"))
 _PROGRESS: Final = FRAME_STEMS | {stem(word) for word in words_of("claims", "progress")}
 
 Mark = tuple[str, int, int]
@@ -131,7 +131,7 @@ def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, .
     if has_cue(new, tables, "updates") or has_cue(new, tables, "moves"):
         return True
     head = new[: _first_new(new, topic, known)]
-    return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
+    return any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in tables)))
 
 
 def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
@@ -245,7 +245,7 @@ def has_another_value(point: Topic, topic: Topic) -> bool:
 
 def completes(new: str, old: str) -> bool:
     """Whether the old text tells of a task under way that the new one tells is done."""
-    if not _UNDER_WAY.matches(old) or _DONE.matches(old) or not _DONE.matches(new) or _NOT_DONE.matches(new):
+    if not _UNDER_WAY.is_in(old) or _DONE.is_in(old) or not _DONE.is_in(new) or _NOT_DONE.is_in(new):
         return False
     topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
     task, done = known.every - _PROGRESS, topic.every - _PROGRESS
@@ -300,10 +300,10 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[T
         return False
     head = new[: _first_new(new, topic, known)]
     if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
-        return not any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
+        return not any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in tables)))
     fresh = next((one for one in find_identifiers(new) if one.start == len(head)), None)
     tail = new[fresh.start + len(fresh.text) :].lstrip() if fresh else ""
-    return bool(head) and any(cue.start() == 0 for table in tables for cue in table.equates.all_in(tail))
+    return bool(head) and any(cue.start() == 0 for cue in all_in(tail, (table.equates for table in tables)))
 
 
 def _first_new(text: str, topic: Topic, known: Topic) -> int:
@@ -336,11 +336,13 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
     """Which of several a text names, with the stems that name it."""
     plain = text.replace("’", "'")
     found: dict[Mark, frozenset[str]] = {}
+    possible = SAID.may_match_text(plain)
     for table in tables:
         if not table.letters.search(plain):
             continue
-        for row, members in enumerate(table.which):
-            for match in members.all_in(plain):
+        standing = ((row, members) for row, members in enumerate(table.which) if members.mask & possible)
+        for row, members in standing:
+            for match in members.pattern.finditer(plain):
                 mark = (table.language, row, match.lastindex or 0)
                 found[mark] = found.get(mark, frozenset()) | stems_of(match.group())
     return found
@@ -351,7 +353,7 @@ def changing(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of the words that only say that something is chosen, or changes."""
     plain = text.replace("’", "'")
     cues = (table.changes for table in tables if table.letters.search(plain))
-    return frozenset(stem(word) for cue in cues for found in cue.all_in(plain) for word in _words(found.group()))
+    return frozenset(stem(word) for found in all_in(plain, cues) for word in _words(found.group()))
 
 
 def _is_narrower(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
@@ -371,7 +373,10 @@ def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
 
 def restates(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     """Whether two texts say what one thing is, in the same words, but for one value: ``the branch is fix/cache-2``."""
-    (form, values), (known, before) = (_statement(without_label(text, tables)) for text in (new, old))
+    new, old = without_label(new, tables), without_label(old, tables)
+    if new.lstrip()[:1].casefold()[:1] != old.lstrip()[:1].casefold()[:1]:
+        return False
+    (form, values), (known, before) = _statement(new), _statement(old)
     return form is not None and form == known and sum(map(str.__ne__, values, before)) == 1
 
 
@@ -410,7 +415,7 @@ def _form(text: str, tables: tuple[Table, ...]) -> tuple[tuple[str, ...], tuple[
     """A text's words in order, without those that choose, change or are polite, values open; and the values."""
     text = text.replace("’", "'")
     for table in tables:
-        for said in table.changes.all_in(text):
+        for said in all_in(text, [table.changes]):
             text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
     found: list[str] = []
     end = 0

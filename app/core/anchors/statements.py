@@ -15,7 +15,7 @@ from app.core.model.conversation import Message
 from app.core.reading.passages import is_data, own_words
 from app.core.text.clauses import clause_starts
 from app.core.text.corrected import with_corrections
-from app.core.text.cued import NormalizedText
+from app.core.text.cued import SAID
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
@@ -87,10 +87,10 @@ class Statement:
         """The statement's text with straight apostrophes, as patterns have them."""
         return self.text.replace("’", "'")
 
-    @cached_property
-    def normalized(self) -> NormalizedText:
-        """What is looked up of ``plain`` before patterns are tried."""
-        return NormalizedText(self.plain)
+    @property
+    def possible(self) -> int:
+        """What of all that is said may stand in ``plain``, looked up before patterns are tried."""
+        return SAID.may_match_text(self.plain)
 
 
 def statements(message: Message) -> list[Statement]:

@@ -14,7 +14,7 @@ from operator import or_
 from typing import Final, get_args
 
 from app.core.model.anchors import AnchorType
-from app.core.text.cued import Cue, Cues
+from app.core.text.cued import Cue
 from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import AnchorCues
@@ -53,8 +53,6 @@ class Table:
     letters: re.Pattern[str]
     """One letter of its script: the table is tried on text that has some."""
     opening: Capped
-    cues: Cues
-    """Which of the following may fit a text at all."""
     reported: Cue
     hypothetical: Cue
     shows: Cue
@@ -96,40 +94,40 @@ def _table(language: Language) -> Table | None:
     said = language.anchors
     if said is None:
         return None
-    cues = Cues(LONGEST)
     return Table(
         language=language.code,
         letters=compiled(f"[{SCRIPTS[language.script]}]"),
         opening=_opening(said.opening),
-        cues=cues,
-        reported=cues.cue(said.reported),
-        hypothetical=cues.cue(said.hypothetical),
-        shows=cues.cue(said.shows),
-        announces=cues.cue(said.announces),
-        first_person=cues.cue(said.first_person),
-        rules={
-            type_: _rule(rule, cues) for type_ in get_args(AnchorType) if (rule := getattr(said, type_)) is not None
-        },
-        **{name: cues.cue(patterns) for name, patterns in said.turn if name != "which"},
-        kinds={kind: cues.cue([pattern]) for kind, pattern in said.kinds.items()},
+        reported=_cue(said.reported),
+        hypothetical=_cue(said.hypothetical),
+        shows=_cue(said.shows),
+        announces=_cue(said.announces),
+        first_person=_cue(said.first_person),
+        rules={type_: _rule(rule) for type_ in get_args(AnchorType) if (rule := getattr(said, type_)) is not None},
+        **{name: _cue(patterns) for name, patterns in said.turn if name != "which"},
+        kinds={kind: _cue([pattern]) for kind, pattern in said.kinds.items()},
         which=tuple(map(_row, said.turn.which)),
     )
 
 
-def _rule(given: AnchorCues, cues: Cues) -> Rule:
-    needed = {name: cues.cue(getattr(given, name)) for name in _NEEDED}
+def _rule(given: AnchorCues) -> Rule:
+    needed = {name: _cue(getattr(given, name)) for name in _NEEDED}
     return Rule(
         **needed,
-        never=cues.cue(given.never),
+        never=_cue(given.never),
         mask=reduce(or_, (cue.mask for cue in needed.values())),
-        labelled=cues.cue(given.labelled),
-        standing=cues.cue(given.standing),
+        labelled=_cue(given.labelled),
+        standing=_cue(given.standing),
     )
+
+
+def _cue(patterns: Iterable[str]) -> Cue:
+    return Cue(patterns, LONGEST)
 
 
 def _row(members: str) -> Cue:
     joined = "|".join(f"({member})" for member in members.split(" / "))
-    return Cues(LONGEST).cue([rf"\b(?:{joined})\b"])
+    return _cue([rf"\b(?:{joined})\b"])
 
 
 def _opening(patterns: Sequence[str]) -> Capped:

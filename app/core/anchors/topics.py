@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.anchors.tables import Table
+from app.core.text.cued import all_in
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
@@ -98,14 +99,14 @@ def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
 def topic_by(text: str, tables: tuple[Table, ...]) -> Topic:
     """What a text is about, by the languages of these tables."""
     text = without_label(text, tables)
-    return topic_of(text, (day.group() for table in tables for day in table.times.all_in(text)))
+    return topic_of(text, (day.group() for day in all_in(text, (table.times for table in tables))))
 
 
 @memoized()
 def without_label(text: str, tables: tuple[Table, ...]) -> str:
     """What a label says it is, left out: ``Rule:`` is no subject."""
     labels = (rule.labelled for table in tables for rule in table.rules.values())
-    label = next((found for cue in labels for found in cue.all_in(text)), None)
+    label = next(all_in(text, labels), None)
     return text[label.end() :] if label else text
 
 

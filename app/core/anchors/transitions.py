@@ -160,11 +160,10 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
 
 def _answered(pool: Pool, message: Message, first: Statement, tables: Sequence[Table]) -> Iterator[Transition]:
     """A direct answer to what the other one asked just before: yes, no, a value, or one word."""
-    read = [(table, first.normalized.may_match(table.cues)) for table in tables if table.letters.search(first.text)]
-    texts = {id(table): leads(first.plain, table) for table, _ in read}
+    read = [(table, leads(first.plain, table)) for table in tables if table.letters.search(first.text)]
 
     def has(cue: Callable[[Table], Cue]) -> bool:
-        return any(cue(table).matches(texts[id(table)], possible) for table, possible in read)
+        return any(cue(table).matches(texts, first.possible) for table, texts in read)
 
     if has(lambda table: table.evasive) or has(lambda table: table.smalltalk):
         return
@@ -191,5 +190,4 @@ def _rejected(
 
 
 def _refuses(said: Statement, table: Table) -> bool:
-    possible = said.normalized.may_match(table.cues)
-    return table.no.matches([said.plain], possible) and not table.polite_no.matches([said.plain], possible)
+    return table.no.matches([said.plain], said.possible) and not table.polite_no.matches([said.plain], said.possible)

@@ -40,6 +40,11 @@ def regions(content: str) -> tuple[str, str]:
 
     A long block is pasted where other words stand beside it and it asks nothing: alone, it is what the user wrote.
     """
+    is_plain = content.isprintable() and content[:1].isalnum()  # one line that nothing marks
+    return ("", content) if is_plain else _regions(content)
+
+
+def _regions(content: str) -> tuple[str, str]:
     pasted: list[str] = []
     own: list[str] = []
     forwarded = False

@@ -101,6 +101,11 @@ class Told:
         return 1.0 - min(_MOST_CROWDED, crowded * self.kinds[option.worth.about] / (_CHARACTERS * max(room, 1)))
 
 
+def may_be_chosen(worth: Worth) -> bool:
+    """Whether something of that worth is ever chosen, whatever is told: it is worth no more beside other things."""
+    return bool(worth.values) or worth.total >= WORTH_A_PLACE
+
+
 def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bool = False) -> list[Option]:
     """The options that tell most per token and fit into ``room`` tokens together, in their order.
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 from app.core.text.corrected import correction_in
-from app.core.text.cued import SAID, CuedPattern
+from app.core.text.cued import SAID
 from app.core.text.cued import Cue as Said
 from app.core.text.languages.joined import alternatives
+from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 
@@ -19,7 +20,7 @@ Cue = Literal[
 ]  # fmt: skip
 
 
-PATTERNS: Final[Mapping[Cue, Said]] = {cue: SAID.cue([alternatives("cues", cue)]) for cue in get_args(Cue)}
+PATTERNS: Final[Mapping[Cue, Said]] = {cue: Said([alternatives("cues", cue)]) for cue in get_args(Cue)}
 
 WEIGHTS: Final[Mapping[Cue, float]] = {
     "correction": 1.2,
@@ -58,7 +59,9 @@ ACCEPTANCE: Final = compiled(rf"^\W*(?:{alternatives('talk', 'acceptance')})\b",
 REJECTION: Final = compiled(rf"^\W*(?:{alternatives('talk', 'rejection')})", re.IGNORECASE)
 PROPOSAL: Final = compiled(rf"\b(?:{alternatives('talk', 'proposal')})\b", re.IGNORECASE)
 NON_ANSWER: Final = compiled(rf"\b(?:{alternatives('talk', 'non_answer')})(?!\w)", re.IGNORECASE)
-STYLE_WISH: Final = CuedPattern(compiled(rf"\b(?:{alternatives('talk', 'style_wish')})\b", re.IGNORECASE))
+STYLE_WISH: Final = Said(
+    rf"\b(?:{alternatives('talk', 'style_wish', [one])})\b" for one in languages() if one.talk.style_wish
+)
 FRUSTRATION: Final = compiled(rf"\b(?:{alternatives('talk', 'frustration')})\b|😠|😡|🤬|😤", re.IGNORECASE)
 DISTRESS: Final = compiled(rf"\b(?:{alternatives('talk', 'distress')})\b|😞|😢|😭", re.IGNORECASE)
 RELIEF: Final = compiled(rf"\b(?:{alternatives('talk', 'relief')})\b", re.IGNORECASE)
@@ -85,4 +88,4 @@ def cues_of(sentence: str) -> frozenset[Cue]:
     plain = sentence.replace("\u2019", "'")
     possible = SAID.may_match_text(sentence)
     texts = (plain, correction_in(plain))
-    return frozenset(cue for cue, said in PATTERNS.items() if said.matches(texts, possible))
+    return frozenset(cue for cue, said in PATTERNS.items() if said.mask & possible and said.matches(texts, possible))

@@ -9,9 +9,9 @@ from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
 from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, tight
-from app.core.text.cued import CuedPattern
+from app.core.text.cued import Cue
 from app.core.text.identifiers import Identifier, find_identifiers
-from app.core.text.languages.joined import pattern_of
+from app.core.text.languages.joined import sources_of
 from app.core.text.memo import memoized
 from app.core.text.relative import is_relative
 from app.core.text.sentences import asks
@@ -21,7 +21,7 @@ TRAITS: Final = (
     "constant", "content", "name", "value", "relative time", "addressed", "unresolved", "fragment", "pleasantry",
 )  # fmt: skip
 """Names of the features of a sentence that its words alone have, in order."""
-_ADDRESSED: Final = CuedPattern(pattern_of("clauses", "addressed"))
+_ADDRESSED: Final = Cue(sources_of("clauses", "addressed"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
             float(any(one.text.lower() not in values for one in found)),
             float(bool(values)),
             float(is_relative(text)),
-            float(_ADDRESSED.matches(text)),
+            float(_ADDRESSED.is_in(text)),
             float(begins_unresolved(text)),
             float(len(said) < FEWEST_WORDS),
             float(PLEASANTRY.match(text) is not None),

@@ -12,8 +12,8 @@ a process where texts are erased.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sized
-from functools import lru_cache, wraps
+from collections.abc import Callable, Hashable
+from functools import wraps
 from inspect import signature
 from threading import Lock
 from typing import Any, Final, Generic, ParamSpec, TypeVar
@@ -171,7 +171,7 @@ def _bytes(argument: object) -> int:
         return len(argument) if argument.isascii() else len(argument.encode("utf-8", "surrogatepass"))
     if isinstance(argument, tuple):
         return sum(map(_bytes, argument))
-    return len(argument) if isinstance(argument, Sized) else 0
+    return len(argument) if hasattr(argument, "__len__") else 0
 
 
 def forget() -> None:
@@ -185,17 +185,29 @@ _of_words: Final[list[Callable[[], None]]] = []
 """What lets go of the words of each function."""
 
 
-def word_memo(function: Callable[P, R]) -> Callable[P, R]:
+class _Words(dict[str, R]):
+    """What a function makes of each word, made when it is first asked for."""
+
+    def __init__(self, make: Callable[[str], R]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, word: str) -> R:
+        made = self._make(word)
+        if len(word) <= LONGEST_WORD:
+            if len(self) >= _WORDS:
+                self.clear()
+            self[word] = made
+        return made
+
+
+def word_memo(function: Callable[[str], R]) -> Callable[[str], R]:
     """Remember what a pure function makes of each of many words; of one longer than ``LONGEST_WORD`` never.
 
-    The function's first argument is the word: a vocabulary comes again and again, giant words only to fill the memory.
-    Each function's words take 60 MB at most, where somebody makes them up: 66,000 of 64 letters of two bytes.
+    A vocabulary comes again and again, giant words only to fill the memory. Each function's words take 60 MB at most,
+    where somebody makes them up: 66,000 of 64 letters of two bytes. What answers is the dictionary's own method: a text
+    asks for each of its words.
     """
-    kept = lru_cache(maxsize=_WORDS)(function)
-    _of_words.append(kept.cache_clear)
-
-    @wraps(function)
-    def of_word(*given: P.args, **named: P.kwargs) -> R:
-        return kept(*given, **named) if len(given[0]) <= LONGEST_WORD else function(*given, **named)  # type: ignore[arg-type]
-
-    return of_word
+    kept = _Words(function)
+    _of_words.append(kept.clear)
+    return kept.__getitem__

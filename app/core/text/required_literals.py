@@ -10,14 +10,16 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
+from operator import or_
 from typing import Final
 
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE, memoized, word_memo
 from app.core.text.patterns import compiled
 
 _GRAM: Final = 3  # characters by which pieces are looked up
+_NEXT: Final = 2  # characters of the next word
 _Gram = tuple[str, str, str]
 _MOST_SPELLINGS: Final = 64  # spellings of one stretch that are kept apart
 _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
@@ -76,8 +78,17 @@ def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
     return [(part, None if fits.needs is None else _shortest(fits.needs)) for part, fits in found]
 
 
+_Pieces = Sequence[tuple[str, int]]
+"""Pieces, each with the patterns that need it as bits."""
+_Begun = Mapping[str, _Pieces]
+"""Pieces that begin in one word, by the first signs of the next."""
+
+
 class PatternIndex:
-    """Many patterns, and which of them may match a text: their pieces are looked up all at once."""
+    """Many patterns, and which of them may match a text: their pieces are looked up word by word.
+
+    A piece without a blank stands within one word. Of any other the beginning does, and then the text is asked.
+    """
 
     def __init__(self) -> None:
         self._count = 0
@@ -90,7 +101,7 @@ class PatternIndex:
 
     def add_needing(self, needed: frozenset[str] | None) -> int:
         """Take in a pattern whose pieces are known, and number it: its bit."""
-        for seen in ("may_match_text", "_short", "_grams", "_by_gram"):
+        for seen in ("may_match_text", "_in_word", "_blank", "_short", "_grams", "_by_gram", "_by_key"):
             self.__dict__.pop(seen, None)
         bit = 1 << self._count
         self._count += 1
@@ -102,13 +113,16 @@ class PatternIndex:
     def may_match(self, text: str) -> int:
         """The numbers, as bits, of the patterns that may match a normalized text."""
         found = self._always
-        for piece, bits in self._short[text.isascii()]:
+        words = text.split()
+        for (whole, begun), following in zip(map(self._in_word, words), [*words[1:], ""], strict=False):
+            found |= whole
+            for one in begun:
+                for piece, bits in one.get(following[:_NEXT], ()):
+                    if piece in text:
+                        found |= bits
+        for piece, bits in self._blank:
             if piece in text:
                 found |= bits
-        for gram in self._grams.intersection(zip(text, text[1:], text[2:], strict=False)):
-            for piece, bits in self._by_gram[gram]:
-                if piece in text:
-                    found |= bits
         return found
 
     @cached_property
@@ -117,23 +131,60 @@ class PatternIndex:
         return memoized(FIGURE)(lambda text: self.may_match(normalized(text)))
 
     @cached_property
-    def _short(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-        """All of them, and those that a text of ASCII can hold."""
-        short = [(piece, bits) for piece, bits in self._bits.items() if len(piece) < _GRAM]
-        return short, [(piece, bits) for piece, bits in short if piece.isascii()]
+    def _in_word(self) -> Callable[[str], tuple[int, tuple[_Begun, ...]]]:
+        """The patterns that may match for a word, as bits, and the pieces that begin in it."""
+        return word_memo(self._look_up)
+
+    def _look_up(self, word: str) -> tuple[int, tuple[_Begun, ...]]:
+        between = f" {word} "
+        keys = [key for key in self._short[word.isascii()] if key in between]
+        for gram in self._grams.intersection(zip(between, between[1:], between[2:], strict=False)):
+            keys += [key for key in self._by_gram[gram] if key in between]
+        found = [self._by_key[key] for key in keys]
+        return reduce(or_, (whole for whole, _ in found), 0), tuple(begun for _, begun in found if begun)
+
+    @cached_property
+    def _blank(self) -> _Pieces:
+        """Pieces of nothing but blanks."""
+        return [(piece, bits) for piece, bits in self._bits.items() if not piece.split()]
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, tuple[int, _Begun]]:
+        """The others by what stands in the first word and the blanks around it: what that decides, and what begins."""
+        found: dict[str, tuple[int, defaultdict[str, list[tuple[str, int]]]]] = {}
+        for piece, bits in self._bits.items():
+            if not piece.split():
+                continue
+            first, *others = piece.split()
+            behind = piece.partition(first)[2]
+            key = f"{' ' * piece[0].isspace()}{first}{' ' * bool(behind)}"
+            whole, begun = found.get(key, (0, defaultdict(list)))
+            following = others[0][:_NEXT] if others else ""
+            if len(following) < _NEXT and not others[1:] and piece.endswith(following):
+                whole |= bits  # nothing follows, or one sign, which may begin any word
+            else:
+                begun[following].append((piece, bits))
+            found[key] = whole, begun
+        return found
+
+    @cached_property
+    def _short(self) -> tuple[list[str], list[str]]:
+        """All short keys, and those that a word of ASCII can hold."""
+        short = [key for key in self._by_key if len(key) < _GRAM]
+        return short, [key for key in short if key.isascii()]
 
     @cached_property
     def _grams(self) -> frozenset[_Gram]:
         return frozenset(self._by_gram)
 
     @cached_property
-    def _by_gram(self) -> Mapping[_Gram, Sequence[tuple[str, int]]]:
-        """Each piece under those three characters in a row of it which the fewest others have."""
-        count = Counter(gram for piece in self._bits for gram in _grams(piece))
-        found: defaultdict[_Gram, list[tuple[str, int]]] = defaultdict(list)
-        for piece, bits in self._bits.items():
-            if len(piece) >= _GRAM:
-                found[min(_grams(piece), key=lambda gram: (count[gram], gram))].append((piece, bits))
+    def _by_gram(self) -> Mapping[_Gram, Sequence[str]]:
+        """Each key under those three characters in a row of it which the fewest others have."""
+        count = Counter(gram for key in self._by_key for gram in _grams(key))
+        found: defaultdict[_Gram, list[str]] = defaultdict(list)
+        for key in self._by_key:
+            if len(key) >= _GRAM:
+                found[min(_grams(key), key=lambda gram: (count[gram], gram))].append(key)
         return found
 
 

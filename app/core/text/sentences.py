@@ -159,10 +159,16 @@ def _ends_plainly(text: str, match: re.Match[str], start: int) -> bool:
     return len(word) >= _SHORTEST_LAST_WORD and word.isalpha() and word not in _SHORTENED
 
 
+def _last_words(text: str) -> re.Match[str] | None:
+    """Those before the full stop that ends a text. They are two at most: in all of it they are looked for longer."""
+    return _LAST_WORDS.search(" ".join(text.rsplit(" ", 2)[-2:]))
+
+
 def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
-    if not match.group().startswith(".") or match.group().startswith("..") or _ends_plainly(text, match, start):
+    at = match.start()
+    if text[at] != "." or text.startswith("..", at) or _ends_plainly(text, match, start):
         return True
-    words = _LAST_WORDS.search(text[max(start, match.start() - _BEFORE) : match.start() + 1])
+    words = _last_words(text[max(start, at - _BEFORE) : at + 1])
     if words is None:
         return True
     last = words["last"].lower()

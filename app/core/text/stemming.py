@@ -71,10 +71,16 @@ def stemmed(language: str | None) -> str | None:
     return language if language in ALGORITHMS else None
 
 
-@word_memo
 def stem_in(word: str, language: str | None) -> str:
     """The stem of a lower-case word in a language."""
-    if language is None or len(word) > LONGEST_WORD or is_russian(word) or not word[:1].isalpha():
+    return stem(word) if language is None else _stem_after(f"{language} {word}")
+
+
+@word_memo
+def _stem_after(named: str) -> str:
+    """The stem of a word, which stands behind its language."""
+    language, _, word = named.partition(" ")
+    if len(word) > LONGEST_WORD or is_russian(word) or not word[:1].isalpha():
         return stem(word)
     folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # none is shared: a stemmer is of one thread
     return folded or word

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.cued import CuedPattern
-from app.core.text.languages.joined import pattern_of
+from app.core.text.cued import Cue
+from app.core.text.languages.joined import sources_of
 
-_SUPPOSED: Final = CuedPattern(pattern_of("claims", "supposed"))
+_SUPPOSED: Final = Cue(sources_of("claims", "supposed"))
 
 
 def is_supposed(text: str) -> bool:
     """Whether a text calls what it says a hypothesis, a guess or a probability."""
-    return _SUPPOSED.matches(text)
+    return _SUPPOSED.is_in(text)

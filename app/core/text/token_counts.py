@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE, memoized, word_memo
 from app.core.text.parts import Part, as_short_text, compact_json, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
@@ -198,6 +198,13 @@ _RUNS: Final = (
 NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
 """Everything that has a price, but for single letters."""
 
+_WEIGHS_TOGETHER: Final = compiled("  |[\u0181-\u0245\u10a0-\u10cd\u3100-\u33ff]")
+"""Two blanks are one run; and whether there is a run of these characters is told by what else stands in the text, since
+they, or their small letters, are of none of the classes that it ``needs``."""
+
+_ANY_DIGIT: Final = str.maketrans("123456789", "000000000")
+"""All digits weigh the same, so that numbers are words that come again."""
+
 # These tags are one token each in the vocabulary; a control character is one as well, and stands for them.
 _TAG: Final = compiled(
     r"</?(?:table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup|code|a|html|body|img|"
@@ -253,9 +260,21 @@ def _script_tokens(text: str) -> float:
 
 
 @memoized(FIGURE)
-def _hundredths(line: str) -> int:
-    """Hundredths of tokens of a text without line breaks."""
-    return sum(_HUNDREDTHS[name] * count for name, count in counts(line).items())
+def _hundredths(text: str) -> int:
+    """Hundredths of tokens of a text: the sum of its words, where each weighs the same whatever stands beside it."""
+    first, *others = text.translate(_ANY_DIGIT).split(" ")
+    if not others or _WEIGHS_TOGETHER.search(text):
+        return _hundredths_of(text)
+    return _hundredths(first) + sum(map(_hundredths_behind_blank, others))
+
+
+@word_memo
+def _hundredths_behind_blank(word: str) -> int:
+    return _hundredths_of(f" {word}")
+
+
+def _hundredths_of(text: str) -> int:
+    return sum(_HUNDREDTHS[name] * count for name, count in counts(text).items())
 
 
 def byte_length(text: str) -> int:
@@ -273,13 +292,10 @@ def estimate_text(text: str, estimator: Estimator = "script") -> int:
     Returns:
         Tokens, 0 only for the empty text.
     """
-    if not text:
-        return 0
-    return tokens_of(
-        max(1, math.ceil(_script_tokens(text))) if estimator == "script" else 0,
-        byte_length(text) if estimator == "bytes" else 0,
-        estimator,
-    )
+    if not text or estimator == "bytes":
+        return tokens_of(0, byte_length(text), "bytes")
+    hundredths = _hundredths(text)
+    return -(-hundredths // 100) if hundredths % 100 else max(1, math.ceil(_script_tokens(text)))
 
 
 def estimate_lines(text: str) -> int:

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.choice import Option, Told
+from app.core.reading.choice import Option, Told, may_be_chosen
 from app.core.reading.importance import Ratings
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth, score_all
@@ -73,11 +73,17 @@ def facts_of(
         corrections: Which passages correct what.
         spared: Passages that are told elsewhere.
     """
-    scores = score_all(passages, focus, ratings)
+    worths = [
+        worth.plus(_corrects(passage, corrections))
+        for passage, worth in zip(passages, score_all(passages, focus, ratings), strict=True)
+    ]
     news = [
-        _option(passage, scores[passage.index].plus(_corrects(passage, corrections)), phrasing)
-        for passage in passages
-        if passage.index not in corrections.outdated and passage.index not in spared and phrasing.stands_alone(passage)
+        _option(passage, worth, phrasing)
+        for passage, worth in zip(passages, worths, strict=True)
+        if may_be_chosen(worth)
+        and passage.index not in corrections.outdated
+        and passage.index not in spared
+        and phrasing.stands_alone(passage)
     ]
     keeping = Keeping(earlier)
     chosen, given_up = keeping.beside(news, total=room.total, new=room.new, least=room.least, told=told)

@@ -57,7 +57,7 @@ def style_items(
         if (
             passage.role == "user"
             and not (passage.is_named or passage.is_pasted or passage.is_question)
-            and STYLE_WISH.matches(passage.text)
+            and STYLE_WISH.is_in(passage.text)
             and passage.spoken not in said
         ):
             said.add(passage.spoken)

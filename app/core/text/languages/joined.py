@@ -47,6 +47,11 @@ def pattern_of(section: str, key: str, given: Iterable[Language] | None = None) 
     return compiled(whole_words(section, key, given), re.IGNORECASE)
 
 
+def sources_of(section: str, key: str) -> list[str]:
+    """The source of ``pattern_of`` for each language that says this."""
+    return [whole_words(section, key, [one]) for one in languages() if _parts(one, section, key)]
+
+
 def whole_words(section: str, key: str, given: Iterable[Language] | None = None) -> str:
     """The source of ``pattern_of``."""
     asked = tuple(languages() if given is None else given)

@@ -1,0 +1,93 @@
+"""What is answered by a quick path is what the usual one would answer."""
+
+from __future__ import annotations
+
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.anchors import replacement
+from app.core.anchors.tables import TABLES
+from app.core.anchors.topics import without_label
+from app.core.model import provenance
+from app.core.reading import passages
+from app.core.text import sentences, token_counts
+from app.core.text.required_literals import PatternIndex, normalized
+
+BLANKS = " \t\u00a0\u2003"
+PIECES = st.text(alphabet=f"abя图.'{BLANKS}", min_size=1, max_size=7).map(normalized)
+SAID = st.text(alphabet=f"abAяЯ图.’İ\n{BLANKS}", max_size=40)
+ANY = st.text(alphabet=st.characters(max_codepoint=sys.maxunicode), max_size=30)
+WEIGHED = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [" ", "  ", "\n", "ORD-10482,", "<b>", "</td>", "Ⱥ", "Ɔ", "Ⴀ", "ㄅ", "图", "7", "😀", "ΑΣ", "—"]
+        ),
+        ANY,
+    ),
+    max_size=12,
+).map("".join)
+WRITTEN = st.text(alphabet="ab1Я._(*>#`~<-•| \t\n\r\u2028\x0b", max_size=40)
+STATEMENTS = st.builds(
+    "{}{} {} {}{}".format,
+    st.sampled_from(["", "Rule: ", " "]),
+    st.sampled_from(["the branch", "The branch", "ßranch", "Sbranch", "порт", "our"]),
+    st.sampled_from(["is", "is now", "=", "—", "was"]),
+    st.sampled_from(["12", "€40", "fix/cache-2", "8080", "blue"]),
+    st.sampled_from(["", ".", " in May"]),
+)
+
+
+@given(st.lists(st.frozensets(PIECES, min_size=1, max_size=4), max_size=6), SAID)
+def test_patterns_are_looked_up_word_by_word(needed: list[frozenset[str]], said: str) -> None:
+    index = PatternIndex()
+    bits = [index.add_needing(one) for one in needed]
+    text = normalized(said)
+    found = index.may_match(text)
+    for bit, pieces in zip(bits, needed, strict=True):
+        assert bit & found or not any(piece in text for piece in pieces)
+        assert not bit & found or any("".join(piece.split()[:1]) in text for piece in pieces)
+
+
+@given(WEIGHED)
+def test_a_text_weighs_what_its_words_do(text: str) -> None:
+    assert token_counts._hundredths(text) == token_counts._hundredths_of(text)
+
+
+def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them() -> None:
+    together = [
+        sign
+        for sign in map(chr, range(sys.maxunicode + 1))
+        for classes in [{token_counts.class_of(one) for one in sign.lower()}]
+        if any(
+            run.needs.isdisjoint(classes) and (run.pattern.search(2 * sign) or run.pattern.search(f" {sign}"))
+            for run in token_counts._RUNS
+        )
+    ]
+    assert together
+    assert all(map(token_counts._WEIGHS_TOGETHER.search, together))
+
+
+@given(WRITTEN)
+def test_a_plain_line_was_not_pasted(content: str) -> None:
+    assert provenance.regions(content) == provenance._regions(content)
+
+
+@given(WRITTEN)
+def test_the_last_words_are_two_at_most(text: str) -> None:
+    before = f"{text}."[-41:]
+    quick, whole = sentences._last_words(before), sentences._LAST_WORDS.search(before)
+    assert (quick and quick.groups()) == (whole and whole.groups())
+
+
+@given(WRITTEN)
+def test_plain_text_has_no_markup(text: str) -> None:
+    assert passages._without_markup(text) == passages._MARKUP.sub("", text)
+
+
+@given(STATEMENTS, STATEMENTS)
+def test_statements_of_one_form_begin_alike(new: str, old: str) -> None:
+    (form, values), (known, before) = (replacement._statement(without_label(text, TABLES)) for text in (new, old))
+    said = form is not None and form == known and sum(map(str.__ne__, values, before)) == 1
+    assert replacement.restates(new, old, TABLES) == said
