@@ -99,8 +99,8 @@ def test_the_record_that_was_talked_of_stays_and_the_others_give_way(name: str, 
     talk = f"User: Please share the {name} with Rosa."
     others = {"1af9c22", "2be8d33", "3cf7e44"} - {meant}
 
-    for beside in ({"said": [talk]}, {"heard": [talk]}):
-        found = told(shrunk(SESSION, entries(FILES), over=beyond(16), **beside))
+    for said, heard in (([talk], []), ([], [talk])):
+        found = told(shrunk(SESSION, entries(FILES), over=beyond(16), said=said, heard=heard))
         assert meant in found
         assert not any(other in found for other in others)
 
