@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 from json import JSONDecodeError
-from typing import Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -14,8 +12,6 @@ from pydantic_settings import SettingsError
 from app.devserver.errors import CannotStartError
 from app.setting_files import NOT_UTF8, SettingFileError, misnamed_keys, unknown_variables, variable_of
 from app.settings import Settings
-
-_FIELD: Final = re.compile(r'field "(\w+)"')
 
 
 def read_settings() -> Settings:
@@ -44,10 +40,10 @@ def _complaint(wrong: ErrorDetails) -> str:
 
 def _unreadable(error: SettingsError) -> str:
     """Which variable holds no JSON, and where; the library names its own class instead."""
-    field, cause = _FIELD.search(str(error)), error.__cause__
-    if field is None or not isinstance(cause, JSONDecodeError):
+    field, cause = str(error).partition('field "')[2].partition('"')[0], error.__cause__
+    if not field or not isinstance(cause, JSONDecodeError):
         return f"The settings cannot be read: {first_line(error)}"
-    variable = variable_of(Settings, field[1])
+    variable = variable_of(Settings, field)
     return f"{variable} is no JSON: {cause.msg} at column {cause.colno}. It is easier to write in throughline.yaml."
 
 

@@ -11,18 +11,18 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from sqlalchemy import TextClause, event, func, select, text
+from sqlalchemy import Enum, TextClause, bindparam, event, func, select, text, type_coerce
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlmodel import col
 from structlog.testing import capture_logs
 
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
-from app.storage import connections, database
+from app.storage import connections, database, tenancy
 from app.storage.connections import TenantConnection
 from app.storage.database import make_engine, ping
 from app.storage.database_errors import translated
-from app.storage.repositories import messages, narrowing
+from app.storage.repositories import narrowing
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
@@ -363,8 +363,11 @@ async def test_records_are_given_only_of_columns_that_the_driver_reads(begin: Un
     made = await stored(begin, tenant)
     async with begin(tenant) as unit:
         assert list(await unit.session.records(narrowing._ALL, of=made.id)) == []
+        converted = select(type_coerce(col(ConversationRow.title), Enum("a")))
+        converted = converted.where(col(ConversationRow.id) == bindparam("of"))
+        tenancy.built_once(converted)
         with pytest.raises(ValueError, match="a column"):
-            await unit.session.records(messages._AT_SEQ, conversation_id=made.id, seq=1)
+            await unit.session.records(converted, of=made.id)
 
 
 async def test_behind_a_pooler_no_statement_is_prepared_by_name(

@@ -101,7 +101,8 @@ async def test_without_keys(settings: dict[str, Any], *, starts: bool) -> None:
         await server.stop()
         return
     assert "\n" not in answer["message"]
-    assert ("THROUGHLINE_AUTH_REQUIRED" if settings.get("auth_required") else settings["host"]) in answer["message"]
+    cause = settings["host"] if settings["embedded"] else "DATABASE_URL"
+    assert ("THROUGHLINE_AUTH_REQUIRED" if settings.get("auth_required") else cause) in answer["message"]
     assert "throughline keys create" in answer["message"]
     assert calls.made == []
 

@@ -35,6 +35,10 @@ class Counted:
         self.asked = 0
         self._one = one
 
+    @property
+    def mask(self) -> int:
+        return int(self._one.mask)
+
     def search(self, text: str) -> re.Match[str] | None:
         self.asked += 1
         found: re.Match[str] | None = self._one.search(text)
@@ -137,18 +141,19 @@ def test_what_an_anchor_gives_up_is_read_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_line_and_a_block_are_weighed_once_and_a_book_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    weighed: list[int] = []
-    count = tokens.counts
+    weighed: list[str] = []
+    weight = tokens._hundredths_behind_blank
 
-    def counted(text: str) -> dict[str, int]:
-        weighed.append(len(text))
-        return count(text)
+    def counted(word: str) -> int:
+        weighed.append(word)
+        return weight(word)
 
-    monkeypatch.setattr(tokens, "counts", counted)
+    monkeypatch.setattr(tokens, "_hundredths_behind_blank", counted)
     line, block, book = ("A crate of №17 came. " * times for times in (3, 300, 120_000))
-    for text in (line, block, book):
+    for text, times in ((line, 1), (block, 1), (book, 2)):
+        weighed.clear()
         assert tokens.estimate_text(text) == tokens.estimate_text(text) > 0
-    assert weighed == [len(line), len(block), len(book), len(book)]
+        assert len(weighed) == times * text.count(" ")
 
 
 def test_a_digest_is_made_once_and_its_messages_are_let_go_of_with_all_texts(monkeypatch: pytest.MonkeyPatch) -> None:
