@@ -291,7 +291,7 @@ async def run(servers: Endpoints, folder: Path, messages: int, repeats: int) -> 
         large = await _built(bench, folder / f"scale-{messages}.json", messages)
         await bench.fold(large.id)  # what an earlier run in this folder appended
         built = [await bench.build(SMALL), large]  # the short one is new each time: what is appended would show in it
-        await _analyzed(servers)
+        await analyzed(servers)
         blocks = [await bench.block(each) for each in built]
         return await bench.measure(built[0], built[1], repeats), blocks
 
@@ -308,7 +308,7 @@ async def _built(bench: Bench, note: Path, messages: int) -> Built:
     return Built(**known | {"id": UUID(known["id"])})
 
 
-async def _analyzed(servers: Endpoints) -> None:
+async def analyzed(servers: Endpoints) -> None:
     """As the database does by itself after a while."""
     engine = make_engine(servers.database_url)
     async with engine.connect() as connection:

@@ -52,7 +52,7 @@ from bench.fixture.served import keys_of
 from bench.growth import compact, talk
 from bench.process import running
 from bench.report import print_table, write_json
-from bench.scale import Bench
+from bench.scale import Bench, analyzed
 from tests.acceptance.service import Process, Service, running_service
 from tests.servers import ROOT, unused_port
 
@@ -295,6 +295,7 @@ def _good(response: httpx.Response) -> httpx.Response:
 
 def folds(rounds: int = _FOLDS) -> Times:
     """Folds of texts that are new each time, in turns with a fixed piece of plain Python."""
+    settle_garbage_collector()  # as the worker does that folds
     found: dict[str, list[float]] = {"fold": [], "piece": []}
     text = " ".join(message.content for message in talk(FOLDED, seed=1))
     for number in range(rounds + 1):
@@ -335,6 +336,7 @@ async def contexts(servers: Endpoints, sizes: Sequence[int], rounds: int = _CONT
         async with AsyncThroughline("http://localhost", transport=process.transport, timeout=600) as client:
             bench = Bench(process.container, client, engine)
             built = {size: await bench.build(size) for size in sizes}
+            await analyzed(servers)
             settle_garbage_collector()  # as a process that serves does when it is ready
             numbers = itertools.count()
             requests: dict[str, Callable[[int], Awaitable[object]]] = {
