@@ -333,7 +333,7 @@ async def test_truncate_never_refuses(begin: UnitOfWorkFactory, tenant: UUID) ->
 async def test_control_without_truncation_too_much_is_sent(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.context.assembly.fit", lambda _, draft, *__: draft)
+    monkeypatch.setattr("app.core.context.assembly.fit", lambda _, draft, *__, **___: draft)
     with pytest.raises(AssertionError, match="cut to the budget"):
         await truncates(begin, tenant)
 

@@ -205,4 +205,4 @@ async def test_scores_are_listed_counted_and_shown(begin: UnitOfWorkFactory, hom
         printed = await run(url, "continuity", str(conversation_id))
         as_json = await run(url, "continuity", str(conversation_id), "--json")
     assert f"{row['continuity']['after']} / {row['continuity']['before']}" in printed.output
-    assert json.loads(as_json.output)[0]["continuity"]["recall"] == row["continuity"]["recall"]
+    assert json.loads(as_json.stdout)[0]["continuity"]["recall"] == row["continuity"]["recall"]

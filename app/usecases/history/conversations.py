@@ -172,7 +172,7 @@ class ConversationService:
             turns = await delete_conversation(uow, conversation_id)
             await audit(uow, self._shell, tenant_id, "conversation.deleted", conversation_id)
             await uow.commit()
-        memo.forget()
+        await off_loop(memo.forget)
         await self._shell.streams.forget(turns)
         await self._shell.bus.hint(conversation_id, "deleted")
 

@@ -35,7 +35,7 @@ from app.core.summarizer.offline.extractive import digest
 from app.core.text import memo
 from app.core.text.contents import references
 from app.core.text.token_counts import estimate_text, weigh
-from app.off_loop import AN_ITEM
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.repositories.states import KnownVersions
 from app.storage.unit_of_work import UnitOfWork
@@ -120,7 +120,7 @@ class ErasureService:
             once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now(), _Known())
             done = await run_with_retries(once)
         if done is not None:
-            memo.forget()
+            await off_loop(memo.forget)
             await shell.streams.forget(done.turns)
             await shell.outbox.deliver(done.events, [done.job] if done.job else [])
 

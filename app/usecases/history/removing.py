@@ -11,6 +11,7 @@ import structlog
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Erasure
 from app.core.text import memo
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.caller import audit
 from app.usecases.shared.shell import STREAMS, Shell
@@ -151,7 +152,7 @@ class RemovalService:
         return not kept and await uow.removal.remove_tenant()
 
     async def _tell(self, conversation_ids: Sequence[UUID], turns: Sequence[UUID]) -> None:
-        memo.forget()
+        await off_loop(memo.forget)
         if turns:
             await self._shell.streams.forget(turns)
         for conversation_id in conversation_ids:
