@@ -91,10 +91,8 @@ def test_what_must_not_get_lost(value: str) -> None:
     assert lost(talk("Please remember.", text)) == [], "an assistant's word alone is no user's"
 
 
-@pytest.mark.parametrize(
-    "text", ["See you at 18:34.", "We were 12 at the table.", "Chapter 27 is fun.", "No values.", "s15: storm!"]
-)
-def test_times_bare_numbers_and_short_codes_may(text: str) -> None:
+@pytest.mark.parametrize("text", ["See you at 18:34.", "We were 12 at the table.", "Chapter 27 is fun.", "No values."])
+def test_times_and_bare_numbers_may(text: str) -> None:
     assert lost(talk(text)) == []
 
 

@@ -263,14 +263,14 @@ def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator
         yield from (layout.anchors, layout.digests)
 
 
-def _asked(material: Material) -> Callable[[str], float]:
+def _asked(material: Material) -> Callable[[str], float] | None:
     """How much a text tells of the words of a query, rare ones more than common ones.
 
     A turn asks for nothing: its state stays the same from question to question, for the provider's cache.
     """
     recall = material.recall
     if recall is None or not (recall.is_explicit and recall.question):
-        return lambda _: 0.0
+        return None
     corpus = recall.corpus
     rarities = {stem: corpus.rarity(stem) for stem in asked_of(recall.question, corpus).stems}
     whole = sum(rarities.values()) or 1.0

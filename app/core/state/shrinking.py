@@ -62,10 +62,6 @@ Over = Callable[[Mapping[str, Any]], int]
 """Tokens by which a state, in the shape of the schema's model, is too large; nothing or less where it fits."""
 
 
-def _nothing(text: str) -> float:  # noqa: ARG001 - as every question has it
-    return 0.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clause:
     """What is kept or lost as a whole: a clause, or of data one part of it."""
@@ -89,7 +85,7 @@ def shrunk(
     over: Over,
     said: Iterable[str] = (),
     heard: Iterable[str] = (),
-    asked: Callable[[str], float] = _nothing,
+    asked: Callable[[str], float] | None = None,
 ) -> tuple[StateEntry, ...]:
     """The entries, or clauses of them, that tell most within the room; in the same order.
 
@@ -100,7 +96,7 @@ def shrunk(
         said: What is served beside the state: what stands there need not be told, data that is talked of there is
             worth more.
         heard: What was talked of and is not served beside the state: data in it is worth more.
-        asked: How much a text tells of what is asked for, from 0 to 1: it is worth more.
+        asked: How much a text tells of what is asked for, from 0 to 1: it is worth more. ``None``: of nothing.
     """
 
     def excess_of(kept: Sequence[StateEntry]) -> int:
@@ -195,7 +191,7 @@ def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
 
 
 def _clauses(
-    entries: Sequence[StateEntry], said: str, heard: Iterable[str], asked: Callable[[str], float]
+    entries: Sequence[StateEntry], said: str, heard: Iterable[str], asked: Callable[[str], float] | None
 ) -> list[_Clause]:
     """Every clause; data without the names of its values, each value once, where it is worth most."""
     newest_first = {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
@@ -222,7 +218,7 @@ def _clauses(
         (entry.id, text): terse(text, told, amounts=False, heads=heads)
         for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
-    told_of_question = {entry.id: 1 + _ASKED * asked(entry.text) for entry in entries}
+    raised = {entry.id: 1 + _ASKED * asked(entry.text) if asked else 1.0 for entry in entries}
     found: list[_Clause] = []
     for number, (entry, label, text) in enumerate(apart):
         recent = 1 + _RECENT * (1 - newest_first[entry.id] / max(len(entries), 1))
@@ -240,7 +236,7 @@ def _clauses(
             option = _option(
                 first + len(found),
                 part,
-                worth.times(_NEXT_CALL if lists or is_call(text) else recent * told_of_question[entry.id]),
+                worth.times(_NEXT_CALL if lists or is_call(text) else recent * raised[entry.id]),
                 stems_of_it,
                 beside=_tokens(lead) / len(parts) if lead else 0.0,
             )

@@ -29,7 +29,6 @@ _FRAME: Final = 5  # tokens of the words around a quote, in the language in whic
 _MOST_VALUES: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _LONG_NUMBER: Final = 5  # digits: a number that long names something
-_SHORT_CODE: Final = 3  # signs
 _OPENING: Final = 4  # messages with which a talk sets out
 _MOST_CLAUSES: Final = 400
 _WHOLE: Final = frozenset({"path", "url"})
@@ -142,12 +141,7 @@ def _without_stale(sentence: str, gone: Collection[str] | None) -> str:
 
 
 def _is_critical(value: Value) -> bool:
-    """Whether a value must not get lost: an address, a code, an amount, a date, a measure, a long number.
-
-    A letter with one or two digits ("s15", "A4") names something within the talk, as a small number does.
-    """
-    if value.kind == "identifier":
-        return len(value.text) > _SHORT_CODE
+    """Whether a value must not get lost: an address, a code, an amount, a date, a measure, a long number."""
     if value.kind == "number":
         digits = sum(sign.isdigit() for sign in value.text)
         return digits >= _LONG_NUMBER or value.text[-1:].isalpha() or value.text.endswith("%")
