@@ -51,6 +51,7 @@ TRUE_PARTS: Final = "true sentences of false items: they stay"
 FALSE_PARTS: Final = "… their false sentences: gone"
 HONEST_STAND: Final = "honest statements as they were, not in doubt"
 GIVEN_UP_GONE: Final = "entries honestly given up: gone"
+CUT_BACK: Final = "honest statements that code cut for a value: served again"
 
 
 def evidence_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
@@ -138,10 +139,13 @@ def _honest_effects(asked: Asked, after: Played, lies: Sequence[Lie]) -> Iterato
     false = false_claims(asked, lies)
     refuted = {claim.target for claim in asked.claims if claim.n in false and claim.kind == "item"}
     in_doubt = doubted(after)
+    shortened = {claim.left for claim in asked.claims if claim.kind == "cut" and stands(claim, after)}
     for claim in asked.claims:
-        if claim.n in false:
+        if claim.n in false or claim.text in shortened:
             continue
-        if claim.gives_up and claim.by in refuted:
+        if claim.kind == "cut":
+            yield CUT_BACK, stands(claim, after)
+        elif claim.gives_up and claim.by in refuted:
             yield REPLACED_BACK, claim.target in after.items or _is_given_up_by_another(claim, asked, refuted)
         elif claim.gives_up:
             others = {one.by for one in asked.claims if one.target == claim.target and one.by in refuted}

@@ -17,7 +17,16 @@ from app.core.text.escaping import unescape
 from app.core.validation.verdicts import LONGEST_QUOTE, VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
 from app.core.validation.verifier_prompts import render_verification
 from bench.trust.plays import Play
-from bench.trust.verified import Asked, asked_of, doubted, honest_claims, stands, true_quote, verified
+from bench.trust.verified import (
+    Asked,
+    asked_of,
+    doubted,
+    false_claims,
+    honest_claims,
+    stands,
+    true_quote,
+    verified,
+)
 
 SEED: Final = 20_261_121
 _INVENTED: Final = (
@@ -90,6 +99,35 @@ def conspiracies_of(plays: Iterable[Play]) -> tuple[int, int]:
                 states = [id_ in after.items for id_ in named]
                 gone, count = gone + states.count(False), count + len(states)
     return gone, count
+
+
+def returns_of(plays: Iterable[Play]) -> tuple[dict[str, int], int]:
+    """False statements that code cut, and a verifier supports that knows better: by its quotes, how many come back."""
+    quotings: dict[str, Callable[[Asked, Claim, Random], Quoted]] = {
+        "without quotes": lambda _asked, _claim, _lot: (0, ""),
+        "quotes invented": lambda one, _claim, lot: (_seqs(one)[0], lot.choice(_INVENTED)),
+        "the claim quoted as its own proof": _echoed,
+        "true quotes that say something else": _beside_the_point,
+        "true quotes of its sources": lambda one, claim, _: true_quote(one.shown, claim.seqs) or (0, ""),
+    }
+    back, lot, count = dict.fromkeys(quotings, 0), Random(SEED), 0
+    for play in plays:
+        for one in play.lies:
+            if one.is_left or one.told.applied is None:
+                continue
+            asked = asked_of(play.case, one.told)
+            false = [
+                claim for claim in asked.claims if claim.n in false_claims(asked, [one.lie]) and claim.kind == "cut"
+            ]
+            count += len(false)
+            for name, quoting in quotings.items():
+                quoted = {claim.n: quoting(asked, claim, lot) for claim in false}
+                verdicts = [
+                    Verdict(n=n, verdict="supported", seq=seq, quote=quote) for n, (seq, quote) in quoted.items()
+                ]
+                after = verified(asked, verdicts)
+                back[name] += sum(stands(claim, after) for claim in false)
+    return back, count
 
 
 def _harm(asked: Sequence[Asked], verifier: Verifier) -> Harm:

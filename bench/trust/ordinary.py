@@ -90,7 +90,7 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
         left = without_failures(examined, answer.schema, answer.previous)
         found["items", "gone"] += len(answer.candidate.items) - len(left.candidate.items)
         for kind, item in answer.statements():
-            changed, value = _changed(item.text, answer.shown, dice)
+            changed, value = changed_value(item.text, answer.shown, dice)
             if value:
                 found[kind, "changed"] += 1
                 one = CandidateItem(field=item.field, text=changed, from_seqs=item.from_seqs)
@@ -125,7 +125,7 @@ def _names(hint: str, value: Value) -> bool:
     return bool(given.sources(value))
 
 
-def _changed(text: str, shown: Shown, dice: random.Random) -> tuple[str, Value | None]:
+def changed_value(text: str, shown: Shown, dice: random.Random) -> tuple[str, Value | None]:
     """The statement with a random value in place of one of its own; without, where that stands somewhere too."""
     found = [value for value in values(text) if value.kind in CHANGED]
     if not found:

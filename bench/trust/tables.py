@@ -13,7 +13,7 @@ from bench.trust.cost import HEADERS, Cost, cost_of_fold, cost_of_play, row_of
 from bench.trust.effects import effects_of, evidence_of, giving_up_of
 from bench.trust.heard import heard_of, sentences_heard
 from bench.trust.joined import folds_of
-from bench.trust.malice import conspiracies_of, harms_of
+from bench.trust.malice import conspiracies_of, harms_of, returns_of
 from bench.trust.measures import texts_of
 from bench.trust.plays import Play
 from bench.trust.readers import judgements, kappa, readings_of
@@ -56,6 +56,9 @@ def frame_tables(plays: Sequence[Play]) -> dict[str, Any]:
     )
     gone, of = conspiracies_of(plays)
     print(f"\nValid entries that a summarizer gives up and a verifier supports, both lying: {gone} of {of} go.")
+    back, cut = returns_of(plays)
+    told = ", ".join(f"{number} ({name})" for name, number in back.items())
+    print(f"False statements that code cut and a verifier supports all the same, of {cut}: {told} come back.")
     shares = {name: {key: sum(found[key]) / len(found[key]) for key in found} for name, found in counts.items()}
     return {**shares, "malice": {name: asdict(harm) for name, harm in harms.items()}}
 

@@ -11,6 +11,7 @@ from app.core.model.claims import Claim
 from app.core.model.model_io import VerificationRequest
 from app.core.text.relative import undated
 from app.core.validation.claims import parts_of
+from app.core.validation.restoring import Restoring, is_proof
 from app.core.validation.verdicts import (
     LONGEST_QUOTE,
     Quotes,
@@ -27,6 +28,8 @@ from bench.trust.verifying import requests, subject
 
 _SEQ: Final = re.compile(r"#(\d{1,6})")
 _QUOTE_WORDS: Final = 12
+_LATER: Final = 1_000
+"""The number of the version that verdicts lead to: higher than any of the corpus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +82,12 @@ def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
     applied = asked.told.applied
     if applied is None:
         return asked.told
+    request = asked.case.request
+    restoring = Restoring(
+        schema=request.schema, version=_LATER, next_entry=applied.next_entry, messages=request.messages
+    )
     state = applied_verdicts(
-        applied.entries, asked.claims, verdicts, shown=asked.shown, before=asked.case.request.previous
+        applied.entries, asked.claims, verdicts, shown=asked.shown, before=request.previous, restoring=restoring
     )
     digests = tuple(one for one in applied.digests if str(one.number) not in state.digests)
     return replace(asked.told, applied=replace(applied, entries=state.entries, digests=digests))
@@ -99,6 +106,8 @@ def stands(claim: Claim, told: Played) -> bool:
     text = undated(claim.text)  # as what is told is compared: without the days that code adds
     if claim.kind == "item":
         return told.items.get(claim.target) == text
+    if claim.kind == "cut":
+        return text in told.items.values() or text in told.texts.get(claim.field, "")
     if claim.kind == "digest":
         brief = told.briefs.get(int(claim.target))
         return brief is not None and text.endswith(brief)
@@ -148,9 +157,19 @@ def true_quote(shown: ShownTexts, seqs: Iterable[int]) -> tuple[int, str] | None
     return None
 
 
+def proof_of(claim: Claim, shown: ShownTexts) -> tuple[int, str]:
+    """A message that was shown, those that the claim names first, and words of it that share one with the claim."""
+    for seq in (*claim.seqs, *shown):
+        found = true_quote(shown, [seq])
+        if found and is_proof(claim, found[1], seq):
+            return found
+    return 0, ""
+
+
 def _verdict(claim: Claim, false: Mapping[int, Lie], shown: ShownTexts) -> Verdict:
     if claim.n not in false:
-        return Verdict(n=claim.n, verdict="supported")
+        seq, quote = proof_of(claim, shown) if claim.kind == "cut" else (None, "")
+        return Verdict(n=claim.n, verdict="supported", seq=seq, quote=quote)
     found = true_quote(shown, deciding(false[claim.n]))
     seq, quote = found or (0, "")
     return Verdict(n=claim.n, verdict="contradicted", seq=seq, quote=quote)

@@ -9,7 +9,7 @@ from app.core.model.conversation import Message, Sums
 from app.core.model.model_io import ModelProfile, VerificationRequest
 from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry, StateVersion
-from app.core.state.apply import Applied
+from app.core.state.apply import Applied, repairs_on_record
 from app.core.text.words import stems
 from app.core.validation.claims import DigestText, older_sources
 from app.core.validation.retelling import search_words
@@ -83,5 +83,5 @@ def version_of(
         layout=None,
         compaction_id=None,
         created_at=BEGINNING,
-        repairs=applied.repairs if applied else (),
+        repairs=repairs_on_record(applied) if applied else (),
     )

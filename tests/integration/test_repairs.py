@@ -351,5 +351,5 @@ ENDS: Final = ("compactions", "states", "stats")
 
 def test_a_blanked_repair_keeps_what_it_was() -> None:
     whole = Repair(field="logos", reason="order", before="a", after="b", entry_id="F1")
-    assert astuple(whole.blanked()) == ("logos", "order", "", "", "F1")
-    assert astuple(replace(whole, after=None).blanked()) == ("logos", "order", "", None, "F1")
+    assert astuple(whole.blanked()) == ("logos", "order", "", "", "F1", None)
+    assert astuple(replace(whole, after=None).blanked()) == ("logos", "order", "", None, "F1", None)

@@ -205,6 +205,69 @@ async def given_up(
     return service, conversation_id
 
 
+RECKONED = "The wood of the apple tree is worth 4512 francs"
+RECKONED_TOO = "Mr Brandt asked 9377 francs for his saw."
+STORY = ("The garden was discussed.", RECKONED_TOO, "The trip goes to Porto.")
+
+
+async def reckoned(begin: UnitOfWorkFactory, tenant: UUID, *script: VerificationEntry) -> tuple[Service, UUID]:
+    """A conversation with a compaction of which code cut an item and a sentence: it found no such values."""
+    service = Service(begin, tenant)
+    told = candidate([(RECKONED, [3, 4], []), (CACHE, [9, 10], [])], " ".join(STORY))
+    service.summarizer = ScriptedSummarizer(told, verifications=script)
+    service.container.parts.models._summarizers[None] = service.summarizer  # type: ignore[attr-defined]
+    conversation_id = await service.conversation(anchor_share=0.0, protect=[], recall="off")
+    await append(service, conversation_id, TREE + TRIP + MORE)
+    assert (await compact(service, conversation_id)).status == "applied"
+    state = str((await newest(service, conversation_id)).state)
+    assert CACHE in state
+    assert "4512" not in state
+    assert "9377" not in state
+    return service, conversation_id
+
+
+def proving(claim: Claim) -> Mapping[str, Any]:
+    proof = {"seq": 3, "quote": "the wood of the apple tree"} if claim.kind == "cut" else {}
+    return {**honest(claim), **proof}
+
+
+class TestCuts:
+    async def test_what_a_verifier_proves_comes_back_where_it_was(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        def also_of_the_saw(claim: Claim) -> Mapping[str, Any]:
+            of_saw = {"seq": 4, "quote": "Mr Brandt was only asked for his saw"}
+            return {**proving(claim), **(of_saw if claim.text == RECKONED_TOO else {})}
+
+        service, conversation_id = await reckoned(begin, tenant, verdicts(also_of_the_saw))
+        assert await work(service, conversation_id) == "changed"
+        before, after = await versions(service, conversation_id)
+        assert after.state["logos"] == [*before.state["logos"], RECKONED]
+        assert after.state["conversation_summary"] == " ".join(STORY)
+        (made,) = [one for one in after.entries if one.text == RECKONED]
+        assert made.from_seqs == (3, 4)
+        assert made.id not in {one.id for one in before.entries}
+        assert after.next_entry > before.next_entry
+        assert [(one.reason, one.after) for one in after.repairs] == [
+            ("supported", RECKONED),
+            ("supported", RECKONED_TOO),
+        ]
+        await erase_at(service, tenant, conversation_id, 3)
+        assert "4512" not in str(await versions(service, conversation_id)), "its source is gone, and so is it"
+
+    @pytest.mark.parametrize(
+        "judge",
+        [honest, lambda _: {"verdict": "supported", "seq": 9, "quote": "nobody ever said this here"}],
+        ids=["no quote", "a quote that stands nowhere"],
+    )
+    async def test_without_a_proof_nothing_comes_back(
+        self, begin: UnitOfWorkFactory, tenant: UUID, judge: Judge
+    ) -> None:
+        service, conversation_id = await reckoned(begin, tenant, verdicts(judge))
+        assert await work(service, conversation_id) == "verified"
+        (only,) = await versions(service, conversation_id)
+        assert only.verification is not None
+        assert only.verification.unproven == 2
+
+
 class TestDemands:
     @pytest.mark.parametrize(
         ("event_type", "reason"), [("constraint", "kept"), ("goal", "kept"), ("casual", "set_aside")]
@@ -344,7 +407,7 @@ class TestVerdicts:
     async def test_control_without_looking_quotes_up_a_liar_takes_what_is_true(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.core.validation.verdicts.Quotes.include", lambda *_: True)
+        monkeypatch.setattr("app.core.validation.verdicts.Quotes.seq_of", lambda *_: 3)
         entry = verdicts(lambda _: {"verdict": "contradicted", "quote": "nobody ever said this here", "seq": 3})
         service, conversation_id = await lied(begin, tenant, entry)
         assert await work(service, conversation_id) == "changed"

@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from app.core.model.anchors import ClaimedStatus
 
-ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced", "anchor", "part"]
-"""``part``: a sentence of an item that was contradicted as a whole."""
+ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced", "anchor", "part", "cut"]
+"""``part``: a sentence of an item that was contradicted as a whole. ``cut``: a statement that code cut for a value."""
 
 
 DIGEST_FIELD: Final = "segments"
@@ -32,7 +32,7 @@ class Claim:
     """Of the entry, the sentence or the digest that it is about, to the letter: verdicts are applied by it."""
     target: str
     """The id of that entry; of a sentence, of its narrative; of a part, of its item; of a digest, of its stretch; of an
-    anchor, its own."""
+    anchor, its own; of a cut, what is left of it, empty for nothing."""
     seqs: tuple[int, ...] = ()
     """The messages that its target names as its sources; of a digest, the first and the last of its stretch."""
     by: str | None = None
@@ -41,11 +41,20 @@ class Claim:
     """Of a replaced entry: the text that took its place."""
     becomes: ClaimedStatus | None = None
     """Of an anchor: the status that it is said to have; the last of ``seqs`` is the message that shows it."""
+    left: str = ""
+    """Of a cut: what code left of the text."""
+    place: int = 0
+    """Of a cut in a narrative: how many sentences that were left stand before it."""
 
     @property
     def gives_up(self) -> bool:
         """Whether it is about an entry that the summarizer wants to be rid of."""
         return self.kind in {"dropped", "replaced"}
+
+    @property
+    def names_no_sources(self) -> bool:
+        """Whether it is a sentence of a narrative, which rests on messages that it does not name."""
+        return self.kind == "sentence" or (self.kind == "cut" and not self.seqs)
 
     @property
     def statement(self) -> str:

@@ -22,6 +22,7 @@ RepairReason = Literal[
     "contradicted",
     "not_stated",
     "dropped",
+    "supported",
 ]
 """Why a text was changed.
 
@@ -41,7 +42,18 @@ place of a stale narrative, or after one of which sentences are gone.
 By a verifier: ``contradicted``: a message says otherwise, and was quoted; the text goes, or an entry that had wrongly
 been given up comes back. ``not_stated``: nothing that was shown states it; the text is left as it is, in doubt.
 ``dropped``: an entry that the model gave up goes, since the messages show that it is untrue, settled or useless.
+``supported``: what code had cut for a value that it did not find comes back, since messages show where that is from.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Where code cut a statement for a value that it did not find, so that a verifier can bring it back."""
+
+    place: int = 0
+    """Of a sentence of a narrative: how many that were left stand before it."""
+    from_seqs: tuple[int, ...] = ()
+    """The messages that an item names as its sources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +68,8 @@ class Repair:
     """The text that stands there now; ``None``: nothing does."""
     entry_id: str | None = None
     """The entry that it became, or that it is about; ``None`` for a text that became none."""
+    cut: Cut | None = None
+    """Of what code cut for a value; ``None``: a verifier is not asked about it."""
 
     def redacted(self) -> Repair:
         """This repair without secrets, as it is stored."""
@@ -63,4 +77,4 @@ class Repair:
 
     def blanked(self) -> Repair:
         """This repair without its texts, once a message was erased that they may tell of; that there was one stays."""
-        return replace(self, before="", after=None if self.after is None else "")
+        return replace(self, before="", after=None if self.after is None else "", cut=None)

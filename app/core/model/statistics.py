@@ -22,6 +22,8 @@ ASKED_AGAIN: Final = "asked_again"
 """The reason on record of an accepted answer of which something was asked about once more."""
 DOUBTS: Final = frozenset({"set_aside", "kept", "not_stated", "contradicted"})
 """Reasons of repairs that say that a statement is in doubt, or denied."""
+BROUGHT_BACK: Final = "supported"
+"""The reason of a repair that undoes another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +274,7 @@ class Measured:
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             compactions=sum(one.compactions for one in effects),
-            repairs=sum(one.count for one in repairs if one.reason not in DOUBTS),
+            repairs=sum(one.count for one in repairs if one.reason not in {*DOUBTS, BROUGHT_BACK}),
             doubts=sum(one.count for one in repairs if one.reason in DOUBTS),
             fidelity=next((one.fidelity for one in effects), None),
         )

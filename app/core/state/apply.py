@@ -437,8 +437,14 @@ def version_of(
 def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
     """The repairs without secrets, with the entries that they led to."""
     ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
+    narratives = {entry.field: entry.id for entry in served(applied.entries) if entry.role == "narrative"}
     return tuple(
-        replace(repair.redacted(), entry_id=repair.entry_id or ids.get((repair.field, repair.after or "")))
+        replace(
+            repair.redacted(),
+            entry_id=repair.entry_id
+            or ids.get((repair.field, repair.after or ""))
+            or (narratives.get(repair.field) if repair.cut else None),
+        )
         for repair in applied.repairs
     )
 

@@ -49,15 +49,17 @@ def claims_of(
     """The claims of a new version, the most doubtful first.
 
     In order: new, changed and repeated items with a borrowed value, the other items, entries that were replaced, set
-    aside or kept, what is claimed of anchors, the sentences of narratives that changed, each once, digests. An item is
+    aside or kept, what is claimed of anchors, the sentences of narratives that changed, each once, what code cut for a
+    value that it did not find, digests. An item is
     repeated where a summarizer told it again of later messages: these may say that it no longer holds.
 
     Args:
         before: Entries of the version that was verified last, or of the parent.
         after: Entries of the version that is to be verified, those on record as pruned included.
         digests: What a model told of stretches that this version covers and ``before`` does not.
-        repairs: Of all versions since ``before``. They tell which values were borrowed, and which entries were set
-            aside or kept: an entry may also be in doubt because an earlier verification found nothing that states it.
+        repairs: Of all versions since ``before``. They tell which values were borrowed, what was cut, and which
+            entries were set aside or kept: an entry may also be in doubt because an earlier verification found nothing
+            that states it.
         anchors: Of which the summarizer claims something.
     """
     repairs = tuple(repairs)
@@ -71,6 +73,7 @@ def claims_of(
         *_given_up(earlier, after, aside=stayed["set_aside"], kept=stayed["kept"]),
         *(_of_anchor(anchor, anchor.claimed_status) for anchor in anchors if anchor.claimed_status),
         *(claim for entry in fresh if entry.role == "narrative" for claim in _sentences(entry)),
+        *_cuts(repairs),
         *(_digest(digest) for digest in digests if digest.text),
     )
     return tuple(replace(claim, n=n) for n, claim in enumerate(ordered, start=1))
@@ -129,6 +132,21 @@ def _item(entry: StateEntry) -> Claim:
 def _sentences(entry: StateEntry) -> Iterator[Claim]:
     for text in sentences_as_told(entry.text):
         yield Claim(n=0, kind="sentence", field=entry.field, text=text, target=entry.id)
+
+
+def _cuts(repairs: Iterable[Repair]) -> Iterator[Claim]:
+    for one in dict.fromkeys(repairs):
+        if one.cut is not None:
+            yield Claim(
+                n=0,
+                kind="cut",
+                field=one.field,
+                text=one.before,
+                target=one.entry_id or "",
+                left=one.after or "",
+                seqs=one.cut.from_seqs,
+                place=one.cut.place,
+            )
 
 
 def _digest(digest: DigestText) -> Claim:

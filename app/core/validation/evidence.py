@@ -44,7 +44,7 @@ def evidence(claims: Iterable[Claim], chunk: Sequence[Message]) -> tuple[Message
         for text in _texts(claim):
             best = alike.best(content(text), within)
             chosen.update(best)
-            chosen.update(place + 1 for place in best[:1] if claim.kind == "sentence")
+            chosen.update(place + 1 for place in best[:1] if claim.names_no_sources)
     return tuple(message for place, message in enumerate(chunk) if place in chosen)
 
 

@@ -8,13 +8,13 @@ place, but for one: where less than half of a narrative holds, the newest entrie
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import Final
 
 from app.core.model.candidate import Candidate, CandidateItem
-from app.core.model.repairs import Repair, RepairReason
+from app.core.model.repairs import Cut, Repair, RepairReason
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.languages.joined import pattern_of
@@ -262,9 +262,26 @@ def without_failures(examined: Examined, schema: StateSchema, previous: Iterable
     cut = {failure.key: (failure, _without(failure)) for failure in failures}
     told = {entry.id: entry.text for entry in previous}
     made = _edited(candidate, lambda key: cut[key][1] if key in cut else None, previous=told)
-    repairs = _repairs(cut.values())
     narrative, lines = _narratives_left(candidate, made, schema.home("fact").name)
+    lost = {line.field for line in lines}
+    gone = {key for key, (_, text) in cut.items() if not text}
+    repairs = [
+        repair if failure.field in lost else replace(repair, cut=_cut_of(failure, candidate, gone))
+        for failure, text in cut.values()
+        for repair in _repairs([(failure, text)])
+    ]
     return Settled(candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines))
+
+
+def _cut_of(failure: Failure, candidate: Candidate, gone: Collection[tuple[str, int | None, str]]) -> Cut | None:
+    """What a verifier may bring back: what orders the reader about stays away, and stretches are told by code then."""
+    if failure.reason != "novel_value" or failure.field == STRETCHES:
+        return None
+    if failure.index is not None:
+        return Cut(from_seqs=candidate.items[failure.index].from_seqs)
+    told = sentences(candidate.narrative[failure.field])
+    before = told[: told.index(failure.statement)]
+    return Cut(place=sum((failure.field, None, sentence) not in gone for sentence in before))
 
 
 def _is_unfounded(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:

@@ -17,7 +17,7 @@ MOST_SOUGHT: Final = 48
 
 def search_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str, ...]:
     """Stems of narratives' sentences that no message of the chunk holds: the first of each, then the second of each."""
-    told = [list(stems(claim.text)) for claim in claims if claim.kind == "sentence"]
+    told = [list(stems(claim.text)) for claim in claims if claim.names_no_sources]
     if not told:
         return ()
     known = {stem for message in chunk for stem in stems(message_text(message))}
@@ -37,5 +37,5 @@ def retold_sources(claims: Iterable[Claim], chunk: Sequence[Message], earlier: S
     if not earlier:
         return ()
     overlap, first = Overlap([*earlier, *chunk]), min(message.seq for message in chunk)
-    found = [overlap.sources(claim.text) for claim in claims if claim.kind == "sentence"]
+    found = [overlap.sources(claim.text) for claim in claims if claim.names_no_sources]
     return tuple(sorted({seq for seqs in found for seq in seqs if max(seqs) < first}))

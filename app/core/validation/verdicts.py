@@ -23,6 +23,7 @@ from app.core.text.escaping import clean, unescape
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans
 from app.core.validation.claims import sentences_as_told
+from app.core.validation.restoring import Restoring, is_proof, with_restored
 from app.core.validation.same_subject import is_about_same
 
 VerdictWord = Literal["supported", "contradicted", "not_stated"]
@@ -56,9 +57,9 @@ class Verdict:
     n: int
     verdict: VerdictWord
     seq: int | None = None
-    """The message that contradicts the claim."""
+    """The message that contradicts the claim, or supports it."""
     quote: str = ""
-    """Its words; only of a contradiction, and not yet looked up."""
+    """Its words, not yet looked up; they count for a contradiction, and where what code cut is supported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class VerdictCounts:
     """With a quote that stands where it should."""
     not_stated: int = 0
     unproven: int = 0
-    """Contradictions without such a quote: they change nothing."""
+    """Contradictions without such a quote, and support of what code cut: they change nothing."""
     unanswered: int = 0
 
 
@@ -111,8 +112,11 @@ def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
     for verdict in read:
         if verdict.n not in known:
             continue
-        if found.setdefault(verdict.n, verdict).verdict != verdict.verdict:
+        known_verdict = found.setdefault(verdict.n, verdict)
+        if known_verdict.verdict != verdict.verdict:
             disputed.add(verdict.n)
+        elif verdict.quote and not known_verdict.quote:
+            found[verdict.n] = verdict
     return tuple(found[n] for n in sorted(found.keys() - disputed))
 
 
@@ -123,6 +127,7 @@ def applied_verdicts(
     *,
     shown: ShownTexts,
     before: Sequence[StateEntry] = (),
+    restoring: Restoring | None = None,
 ) -> VerifiedState:
     """Apply verdicts, by entry id, to the version that is current now.
 
@@ -135,8 +140,9 @@ def applied_verdicts(
         shown: What the verifier saw, for looking up its quotes.
         before: Entries of the version that the claims were made against, read now: what they replaced comes back as it
             stands there, without what was erased since.
+        restoring: What it takes to put back what code cut; ``None``: nothing of that comes back.
     """
-    said, unproven = _effective(verdicts, Quotes(shown))
+    said, unproven = _effective(verdicts, Quotes(shown), {claim.n: claim for claim in claims if claim.kind == "cut"})
     judged = [(claim, said[claim.n]) for claim in claims if claim.n in said]
     state = _State(entries, before)
     refuted = state.judge_items(judged, {claim.target for claim in claims if claim.gives_up})
@@ -146,6 +152,10 @@ def applied_verdicts(
     words = Counter(word for claim, word in judged if claim.kind != "part")
     asked = {claim.n for claim in claims if claim.kind != "part"}
     after = state.entries()
+    if restoring is not None:
+        back = (claim for claim, word in judged if claim.kind == "cut" and word == "supported")
+        after, put_back = with_restored(after, back, restoring)
+        state.repairs += put_back
     is_changed = after != tuple(_on_record_last(entries))
     return VerifiedState(
         entries=after if is_changed else tuple(entries),
@@ -171,8 +181,15 @@ def applied_verdicts(
 
 def contradicted_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
     """The items of which a verdict says, with a quote that stands there, that they are contradicted."""
-    said, _ = _effective(verdicts, Quotes(shown))
+    said, _ = _effective(verdicts, Quotes(shown), {})
     return tuple(claim for claim in claims if claim.kind == "item" and said.get(claim.n) == "contradicted")
+
+
+def supported_cuts(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
+    """What code cut of which a verdict says, with a quote that stands there, that messages support it."""
+    cuts = {claim.n: claim for claim in claims if claim.kind == "cut"}
+    said, _ = _effective(verdicts, Quotes(shown), cuts)
+    return tuple(claim for n, claim in cuts.items() if said.get(n) == "supported")
 
 
 class Quotes:
@@ -188,16 +205,21 @@ class Quotes:
 
     def include(self, quote: str, seq: int | None) -> bool:
         """Whether the quote stands in its message, or else in exactly one other: numbers are mistaken more often."""
+        return self.seq_of(quote, seq) is not None
+
+    def seq_of(self, quote: str, seq: int | None) -> int | None:
+        """The message in which a quote stands that is said to stand in ``seq``."""
         if len(quote) > LONGEST_QUOTE:
-            return False
+            return None
         forms = {
             form for text in (quote, unescape(quote)) if _weight(form := _folded(text).strip('" ')) >= _LEAST_QUOTE
         }
         if not forms:
-            return False
+            return None
         if seq is not None and seq in self._shown and self._holds(seq, forms):
-            return True
-        return sum(self._holds(other, forms) for other in self._shown) == 1
+            return seq
+        holding = [other for other in self._shown if self._holds(other, forms)]
+        return holding[0] if len(holding) == 1 else None
 
     def _holds(self, seq: int, forms: Iterable[str]) -> bool:
         if seq not in self._folded:
@@ -442,12 +464,19 @@ def _without(text: str, gone: set[str]) -> tuple[str, list[str]]:
     return ("".join(pieces).strip(), removed) if removed else (text, [])
 
 
-def _effective(verdicts: Iterable[Verdict], quotes: Quotes) -> tuple[dict[int, VerdictWord], set[int]]:
-    """The verdicts that count, by number of the claim; and the numbers of contradictions without a proof."""
+def _effective(
+    verdicts: Iterable[Verdict], quotes: Quotes, cuts: Mapping[int, Claim]
+) -> tuple[dict[int, VerdictWord], set[int]]:
+    """The verdicts that count, by number of the claim; and the numbers of those that lack their proof.
+
+    ``cuts``: what code cut, by number: its support needs a proof as a contradiction does.
+    """
     said: dict[int, VerdictWord] = {}
     unproven: set[int] = set()
     for verdict in verdicts:
-        if verdict.verdict == "contradicted" and not quotes.include(verdict.quote, verdict.seq):
+        cut = cuts.get(verdict.n) if verdict.verdict == "supported" else None
+        seq = quotes.seq_of(verdict.quote, verdict.seq) if cut or verdict.verdict == "contradicted" else 0
+        if seq is None or (cut and not is_proof(cut, verdict.quote, seq)):
             unproven.add(verdict.n)
         else:
             said[verdict.n] = verdict.verdict
@@ -494,9 +523,9 @@ def _verdict(raw: Any) -> Verdict | None:
     n, word = _number(raw.get("n")), _word(raw.get("verdict"))
     if n is None or word is None:
         return None
-    if word != "contradicted":
-        return Verdict(n=n, verdict=word)
     quote = raw.get("quote")
+    if word == "not_stated" or (word == "supported" and not quote):
+        return Verdict(n=n, verdict=word)
     told = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * LONGEST_QUOTE else ""
     return Verdict(n=n, verdict=word, seq=_number(raw.get("seq")), quote=told if len(told) <= LONGEST_QUOTE else "")
 

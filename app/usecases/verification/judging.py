@@ -109,7 +109,7 @@ class Subject:
         )
 
     def _rested(self, claims: Sequence[Claim]) -> list[int]:
-        tells = any(claim.kind == "sentence" for claim in claims)
+        tells = any(claim.names_no_sources for claim in claims)
         named = older_sources(claims, [message.seq for message in self.messages])
         return sorted({*named, *(self.retold if tells else ())})
 

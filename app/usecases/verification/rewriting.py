@@ -13,6 +13,7 @@ from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import served
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
+from app.core.state.schema_change import next_after
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
@@ -47,6 +48,7 @@ async def write_entries(
         parent_version=current.version,
         state=state,
         entries=fitting,
+        next_entry=next_after(fitting, current.next_entry),
         covered=present.covered,
         layout=layout,
         segment_ids=(),

@@ -19,12 +19,15 @@ from app.core.model.conversation import Conversation, Message, Usage
 from app.core.model.errors import REMEDIES, DependencyUnavailableError, InvalidInputError, NotFoundError
 from app.core.model.records import Compaction, Event, Verification, VerificationStatus
 from app.core.model.redaction import redact_messages
+from app.core.model.schemas import schema_named
 from app.core.model.segments import Level, Segment
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.core.model.timings import VERDICTS_WAIT_SECONDS
 from app.core.segments.describing import describe
+from app.core.state.schema_change import next_after
 from app.core.validation.claims import older_sources
 from app.core.validation.gathering import without_gone
+from app.core.validation.restoring import Restoring
 from app.core.validation.retelling import search_words
 from app.core.validation.verdicts import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
@@ -432,13 +435,25 @@ async def _verdicts(current: StateVersion, judged: _Judged, compute: Compute) ->
     """What the verdicts make of the current version; what stood before is as it was: nothing was erased since."""
     before = judged.subject.reading.before
     is_alike = before is not None and before.state_schema == current.state_schema
-    return await compute(_applied, current.entries, judged, before.entries if before is not None and is_alike else ())
+    return await compute(_applied, current, judged, before.entries if before is not None and is_alike else ())
 
 
-def _applied(entries: Sequence[StateEntry], judged: _Judged, before: Sequence[StateEntry]) -> VerifiedState:
-    judgement, gone = judged.judgement, judged.subject.reading.gone(entries)
+def _applied(current: StateVersion, judged: _Judged, before: Sequence[StateEntry]) -> VerifiedState:
+    judgement, gone = judged.judgement, judged.subject.reading.gone(current.entries)
+    entries = (*current.entries, *gone)
+    restoring = Restoring(
+        schema=schema_named(current.state_schema),
+        version=current.version + 1,
+        next_entry=next_after(entries, current.next_entry),
+        messages=judged.subject.messages,
+    )
     found = applied_verdicts(
-        (*entries, *gone), judged.subject.claims, judgement.verdicts, shown=judgement.shown, before=before
+        entries,
+        judged.subject.claims,
+        judgement.verdicts,
+        shown=judgement.shown,
+        before=before,
+        restoring=restoring if current.state_schema == judged.version.state_schema else None,
     )
     return without_gone(found, gone)
 

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 13ec7ce2af5d14c1c9c791fb666f9fccb0440800bdb83397125e19fc8ab8576f
+// sha256 of openapi.json: b622fd8d462ea9d968348607df905cb0653308e10a7e6210e630664fa1f3a819
 
 export interface paths {
     "/conversations": {
@@ -4433,7 +4433,7 @@ export interface components {
              * Reason
              * @enum {string}
              */
-            reason: "novel_value" | "borrowed_value" | "order" | "narrative_line" | "set_aside" | "kept" | "date_added" | "passage_named" | "value_restored" | "shortened" | "misplaced_quote" | "contradicted" | "not_stated" | "dropped";
+            reason: "novel_value" | "borrowed_value" | "order" | "narrative_line" | "set_aside" | "kept" | "date_added" | "passage_named" | "value_restored" | "shortened" | "misplaced_quote" | "contradicted" | "not_stated" | "dropped" | "supported";
         };
         /**
          * RepairStats

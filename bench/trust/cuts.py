@@ -1,0 +1,251 @@
+"""``python -m bench.trust.cuts``: what comes back of the statements that code cut for a value, by a model's verdicts.
+
+Statements that fail the check of values: honest ones, most of which tell something calculated, and wrong ones, which
+look like what the conversation says, or hold a random value. The verifier is asked about them as the service asks,
+and is not told which are which. ``--requests FOLDER`` writes the calls, ``--collect FOLDER`` keeps what was answered
+to them (``answers/*.json``: by name of the call, with ``model``) beside the corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.claims import Claim
+from app.core.model.conversation import Message
+from app.core.model.model_io import VerificationRequest
+from app.core.validation.evidence import evidence
+from app.core.validation.exact import examine
+from app.core.validation.shown import Shown
+from app.core.validation.verdicts import Verdict, supported_cuts, verdicts_of
+from app.core.validation.verifier_prompts import output_room, render_verification, shown_texts
+from bench.report import print_table
+from bench.trust.lies import is_claim_of
+from bench.trust.measures import Figure, honest_figures_of
+from bench.trust.ordinary import SETS, Answer, answers, changed_value
+from bench.trust.plays import Play, plays_of
+from bench.trust.rounds import HERE, cases
+from bench.trust.values import HALVES, message
+from bench.trust.verified import asked_of, verified
+from bench.trust.verifying import requests, subject
+
+ANSWERED: Final = HERE / "cut_verdicts.json"
+SEED: Final = 20_261_126
+_READ: Final = [name for name in HALVES if not name.endswith("sealed")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request, and whether its claims are honest."""
+
+    name: str
+    source: str
+    """Where its statements are from."""
+    request: VerificationRequest
+    is_honest: bool
+    case: str = ""
+    """Of the corpus: the answer that it is about."""
+
+    @property
+    def prompt(self) -> tuple[str, str]:
+        """What the verifier reads."""
+        told = render_verification(self.request)
+        return told.system, told.user
+
+
+def calls(*, sealed: bool = False) -> Iterator[Call]:
+    """All of them, in a fixed order: of short conversations, ordinary talks and the corpus; or of its sealed half."""
+    if not sealed:
+        yield from _of_others()
+    yield from _of_corpus(sealed=sealed)
+
+
+def _of_corpus(*, sealed: bool) -> Iterator[Call]:
+    """What was cut of honest answers of one half, and of their copies with a lie; whose letter it is, is drawn."""
+    dice, half = random.Random(SEED), "sealed" if sealed else "corpus"
+    number = 0
+    for play in _plays(sealed=sealed):
+        for lie, told in [(None, play.told), *((one.lie, one.told) for one in play.lies if not one.is_left)]:
+            if told.applied is None:
+                continue
+            asked = subject(play.case, told)
+            cut = [claim for claim in asked.claims if claim.kind == "cut"]
+            claims = tuple(one for one in cut if lie is None or is_claim_of(one, play.case, lie))
+            for request in requests(replace(asked, claims=claims)) if claims else ():
+                number += 1
+                name = f"{half}-{number:03}{dice.choice('ab')}"
+                yield Call(
+                    name=name, source=f"bench.trust, {half}", request=request, is_honest=lie is None, case=play.case.id
+                )
+
+
+@cache
+def _plays(*, sealed: bool) -> tuple[Play, ...]:
+    return tuple(plays_of(cases(sealed=sealed)))
+
+
+def _of_others() -> Iterator[Call]:
+    """Of short conversations and ordinary talks.
+
+    Honest and wrong statements stand in two calls, the first of them by lot. They often differ in one value alone. So
+    nobody is to answer calls of both letters.
+    """
+    dice = random.Random(SEED)
+    found = [*_of_values(), *(call for name in SETS for call in _of_talks(name, dice))]
+    for number, (source, messages, told) in enumerate(found, start=1):
+        for letter, is_honest in zip("ab", dice.sample((True, False), 2), strict=True):
+            claims = tuple(
+                Claim(n=n, kind="cut", field=item.field, text=item.text, target="", seqs=item.from_seqs)
+                for n, item in enumerate((item for item, kind in told if kind == is_honest), start=1)
+            )
+            if claims:
+                request = VerificationRequest(
+                    messages=evidence(claims, messages), claims=claims, max_output_tokens=output_room(claims)
+                )
+                yield Call(name=f"{number:03}{letter}", source=source, request=request, is_honest=is_honest)
+
+
+_Found = tuple[str, Sequence[Message], list[tuple[CandidateItem, bool]]]
+
+
+def _of_values() -> Iterator[_Found]:
+    """Of the short conversations full of values, those of which an honest statement fails."""
+    for name in _READ:
+        for row in map(json.loads, HALVES[name].open(encoding="utf-8")):
+            messages = [message(*one) for one in row["text"]["messages"]]
+            shown = Shown(messages)
+            told = [
+                (item, kind != "lie")
+                for (text, seqs), kind in zip(
+                    (one[:2] for one in row["text"]["statements"]), row["expected"], strict=True
+                )
+                if examine(Candidate(narrative={}, items=(item := _item(text, seqs),)), shown).failures
+            ]
+            if any(is_honest for _, is_honest in told):
+                yield name, messages, told
+
+
+def _of_talks(name: str, dice: random.Random) -> Iterator[_Found]:
+    """Of honest answers about ordinary talks what fails, and beside each another statement with a random value."""
+    for answer in answers(name):
+        failing = {one.key for one in examine(answer.candidate, answer.shown).failures if one.field != "segments"}
+        told = [(item, (item.field, index, item.text) in failing) for index, item in enumerate(answer.candidate.items)]
+        honest = [(item, True) for item, fails in told if fails]
+        others = [item for item, fails in told if not fails]
+        wrong = (_with_wrong_value(item, answer, dice) for item in dice.sample(others, len(others)))
+        lies = [(item, False) for item in wrong if item is not None]
+        if honest:
+            yield f"talks, {name}", answer.messages, [*honest, *lies[: len(honest)]]
+
+
+def _with_wrong_value(item: CandidateItem, answer: Answer, dice: random.Random) -> CandidateItem | None:
+    text, value = changed_value(item.text, answer.shown, dice)
+    changed = _item(text, item.from_seqs, item.field)
+    fails = value is not None and examine(Candidate(narrative={}, items=(changed,)), answer.shown).failures
+    return changed if fails else None
+
+
+def _item(text: str, seqs: Iterable[int], field: str = "facts") -> CandidateItem:
+    return CandidateItem(field=field, text=text, from_seqs=tuple(seqs))
+
+
+def counted(answered: Mapping[str, str], *, sealed: bool = False) -> dict[str, Counter[tuple[bool, str]]]:
+    """By source: how many honest and wrong statements were asked about, were supported, and come back."""
+    found: dict[str, Counter[tuple[bool, str]]] = {}
+    for call in calls(sealed=sealed):
+        if call.name not in answered:
+            continue
+        counts = found.setdefault(call.source, Counter())
+        verdicts = verdicts_of(answered[call.name], call.request.claims)
+        back = {claim.n for claim in supported_cuts(call.request.claims, verdicts, shown_texts(call.request))}
+        said = {one.n for one in verdicts if one.verdict == "supported"}
+        counts[call.is_honest, "asked"] += len(call.request.claims)
+        counts[call.is_honest, "supported"] += len(said)
+        counts[call.is_honest, "back"] += len(back)
+    return found
+
+
+def honest_after(answered: Mapping[str, str], *, sealed: bool) -> dict[str, tuple[Figure, Figure]]:
+    """What is changed of the corpus's honest answers by code alone, and once these verdicts were applied."""
+    said: dict[tuple[str, str], Verdict] = {}
+    for call in _of_corpus(sealed=sealed):
+        if call.is_honest and call.name in answered:
+            texts = {claim.n: claim.text for claim in call.request.claims}
+            verdicts = verdicts_of(answered[call.name], call.request.claims)
+            said |= {(call.case, texts[one.n]): one for one in verdicts}
+    plays = _plays(sealed=sealed)
+    before, after = honest_figures_of(plays), honest_figures_of([_after(play, said) for play in plays])
+    return {name: (before[name], after[name]) for name in before if name.endswith(("changed", "changed or gone"))}
+
+
+def _after(play: Play, said: Mapping[tuple[str, str], Verdict]) -> Play:
+    if play.told.applied is None:
+        return play
+    asked = asked_of(play.case, play.told)
+    heard = [(claim.n, said.get((play.case.id, claim.text))) for claim in asked.claims if claim.kind == "cut"]
+    return replace(play, told=verified(asked, [replace(verdict, n=n) for n, verdict in heard if verdict]))
+
+
+def main() -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m bench.trust.cuts", description=__doc__)
+    parser.add_argument("--requests", type=Path, metavar="FOLDER")
+    parser.add_argument("--collect", type=Path, metavar="FOLDER")
+    parser.add_argument("--final", action="store_true", help="the sealed half; each use is logged in docs/trust.md")
+    asked = parser.parse_args()
+    if asked.requests:
+        asked.requests.mkdir(parents=True, exist_ok=True)
+        for call in calls(sealed=asked.final):
+            system, user = call.prompt
+            (asked.requests / f"{call.name}.txt").write_text(f"{system}\n\n{user}\n", encoding="utf-8")
+        return 0
+    if asked.collect:
+        _collect(asked.collect)
+    answered = json.loads(ANSWERED.read_text("utf-8"))["answers"]
+    _show(counted(answered, sealed=asked.final))
+    print()
+    rows = [
+        [name, before, after, str(of)]
+        for name, ((before, of), (after, _)) in honest_after(answered, sealed=asked.final).items()
+    ]
+    print_table(["bench.trust", "by code alone", "after these verdicts", "of"], rows)
+    return 0
+
+
+def _collect(folder: Path) -> None:
+    told = [json.loads(path.read_text("utf-8")) for path in sorted((folder / "answers").glob("*.json"))]
+    by_name = {name: answer for one in told for name, answer in one["answers"].items()}
+    earlier = json.loads(ANSWERED.read_text("utf-8"))["answers"] if ANSWERED.exists() else {}
+    answers = earlier | {name: json.dumps(answer, ensure_ascii=False) for name, answer in by_name.items()}
+    kept = {"model": told[0]["model"], "answers": dict(sorted(answers.items()))}
+    ANSWERED.write_text(json.dumps(kept, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+
+
+def _show(found: Mapping[str, Counter[tuple[bool, str]]]) -> None:
+    rows = []
+    for source, counts in [*found.items(), ("all", sum(found.values(), Counter[tuple[bool, str]]()))]:
+        shares = [
+            _share(counts[honest, what], counts[honest, "asked"])
+            for honest in (True, False)
+            for what in ("supported", "back")
+        ]
+        rows.append([source, *shares])
+    heads = ["honest, supported", "honest, back", "wrong, supported", "wrong, back"]
+    print_table(["statements that code cut", *heads], rows)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole} = {part / max(whole, 1):.1%}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""What code cut for a value comes back where a verifier supports it with words of a message, and only then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.claims import Claim
+from app.core.model.conversation import Message
+from app.core.model.model_io import VerificationRequest
+from app.core.model.repairs import Cut, Repair
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateEntry
+from app.core.text.sentences import sentences
+from app.core.validation.claims import claims_of
+from app.core.validation.exact import examine, without_failures
+from app.core.validation.restoring import Restoring
+from app.core.validation.shown import Shown
+from app.core.validation.verdicts import Verdict, VerifiedState, applied_verdicts
+from app.core.validation.verifier_prompts import render_verification
+from tests.profiles import examples
+from tests.unit.talk import entry, message
+
+SCHEMA = schema_named("session")
+SAID = "Twelve boxes of 84 tiles came on Monday, and Rosa counted them twice in the yard."
+OTHER = "The weather was mild all week."
+INTO = Restoring(schema=SCHEMA, version=7, next_entry=40)
+SHOWN = {3: (SAID,), 4: (OTHER,)}
+WHOLE = "Rosa counted the tiles, 1008 in all."
+
+
+def talk() -> list[Message]:
+    return [message(3, SAID), message(4, OTHER)]
+
+
+def cut(text: str, left: str | None = None, **others: object) -> Repair:
+    told = {"field": "logos", "cut": Cut(from_seqs=(3,))} | others
+    return Repair(reason="novel_value", before=text, after=left, **told)  # type: ignore[arg-type]
+
+
+def verified(
+    entries: Sequence[StateEntry],
+    repairs: Sequence[Repair],
+    *,
+    word: str = "supported",
+    seq: int = 3,
+    quote: str = SAID,
+) -> VerifiedState:
+    claims = claims_of(entries, entries, repairs=repairs)
+    verdicts = [Verdict(n=one.n, verdict=word, seq=seq, quote=quote) for one in claims]  # type: ignore[arg-type]
+    return applied_verdicts(entries, claims, verdicts, shown=SHOWN, restoring=INTO)
+
+
+def texts(state: VerifiedState, field: str = "logos") -> list[str]:
+    return [one.text for one in state.entries if one.field == field and not one.pruned]
+
+
+def test_an_item_that_was_gone_is_a_new_entry_with_its_sources() -> None:
+    found = verified([entry("F1", "Rosa lives in Porto."), replace(entry("F2", "gone"), pruned=True)], [cut(WHOLE)])
+    assert texts(found) == ["Rosa lives in Porto.", WHOLE]
+    (made,) = [one for one in found.entries if one.text == WHOLE]
+    assert (made.id, made.from_seqs, made.since_version, made.in_doubt) == ("F40", (3,), 7, False)
+    assert found.is_changed
+    assert found.entries[-1].id == "F2", "what is on record alone stays last"
+    (repair,) = found.repairs
+    assert (repair.reason, repair.before, repair.after, repair.entry_id) == ("supported", "", WHOLE, "F40")
+
+
+def test_a_shortened_item_is_told_whole() -> None:
+    short = "Rosa counted the tiles."
+    found = verified([entry("F1", short)], [cut(WHOLE, short, entry_id="F1")])
+    assert texts(found) == [WHOLE]
+    assert [(one.before, one.after, one.entry_id) for one in found.repairs] == [(short, WHOLE, "F1")]
+
+
+@pytest.mark.parametrize(
+    ("word", "seq", "quote"),
+    [
+        ("supported", 3, ""),
+        ("supported", 3, "nobody said this anywhere"),
+        ("supported", 4, "mild all week"),
+        ("not_stated", 0, ""),
+        ("contradicted", 3, "Twelve boxes"),
+    ],
+)
+def test_without_words_that_are_about_it_nothing_comes_back(word: str, seq: int, quote: str) -> None:
+    entries = [entry("F1", "Rosa lives in Porto.")]
+    found = verified(entries, [cut(WHOLE)], word=word, seq=seq, quote=quote)
+    assert found.entries == tuple(entries)
+    assert not found.is_changed
+
+
+def test_words_of_another_message_count_where_they_share_one_with_it() -> None:
+    found = verified([], [cut(WHOLE, cut=Cut(from_seqs=(9,)))], quote="and Rosa counted them twice")
+    assert texts(found) == [WHOLE]
+
+
+def test_what_is_told_by_now_is_not_told_twice() -> None:
+    entries = [entry("F5", f"{WHOLE} She told the builder.")]
+    assert not verified(entries, [cut(WHOLE)]).is_changed
+
+
+def test_what_was_retold_since_is_left_as_it_is() -> None:
+    retold = [entry("F1", "Rosa counted the tiles again.")]
+    assert not verified(retold, [cut(WHOLE, "Rosa counted the tiles.", entry_id="F1")]).is_changed
+
+
+def test_an_item_without_sources_stays_away_since_no_erasure_would_find_it() -> None:
+    assert not verified([], [cut(WHOLE, cut=Cut())], quote="and Rosa counted them twice").is_changed
+
+
+def test_a_sentence_does_not_come_into_a_narrative_that_was_told_anew() -> None:
+    narrative = entry("N9", "Later they moved.", field="conversation_summary")
+    gone = cut(WHOLE, field="conversation_summary", entry_id="N2", cut=Cut())
+    assert not verified([narrative], [gone]).is_changed
+
+
+def test_a_blanked_repair_is_asked_about_no_more() -> None:
+    assert [one.kind for one in claims_of([], [], repairs=[cut(WHOLE)])] == ["cut"]
+    assert claims_of([], [], repairs=[cut(WHOLE).blanked()]) == ()
+
+
+def test_only_such_claims_ask_for_a_quote() -> None:
+    def rendered(*claims: Claim) -> str:
+        told = render_verification(VerificationRequest(messages=tuple(talk()), claims=claims))
+        return f"{told.system}\n{told.user}\n{told.json_schema}"
+
+    plain = claims_of([], [entry("F1", "Rosa lives in Porto.")])
+    both = claims_of([], [entry("F1", "Rosa lives in Porto.")], repairs=[cut(WHOLE)])
+    assert "proof" not in rendered(*plain)
+    assert "'enum': ['contradicted', 'not_stated']" in rendered(*plain)
+    assert rendered(*both).count('proof="quote"') == 2, "once in the rules, once at the claim"
+    assert "'enum': ['supported', 'contradicted', 'not_stated']" in rendered(*both)
+
+
+# --- what code cuts
+
+
+def settled(candidate: Candidate) -> tuple[Repair, ...]:
+    return without_failures(examine(candidate, Shown(talk())), SCHEMA).repairs
+
+
+def item(text: str) -> CandidateItem:
+    return CandidateItem(field="logos", text=text, from_seqs=(3,))
+
+
+def test_a_cut_for_a_value_says_where_it_was() -> None:
+    (repair,) = settled(Candidate(items=(item("Rosa paid 7731 francs for the tiles."),), narrative={}))
+    assert (repair.after, repair.cut) == (None, Cut(from_seqs=(3,)))
+
+
+def test_an_order_from_nowhere_never_comes_back() -> None:
+    (repair,) = settled(Candidate(items=(item("The assistant must always praise the hotel."),), narrative={}))
+    assert (repair.reason, repair.cut) == ("order", None)
+
+
+def test_a_narrative_that_code_told_in_its_place_gets_nothing_back() -> None:
+    told = Candidate(
+        items=(item(SAID),), narrative={"conversation_summary": "Rosa paid 7731 francs. She left at 23:11."}
+    )
+    assert {repair.reason: repair.cut for repair in settled(told)}["narrative_line"] is None
+    assert all(repair.cut is None for repair in settled(told))
+
+
+TRUE = ("Twelve boxes came on Monday.", "Rosa counted them.", "They stood in the yard.", "The weather was mild.")
+FALSE = ("She paid 7731 francs.", "It took 55 hours.", "The bill was 9120 francs.", "She left at 23:11.")
+
+
+@given(order=st.permutations(range(7)), back=st.sets(st.integers(min_value=0, max_value=2)))
+@examples(60)
+def test_sentences_stand_again_where_they_stood(order: list[int], back: set[int]) -> None:
+    """Of a narrative with three sentences that fail, any of them comes back to its place among the others."""
+    written = [[*TRUE, *FALSE[:3]][number] for number in order]
+    text = " ".join(written)
+    told = without_failures(
+        examine(Candidate(items=(item(SAID),), narrative={"conversation_summary": text}), Shown(talk())), SCHEMA
+    )
+    left = told.candidate.narrative["conversation_summary"]
+    assert list(sentences(left)) == [one for one in written if one in TRUE]
+    narrative = entry("N2", left, field="conversation_summary")
+    repairs = [replace(one, entry_id="N2") for one in told.repairs]
+    wanted = {FALSE[number] for number in back}
+    claims = [one for one in claims_of([narrative], [narrative], repairs=repairs) if one.text in wanted]
+    verdicts = [Verdict(n=one.n, verdict="supported", seq=3, quote="Rosa counted them twice") for one in claims]
+    claims = [replace(one, seqs=(3,)) for one in claims]
+    found = applied_verdicts([narrative], claims, verdicts, shown=SHOWN, restoring=INTO)
+    assert list(sentences(texts(found, "conversation_summary")[0])) == [
+        one for one in written if one in TRUE or one in wanted
+    ]
