@@ -74,7 +74,7 @@ _SHAPES: Final = (
         rf"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))|(?P<tail>{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
     (
-        rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|[-']\d{_INNER}*+)*+"
+        rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"
         rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
     ),
     rf"(?P<han_word>{'|'.join(HAN_WORDS)})",
