@@ -213,6 +213,14 @@ def test_a_name_can_neither_leave_its_line_nor_close_the_element() -> None:
     assert "→" not in element
 
 
+@given(st.text(max_size=60))
+def test_any_name_leaves_a_line_as_one_that_is_read_back(name: str) -> None:
+    element = anchors_element([replace(anchor(4), said_by=name), anchor(5)], behind_marker=0)
+
+    assert seqs_in(element) == (4, 5)
+    assert len(element.split("\n")) == len(element.splitlines()) == 4
+
+
 def test_a_name_counts_also_where_the_line_was_weighed_without_it() -> None:
     before = [anchor(seq) for seq in range(1, 9)]
     named = [replace(one, said_by="Anna Wolkenstein-Trautmannsdorff") for one in before]

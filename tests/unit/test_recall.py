@@ -344,6 +344,16 @@ def test_a_name_can_neither_change_who_speaks_nor_leave_its_place(name: str) -> 
     assert list(recalled_in(element)) == [("user", "two\nlines"), ("user", "one")]
 
 
+@given(st.text(max_size=60))
+def test_any_name_leaves_who_speaks_and_what_is_said(name: str) -> None:
+    element = recalled_element(
+        [named(1, name, "one"), named(2, name, "two\nlines"), named(3, "", "three", "assistant")]
+    )
+
+    assert list(recalled_in(element)) == [("user", "two\nlines"), ("user", "one"), ("assistant", "three")]
+    assert split_off(f"{element}\n\nAnd now?")[1] == "And now?"
+
+
 def test_a_name_costs_what_it_weighs() -> None:
     costs = Corpus([named(1, "", "Where?").source, named(2, "Anna Wolkenstein", "Where?").source]).costs
 
