@@ -241,6 +241,7 @@ class Replay:
             speaker=found.speaker,
             pasted=found.pasted,
             said_at=found.said_at,
+            said_by=found.said_by,
             id=UUID(int=found.seq * 1_000 + number),
             conversation_id=CONVERSATION,
             message_id=UUID(int=1_000_000 + found.seq),

@@ -228,10 +228,12 @@ def role_words(role: str, say: Catalogue) -> str:
 
 
 def warning_words(warning: str, say: Catalogue) -> str:
-    """A warning's code (``message_elided:7``), in words where the language has them."""
+    """A warning's code (``message_elided:7``) in words; one that is not known yet as it is."""
     code, _, what = warning.partition(":")
-    words = say.own.get(f"warning.{code}")
-    return words.replace("{what}", what) if words else warning
+    key, reason = f"warning.{code}", f"reason.{what}"
+    if not say.has(key):
+        return warning
+    return say.text(key, what=say.text(reason) if say.has(reason) else what)
 
 
 def field_words(name: str, say: Catalogue) -> str:

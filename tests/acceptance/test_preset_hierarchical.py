@@ -166,7 +166,7 @@ def test_a_fold_whose_anchors_would_fill_the_window_is_refused_before_it_is_appl
         assert (talk.state(), talk.get("/usage")["breakdown"]["anchors"]) == before
     else:
         assert good(told)["status"] == "applied"
-    goes_on(talk)
+    goes_on(talk, advised=share is None)
     assert len(talk.pages("/anchors")) >= active
 
 
@@ -191,13 +191,17 @@ def many_decisions(start_talk: StartTalk, service: Service, **policy: Any) -> Ta
     return talk
 
 
-def goes_on(talk: Talk) -> None:
-    """Whatever its anchors weigh, messages are accepted and answered, in a context within its budget."""
+def goes_on(talk: Talk, *, advised: bool = True) -> None:
+    """Whatever its anchors weigh, messages are accepted and answered, in a context within its budget.
+
+    Where they are why it is not compacted, it is warned of.
+    """
     talk.append("Noted.", role="assistant")
     assert good(talk.post("/chat", {"content": "Which contract has hall 190?"}))["reply"]["content"]
     context = talk.context()
     assert context["gauge"]["tokens"] <= context["gauge"]["budget"]
     assert context["messages"][-1]["role"] == "assistant"
+    assert ("anchors_over_budget" in context["warnings"]) == advised
 
 
 # --- markers, and expansion ---------------------------------------------------------------------------------------

@@ -169,9 +169,10 @@ def _line_of_then(
     *,
     pasted: bool = False,
     said_at: datetime | None = None,
+    said_by: str = "",
 ) -> str:
     """Without its speaker, and without the day that relative times are reckoned from."""
-    del said_at
+    del said_at, said_by
     assert not pasted, "what was stored then is not said to be"
     return f"- {type_} #{seq}: {rendering.escape_served(' '.join(content.split()))}"
 

@@ -268,3 +268,27 @@ async def test_recall_does_not_hold_up_the_event_loop(service: Service) -> None:
     ticking.cancel()
 
     assert ticks >= 5
+
+
+PEOPLE = {
+    "Anna": "We decided to use Postgres 16 for the ledger.",
+    "Björn": FACT,
+    "Chloé": "Let's pay 400 EUR by 3 May.",
+}
+
+
+async def test_anchors_recalled_lines_and_hits_say_who_of_several_people_spoke(service: Service) -> None:
+    conversation_id = await service.conversation(triggers=[], protect=[], levels=[])
+    drafts = [MessageDraft(role="user", content=text, metadata={"name": name}) for name, text in PEOPLE.items()]
+    await service.container.messages.append(service.tenant, conversation_id, drafts)
+    await service.say(conversation_id, 24)
+    await fold(service, conversation_id)
+    found = await context(service, conversation_id, budget=900)
+    told = text_of(found.messages)
+    page = await service.container.search.find(service.tenant, conversation_id, QUESTION, limit=9)
+
+    assert f"- decision #1 (user Anna): {PEOPLE['Anna']}" in told
+    assert "(user Chloé)" in told
+    assert f"U (Björn): {FACT}" in told
+    assert found.gauge.tokens - found.gauge.breakdown.system <= 900
+    assert next(hit for hit in page.hits if hit.seq == 2).said_by == "Björn"

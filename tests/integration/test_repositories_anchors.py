@@ -53,7 +53,7 @@ class TestAnchors:
         )
         assert {item.name for item in fields(made)} >= {"offset", "superseded_by"}
         plain = anchor(row.id, 3, offset=0, importance=0.5, token_count=5)
-        assert_no_default(replace(made, seq=4, said_at=made.created_at), plain)
+        assert_no_default(replace(made, seq=4, said_at=made.created_at, said_by="Anna"), plain)
         await added(begin, tenant, [made])
         async with begin(tenant) as unit:
             assert await unit.anchors.get(row.id, made.id) == made
@@ -169,17 +169,22 @@ class TestAnchors:
                     for room in {*range(0, most, most // 40 + 1), *range(max(most - 20, 0), most + 1)}:
                         assert of_found.within(room) == of_all.within(room)
 
-    async def test_days_are_those_of_the_messages(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    async def test_days_and_names_are_those_of_the_messages(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)
-        messages = [message(row.id, seq, created_at=moment(-1_000 * seq)) for seq in (1, 2)]
+        names: list[dict[str, Any]] = [{"name": "Anna"}, {"name": ["no", "name"]}]
+        messages = [
+            message(row.id, seq, created_at=moment(-1_000 * seq), metadata=named)
+            for seq, named in enumerate(names, start=1)
+        ]
         await talk(begin, tenant, messages)
         made = [anchor(row.id, one.seq, message_id=one.id) for one in messages]
         await added(begin, tenant, [*made, anchor(row.id, 3)])
-        expected = {1: moment(-1_000), 2: moment(-2_000), 3: None}
+        expected = {1: (moment(-1_000), "Anna"), 2: (moment(-2_000), ""), 3: (None, "")}
         async with begin(tenant) as unit:
             found, _ = await unit.anchors.showable(row.id, covered_seq=3, held=[], room=100, limit=9)
-            for read in (found, await unit.anchors.servable(row.id), await unit.anchors.active(row.id)):
-                assert {one.seq: one.said_at for one in read} == expected
+            listed, _ = await unit.anchors.page(row.id, Page(limit=9))
+            for read in (found, listed, await unit.anchors.servable(row.id), await unit.anchors.active(row.id)):
+                assert {one.seq: (one.said_at, one.said_by) for one in read} == expected
 
     async def test_pages_by_place_and_filter(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)

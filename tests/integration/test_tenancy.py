@@ -250,7 +250,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "verifications.update": (lambda unit: unit.verifications.update(VERIFICATION, reason="stolen"), None),
     "verifications.wanting": (lambda unit: unit.verifications.wanting(limit=9), []),
     "verifications.hasten": (lambda unit: unit.verifications.hasten(CONVERSATION, "gathering"), None),
-    "verifications.running": (lambda unit: unit.verifications.running(), 0),
+    "verifications.running": (lambda unit: unit.verifications.running(since=START), (0, 0)),
     "detail_calls.begin": (
         lambda unit: unit.detail_calls.begin(DetailCall(id=STRAY, conversation_id=CONVERSATION, called_at=START)),
         NOT_FOUND,

@@ -567,6 +567,27 @@ class TestMeanwhile:
         assert len(service.summarizer.verification_requests) == 1
         assert await rows(engine, conversation_id) == [("done", None, 1)]
 
+    async def test_one_that_hangs_holds_up_no_other_for_long(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hanging = Held()
+        service, first = await lied(begin, tenant, hanging)
+        other, second = await lied(begin, tenant, verdicts(honest))
+        working = asyncio.create_task(work(service, first))
+        await hanging.reached.wait()
+        assert await work(other, second) == "not_now", "it may answer yet"
+        monkeypatch.setattr(Timings, "verification_patience_seconds", 0.0)
+        assert await work(other, second) == "verified"
+        waiting = Held(honest)
+        third, last = await lied(begin, tenant, waiting)
+        also = asyncio.create_task(work(third, last))
+        await waiting.reached.wait()
+        fourth, one_more = await lied(begin, tenant, verdicts(honest))
+        assert await work(fourth, one_more) == "not_now", "workers are left for compactions"
+        hanging.go_on.set()
+        waiting.go_on.set()
+        assert (await working, await also) == ("changed", "verified")
+
     @pytest.mark.long
     async def test_verdicts_apply_to_what_a_compaction_wrote_meanwhile(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine

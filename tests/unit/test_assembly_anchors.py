@@ -18,7 +18,7 @@ from app.core.context import fitting
 from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors
 from app.core.context.drafts import Draft, with_anchors
 from app.core.model.anchors import Anchor, Proposer
-from app.core.model.conversation import Message
+from app.core.model.conversation import Message, Quiet
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_message
@@ -561,3 +561,27 @@ def test_all_anchors_are_read_where_none_has_to_go_or_their_weight_is_not_known(
         policy_of(context_window=4_000, estimator="bytes"),
     ):
         assert room_for_anchors(made_of(talk_of(20, policy=policy), policy=policy), 500) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "reason", "warned"),
+    [(140, "anchors_over_budget", True), (140, "timeout", False), (20, "anchors_over_budget", False)],
+    ids=["refused for its anchors", "refused otherwise", "nothing is left out"],
+)
+def test_what_is_left_out_since_anchors_have_no_room_is_warned_of(count: int, reason: str, *, warned: bool) -> None:
+    source = made_of(talk_of(count))
+    quiet = replace(source, conversation=replace(source.conversation, quiet=Quiet(reason=reason)))
+
+    assert ("anchors_over_budget" in put_together(quiet).warnings) is warned
+    assert "anchors_over_budget" not in put_together(source).warnings
+
+
+def test_anchors_of_which_the_policy_lets_none_go_are_warned_of_where_they_have_no_room() -> None:
+    policy = policy_of(context_window=4_000, anchor_share=None)
+    messages = [message(seq, f"Let's use port {5000 + seq} for service {seq}.", policy=policy) for seq in range(1, 301)]
+    found = put_together(made_of(messages, policy=policy, boundary=290))
+
+    assert found.gauge.anchors_behind_marker > 0
+    assert "anchors_over_budget" in found.warnings
+    with_share = made_of(messages, policy=POLICY, boundary=290)
+    assert "anchors_over_budget" not in put_together(with_share).warnings, "control"

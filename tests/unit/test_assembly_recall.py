@@ -289,3 +289,13 @@ def test_keep_full_recalls_only_in_what_is_free() -> None:
 
 def test_the_same_request_twice_is_the_same_to_the_byte() -> None:
     assert put_together(recalling(said(61), boundary=40), 600) == put_together(recalling(said(61), boundary=40), 600)
+
+
+@given(st.integers(300, 900), st.text(min_size=1, max_size=60))
+def test_names_of_speakers_stay_within_the_budget(budget: int, name: str) -> None:
+    source = recalling(said(41), boundary=36)
+    assert source.recall is not None
+    named = Corpus([one._replace(said_by=name) for one in source.recall.corpus.sources])
+    found = put_together(replace(source, recall=replace(source.recall, corpus=named)), budget)
+
+    assert spent(found) <= budget

@@ -85,3 +85,20 @@ def test_a_spend_limit_in_dotenv_holds_in_the_containers(compose: Compose, monke
         settings = Settings(_env_file=None)
         assert (settings.tenant_calls_per_hour, settings.models) == (7, ("offline", "a:b"))
         assert settings.auth_required is True
+
+
+def test_who_may_sign_in_to_the_page_is_known_to_its_server(compose: Compose) -> None:
+    page = (ROOT / "docs" / "web.md").read_text()
+    named = set(re.findall(r"`(WEB_[A-Z_]+)`", page)) - {"WEB_PUBLISHED_ON_LOOPBACK"}
+    dotenv = {name: f"value of {name}" for name in named}
+    there = environment(compose["services"]["web"], dotenv)
+
+    assert {"WEB_USERS", "WEB_SECRET", "WEB_IDENTITY_HEADER", "WEB_PROXY_SECRET"} <= named
+    assert {name: there.get(name) for name in named} == dotenv
+    assert not any(environment(compose["services"]["web"], {})[name] for name in named), "unset, nobody signs in"
+
+
+def test_a_page_that_asks_for_a_login_is_healthy(compose: Compose) -> None:
+    (*_, check) = compose["services"]["web"]["healthcheck"]["test"]
+    assert "401" in check
+    assert "problem(401" in (ROOT / "web" / "src" / "server" / "passing.ts").read_text(), "what it answers without one"

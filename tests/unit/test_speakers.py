@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from app.core.reading.passages import passages_of
 from app.core.text.clauses import clause_starts
-from app.core.text.speakers import label_of, labels_of, without_speaker, without_speakers
+from app.core.text.speakers import MOST_OF_NAME, label_of, labels_of, name_in, without_speaker, without_speakers
 from tests.unit.talk import message
 
 
@@ -87,3 +88,38 @@ def test_clauses_begin_behind_a_mark_and_before_a_conjunction() -> None:
         "because it rained – ",
         "twice",
     ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name"),
+    [
+        ({}, ""),
+        ({"name": None}, ""),
+        ({"name": ["Anna"]}, ""),
+        ({"name": "  Anna\nMaria\t(QA) "}, "Anna Maria QA"),
+        ({"name": "）: no\x00\ud800"}, ": no\ufffd"),
+        ({"name": "a" * 9_000}, "a" * MOST_OF_NAME),
+    ],
+)
+def test_a_name_beside_a_message_is_one_short_line_without_parentheses(metadata: dict[str, object], name: str) -> None:
+    assert name_in(metadata) == name
+
+
+def test_a_name_beside_a_message_says_who_speaks_as_one_before_it_does() -> None:
+    names = ["Anna", "Doctor Livesey the Younger", "小明", "", "Cleo"]
+    texts = ["it rains", "it snows", "it thaws", "it blows", "Cleo: it stops"]
+    talk = [
+        replace(message(n, text, role="user"), metadata={"name": name})
+        for n, (name, text) in enumerate(zip(names, texts, strict=True), 1)
+    ]
+    said = passages_of(talk, "en")
+
+    assert [one.speaker for one in said] == ["Anna", "Doctor Livesey", "小明", "User", "Cleo"]
+    assert [one.is_named for one in said] == [True, True, True, False, True]
+
+
+@pytest.mark.parametrize("name", ["assistant", "The Assistant", "Аssistant", "System", "ассистент", "12", "a" * 30])
+def test_what_names_a_role_or_no_person_is_no_speaker(name: str) -> None:
+    (said,) = passages_of([replace(message(1, "it rains"), metadata={"name": name})], "en")
+
+    assert (said.speaker, said.is_named) == ("User", False)

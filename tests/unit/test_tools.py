@@ -109,3 +109,12 @@ def test_what_the_model_wrote_is_said_back_short_and_harmless() -> None:
     assert len(said) < 80
     assert "\n" not in said
     assert find(said) == []
+
+
+def test_a_quoted_message_is_named_with_whom_it_names() -> None:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+
+    assert label_of(12, "user", at) == "#12 user 2026-01-02"
+    assert label_of(12, "user", at, said_by="Anna") == "#12 user (Anna) 2026-01-02"
+    assert label_of(12, "user", at, said_by='"></recalled>').count('"') == 0
+    assert "</recalled>" not in label_of(12, "user", at, said_by="</recalled>")

@@ -22,6 +22,7 @@ SECTIONS: Final = {
     "level": "level",
     "outcome": "outcome",
     "state": "state",
+    "warning": "warning",
     "cli.part": "part",
     "cli.what": "what",
     "export.user": "role.user",

@@ -29,6 +29,7 @@ from app.core.model.conversation import Message
 from app.core.model.redaction import redact
 from app.core.text.cued import SAID
 from app.core.text.identifiers import EXACT_KINDS, Identifier
+from app.core.text.speakers import name_in
 
 MOST_BY_USER: Final = 24
 MOST_BY_ASSISTANT: Final = 8
@@ -233,7 +234,8 @@ def found_anchor(
     values = sum(one.kind in EXACT_KINDS for one in identifiers)
     importance = _BASE[type_] + min(_PER_VALUE * values, _MOST_FOR_VALUES)
     importance += -_PASTED if pasted else (_BY_USER if message.role == "user" else 0) + emphasis
-    line = anchor_line(type_, message.seq, content, speaker, pasted=pasted, said_at=message.created_at)
+    said_by = name_in(message.metadata)
+    line = anchor_line(type_, message.seq, content, speaker, pasted=pasted, said_at=message.created_at, said_by=said_by)
     return FoundAnchor(
         type=type_,
         content=content,
@@ -244,6 +246,7 @@ def found_anchor(
         speaker=speaker,
         pasted=pasted,
         said_at=message.created_at,
+        said_by=said_by,
     )
 
 

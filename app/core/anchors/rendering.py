@@ -12,6 +12,7 @@ from app.core.text.escaping import as_json_writes, escape_block
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.relative import said_on
+from app.core.text.speakers import short_name
 from app.core.text.token_counts import Estimator, estimate_text, tokens_of
 
 ANCHORS_TAG: Final = "anchors"
@@ -27,7 +28,7 @@ _ARROW: Final = compiled(
 )
 """An arrow before a level, however it is drawn: without it nothing reads as a marker."""
 
-_LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([a-z ]+\))?(?: ?[(（][^()（）\n]{1,60}[)）])?: ", re.MULTILINE)
+_LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([^()（）\n]+\))?(?: ?[(（][^()（）\n]{1,60}[)）])?: ", re.MULTILINE)
 """A line; those of layouts that were stored long ago do not say who speaks."""
 
 
@@ -48,12 +49,17 @@ def anchor_line(
     *,
     pasted: bool = False,
     said_at: datetime | None = None,
+    said_by: str = "",
 ) -> str:
     """One line: type, position, whose words they are, and the verbatim content; line breaks in it become spaces.
+
+    Who is named by the message stands behind the role: a name alone could be that of another role.
 
     Where the content tells a time by the day on which it was said ("tomorrow"), that day stands before it.
     """
     source = f"pasted by {speaker}" if pasted else speaker
+    if name := short_name(said_by):
+        source += f" {escape_served(name)}"
     said = said_on(said_at.date(), content) if said_at else ""
     return f"- {type_} #{seq} ({source}){said}: {escape_served(' '.join(content.split()))}"
 
@@ -67,7 +73,13 @@ def line_tokens(line: str, estimator: Estimator = "script") -> int:
 def line_of(anchor: FoundAnchor) -> str:
     """The line of an anchor."""
     return anchor_line(
-        anchor.type, anchor.seq, anchor.content, anchor.speaker, pasted=anchor.pasted, said_at=anchor.said_at
+        anchor.type,
+        anchor.seq,
+        anchor.content,
+        anchor.speaker,
+        pasted=anchor.pasted,
+        said_at=anchor.said_at,
+        said_by=anchor.said_by,
     )
 
 

@@ -126,8 +126,8 @@ def _worth(anchor: FoundAnchor) -> tuple[bool, bool, bool, float]:
 
 
 def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
-    """``token_count`` is the script estimate of the very line."""
-    if estimator == "script":
+    """``token_count`` is the script estimate of the very line, but of one that was stored before lines told names."""
+    if estimator == "script" and not anchor.said_by:
         return anchor.token_count
     return line_tokens(line_of(anchor), estimator)
 

@@ -147,7 +147,15 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
     draft = with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
     if budget is not None or material.detail.room is not None:
         draft = with_detail(material, draft, room.tokens)
+    if budget is None and _lack_room_for_anchors(material, draft):
+        draft = draft.warned("anchors_over_budget")
     return _assembled(material, draft)
+
+
+def _lack_room_for_anchors(material: Material, draft: Draft) -> bool:
+    """Whether something is left out since the policy lets no anchor go: until that is changed nothing is compacted."""
+    was_refused = bool(draft.warnings) and material.conversation.quiet.reason == "anchors_over_budget"
+    return was_refused or (material.policy.anchor_share is None and draft.behind_marker > 0)
 
 
 def room_of(material: Material, budget: int | None) -> int:

@@ -42,6 +42,7 @@ HITS: Final = 5
 
 _ELLIPSIS: Final = 48  # characters of what a model wrote that are said back to it
 _TOKEN_CHARACTERS: Final = 8  # no script has longer tokens on average: more than this is cut before it is weighed
+_QUOTE, _APOSTROPHE = "\"'"
 _FRAME: Final = 60  # tokens of the element around what is quoted, and of the note after it, rounded up
 
 
@@ -150,9 +151,10 @@ class Line:
     """What it is: ``#12 user 2026-01-02``, in the conversation's language. A line without one is fenced already."""
 
 
-def label_of(seq: int, role: str, at: datetime, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
-    """How a quoted message is named."""
-    return f"#{seq} {say.word('context.role', role)} {at.astimezone(UTC):%Y-%m-%d}"
+def label_of(seq: int, role: str, at: datetime, say: Catalogue = CATALOGUES[FALLBACK], *, said_by: str = "") -> str:
+    """How a quoted message is named, also in an attribute; behind the role stands whom the message itself names."""
+    by = f" ({escape_served(said_by).replace(_QUOTE, _APOSTROPHE)})" if said_by else ""
+    return f"#{seq} {say.word('context.role', role)}{by} {at.astimezone(UTC):%Y-%m-%d}"
 
 
 def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:

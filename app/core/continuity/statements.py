@@ -19,7 +19,7 @@ from app.core.text.budget import first_fitting
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
-from app.core.text.speakers import labels_of
+from app.core.text.speakers import labels_of, name_in
 from app.core.text.values import Given, Value, values
 from app.core.validation.dates import dated
 
@@ -87,7 +87,7 @@ def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
             dated(text[:_LONGEST_SENTENCE], [message], beside=False),
             message.created_at,
             message.seq,
-            label.name if label else str(message.metadata.get("name") or ""),
+            label.name if label else name_in(message.metadata),
             message.role in {"user", "assistant"},
         )
         for message, label in zip(served, labels, strict=True)

@@ -42,6 +42,8 @@ class FoundAnchor:
     """What a summarizer says has become of it, until it is verified: it is served after all others."""
     said_at: datetime | None = field(default=None, compare=False)
     """When its message was said, where that is known: no column of its own, it is read with the anchor."""
+    said_by: str = field(default="", compare=False)
+    """The name that its message carries, as it was given: read in the same way; empty without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

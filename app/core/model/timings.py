@@ -11,6 +11,8 @@ VERIFIER_CALLS: Final = 4
 """Of one verification, at most."""
 VERDICTS_WAIT_SECONDS: Final = 60.0
 """That verdicts wait for a compaction which began meanwhile."""
+_SHARE_OF_CALL: Final = 1 / 3
+"""Of a call's limit: an answer that comes at all is mostly there by then."""
 _MOMENT_SECONDS: Final = 2.0
 """What is left for the model's own limit to be told, and for writing down."""
 
@@ -91,6 +93,11 @@ class Timings:
     def verification_claim_seconds(self) -> float:
         """How long a verification is claimed: for all its calls and the wait with its verdicts."""
         return VERIFIER_CALLS * self.call_deadline_seconds + VERDICTS_WAIT_SECONDS + _MOMENT_SECONDS
+
+    @property
+    def verification_patience_seconds(self) -> float:
+        """How long a verification keeps others from beginning: one that takes longer hangs, or its process died."""
+        return self.call_deadline_seconds * _SHARE_OF_CALL
 
     @property
     def task_seconds(self) -> float:

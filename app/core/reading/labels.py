@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, get_args
 
+from app.core.model.conversation import Role
+from app.core.text.escaping import plain_letters
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Phrases as Phrases  # noqa: PLC0414 - its readers find it here
 from app.core.text.languages.sections_of_talk import Roles
+from app.core.text.localization.catalogue import CATALOGUES
 
 _ROLES: Final[Mapping[str, Roles]] = {
     language.code: language.roles for language in languages() if language.roles is not None
@@ -26,6 +29,23 @@ def role_label(role: str, language: str) -> str:
     """How a speaker without a name is called."""
     roles = _ROLES.get(language, _ROLES["en"])
     return {"user": roles.user, "tool": roles.tool}.get(role, roles.assistant)
+
+
+def names_a_role(name: str) -> bool:
+    """Whether a name reads like a role's, in any language: who has it would be taken for another role."""
+    return not _ROLE_NAMES.isdisjoint(map(_plain, (name, name.replace(" ", ""), *name.split(" "))))
+
+
+def _plain(name: str) -> str:
+    """The letters that a name is read as."""
+    return "".join(map(plain_letters, name))
+
+
+_ROLE_NAMES: Final = frozenset(
+    _plain(name)
+    for role in get_args(Role)
+    for name in (role, *(say.word("context.role", role) for say in CATALOGUES.values()))
+)
 
 
 def role_of(label: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from app.core.model.conversation import Message
 from app.core.reading.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
-from app.core.reading.labels import role_label
+from app.core.reading.labels import names_a_role, role_label
 from app.core.reading.logs import is_log, log_lines
 from app.core.reading.outcomes import Outcomes, outcomes
 from app.core.reading.sentence import sentence_of
@@ -31,8 +31,9 @@ from app.core.text.parts import as_text, own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
-from app.core.text.speakers import Label, labels_of
+from app.core.text.speakers import Label, label_of, labels_of, name_in
 
+_NAME_WORDS: Final = 2  # of a label: "Doctor Livesey"
 _MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
 _LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
@@ -120,16 +121,17 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
     """
     labels = labels_of([(message.role, message.content) for message in messages])
     speakers = _names_of_roles(messages, labels)
-    names = frozenset(label.name for label in labels if label)
+    named = [label.name if label else _name_beside(message) for message, label in zip(messages, labels, strict=True)]
+    names = frozenset(filter(None, named))
     results = outcomes(messages)
     told: defaultdict[int, str] = defaultdict(str)
     for seq, said in results.values():
         told[seq] += f"{said}\n"
     found: list[Passage] = []
-    for turn, (message, label) in enumerate(zip(messages, labels, strict=True)):
+    for turn, (message, label, told_name) in enumerate(zip(messages, labels, named, strict=True)):
         if message.role == "system" or message.is_command:
             continue
-        name = label.name if label else speakers.get(message.role)
+        name = told_name or speakers.get(message.role)
         content = message.content[label.end :] if label else message.content
         own = len(own_words(content))
         dumped = is_data(content) or _holds_data(message)
@@ -248,6 +250,16 @@ def _is_action(text: str, message: Message) -> bool:
     calls = (part for part in message.parts if part.get("type") == "tool_call")
     names = {str(part.get("name", "")) for part in calls}
     return any(text.startswith(f"{name}(") for name in names if name and not READING_TOOL.match(name))
+
+
+def _name_beside(message: Message) -> str:
+    """The name that a message carries, as far as it can stand before what is said, and names no role."""
+    name = name_in(message.metadata)
+    if not name or names_a_role(name):
+        return ""
+    words = name.split()
+    labels = (label_of(f"{' '.join(words[:count])}: ") for count in (_NAME_WORDS, 1))
+    return next((label.name for label in labels if label), "")
 
 
 def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None]) -> dict[str, str]:

@@ -18,9 +18,9 @@ from app.core.retrieval.words import any_of, plain_words
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
-from app.core.text.speakers import Label, labels_of
+from app.core.text.speakers import Label, labels_of, short_name
 from app.core.text.stemming import stem_language, stems_in
-from app.core.text.token_counts import MESSAGE_OVERHEAD
+from app.core.text.token_counts import MESSAGE_OVERHEAD, estimate_text
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems_of_tokens
 
@@ -31,6 +31,8 @@ LONG: Final = 192  # tokens; shorter messages are one piece
 
 LINE: Final = 2
 """Tokens around a recalled message, rounded up."""
+NAMING: Final = 2
+"""Tokens around the name of who says it."""
 
 _SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
@@ -60,6 +62,8 @@ class Source(NamedTuple):
     text: str
     at: datetime
     tokens: int
+    said_by: str = ""
+    """The name that the message carries, as it was given; empty without one."""
 
 
 class Piece(NamedTuple):
@@ -140,6 +144,10 @@ def _common_stems(language: str | None) -> frozenset[str]:
 def _asking(text: str) -> float:
     said = sentences(text)
     return sum(map(asks, said)) / max(len(said), 1)
+
+
+def _name_tokens(source: Source) -> int:
+    return estimate_text(short_name(source.said_by)) + NAMING if source.said_by else 0
 
 
 @memoized(FIGURE)
@@ -320,7 +328,7 @@ class Corpus:
     @cached_property
     def costs(self) -> list[int]:
         """The tokens of each message as it is recalled."""
-        return [max(source.tokens - MESSAGE_OVERHEAD, 1) + LINE for source in self.sources]
+        return [max(source.tokens - MESSAGE_OVERHEAD, 1) + LINE + _name_tokens(source) for source in self.sources]
 
     @cached_property
     def vocabulary(self) -> str:

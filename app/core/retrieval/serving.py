@@ -11,15 +11,15 @@ from typing import Final, get_args
 
 from app.core.anchors.rendering import escape_served
 from app.core.model.conversation import Role
+from app.core.reading.labels import names_a_role
 from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.text.elements import elements_in, outside
-from app.core.text.escaping import plain_letters
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.localization.days import date_line
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
-from app.core.text.speakers import label_of
+from app.core.text.speakers import label_of, short_name
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
@@ -28,12 +28,12 @@ LEFT_OUT: Final = "…"
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _BREAKS: Final = compiled("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_LONG: Final = compiled(r'<message role="(\w+)"(?: part="1")?>\n')
+_LONG: Final = compiled(r'<message role="(\w+)"(?: name="[^"\n]*")?(?: part="1")?>\n')
 _LONG_END: Final = "\n</message>"
 
 
 def _attribute(text: str) -> str:
-    """A source as an attribute's value: one line, no quotes or brackets of its own."""
+    """A source or a name as an attribute's value: one line, no quotes or brackets of its own."""
     return escape_served(html.escape(" ".join(text.split())))
 
 
@@ -58,17 +58,6 @@ _ELEMENT: Final = compiled(
     rf'|<{PASSAGE_TAG} source="(?P<source>[^"]*)">\n(?P<passage>.*?)\n</{PASSAGE_TAG}>)\n?',
     re.DOTALL,
 )
-
-
-def _plain(name: str) -> str:
-    """The letters that a name is read as."""
-    return "".join(map(plain_letters, name))
-
-
-_ROLE_NAMES: Final = frozenset(
-    _plain(name) for role in _ROLES for name in (role, *(say.word("context.role", role) for say in CATALOGUES.values()))
-)
-"""What no speaker is called, whatever stands before a message: it would be marked as said by another role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +104,8 @@ def recalled_element(
     """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
 
     Between messages of a day that did not stand next to each other a line says that something is left out.
+
+    Who is named by a message (``Source.said_by``) stands behind the mark of the role, in parentheses.
 
     A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
     so does a part of a message, which says that it is one.
@@ -165,7 +156,7 @@ def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
     for element in long:
         yield element.opening[1], element.inside
     for line in outside(found["inside"], long).split("\n"):
-        mark, _, text = line.partition(" ")
+        mark, text = _parted(line)
         if mark in roles or _is_named(line, marks):
             yield roles.get(mark, "user"), text if mark in roles else line
 
@@ -194,12 +185,33 @@ def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue)
 
 
 def _part(one: Recalled) -> str:
-    return f'<message role="{one.source.role}" part="1">\n{escape_served(one.excerpt)}\n</message>'
+    return f'<message {_said(one.source)} part="1">\n{escape_served(one.excerpt)}\n</message>'
 
 
 def _line(source: Source, mark: str) -> str:
     text, has_breaks = _escaped(source.text)
-    return f'<message role="{source.role}">\n{text}\n</message>' if has_breaks else f"{mark}{text}"
+    if has_breaks:
+        return f"<message {_said(source)}>\n{text}\n</message>"
+    return f"{_naming(mark, short_name(source.said_by))}{text}"
+
+
+def _said(source: Source) -> str:
+    """Who says it, as attributes."""
+    name = short_name(source.said_by)
+    return f'role="{source.role}" name="{_attribute(name)}"' if name else f'role="{source.role}"'
+
+
+def _naming(mark: str, name: str) -> str:
+    """A mark with the name of who says it; a line that needs no mark begins with a name of its own."""
+    return f"{mark.removesuffix(': ')} ({escape_served(name)}): " if mark and name else mark
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """(the mark, what is said) of a line, with or without the name of who says it."""
+    mark, _, text = line.partition(" ")
+    if text.startswith("(") and not mark.endswith(":"):
+        return f"{mark}:", text.partition("): ")[2]
+    return mark, text
 
 
 @memoized(FIGURE)
@@ -212,6 +224,4 @@ def _escaped(text: str) -> tuple[str, bool]:
 def _is_named(text: str, marks: tuple[str, ...]) -> bool:
     """Whether a line begins with a name that is none of our marks, and no role's either."""
     label = label_of(text)
-    if label is None or text.startswith(marks):
-        return False
-    return _ROLE_NAMES.isdisjoint(map(_plain, (label.name, label.name.replace(" ", ""), *label.name.split(" "))))
+    return label is not None and not text.startswith(marks) and not names_a_role(label.name)

@@ -21,6 +21,7 @@ from app.core.model.state import StateEntry
 from app.core.text.elision import elide, shares
 from app.core.text.escaping import clean, escape, place_in_escaped
 from app.core.text.parts import Part, as_short_text, own_content, own_parts
+from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -107,8 +108,8 @@ def _element(message: Message, content: str, parts: Sequence[_Element], kept: Se
 def _told_beside(message: Message, content: str) -> dict[str, str]:
     """What is told of a message beside its number, role and time."""
     attributes: dict[str, str] = {}
-    if name := message.metadata.get("name"):
-        attributes["name"] = str(name)
+    if name := name_in(message.metadata):
+        attributes["name"] = name
     if message.event_type != "casual":
         attributes["kind"] = message.event_type
     if message.status != "complete":

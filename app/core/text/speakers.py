@@ -1,12 +1,13 @@
-"""Who says what: a name before a message or a sentence (``Anna: ``), and whether messages begin with names at all."""
+"""Who says what: a name before a message (``Anna: ``) or beside it (``metadata.name``); whether messages begin so."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from app.core.text.escaping import clean
 from app.core.text.patterns import compiled
 
 _NAMED: Final = r"(?:([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): |([\u3400-\u9fff]{2,4})：)"
@@ -14,6 +15,9 @@ _NAMED: Final = r"(?:([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): |
 _LABEL: Final = compiled(rf"\s{{0,8}}+{_NAMED}")
 _LABELS: Final = compiled(f"^{_NAMED}", re.MULTILINE)
 _ROLES: Final = frozenset({"user", "assistant"})
+_PARENTHESES: Final = compiled("[()（）]")
+MOST_OF_NAME: Final = 40
+"""Characters: the longest name that is served beside each of somebody's lines."""
 _SHARE: Final = 0.6  # of a role's messages begin so, where it is the speaker's name
 _FEWEST: Final = 3  # messages of a role that begin with a name
 _FEWEST_OF_ALL: Final = 2  # messages, where every single one begins with a name
@@ -32,6 +36,18 @@ def label_of(text: str) -> Label | None:
     """The name with which a text begins, ``None`` without one; any other word or two with a colon look the same."""
     found = _LABEL.match(text)
     return Label(found[1] or found[2], found.end()) if found else None
+
+
+def name_in(metadata: Mapping[str, object]) -> str:
+    """Who is named in a message's metadata as the one who says it; empty without a name, and where it is no text."""
+    name = metadata.get("name")
+    return short_name(name) if isinstance(name, str) else ""
+
+
+def short_name(given: str) -> str:
+    """A name that somebody gave as it may stand in parentheses: one short line without parentheses of its own."""
+    plain = _PARENTHESES.sub(" ", clean(given[: 4 * MOST_OF_NAME]))
+    return " ".join(plain.split())[:MOST_OF_NAME].rstrip()
 
 
 def without_speaker(text: str) -> str:

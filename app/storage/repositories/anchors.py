@@ -19,10 +19,12 @@ from sqlalchemy import (
     delete,
     func,
     literal,
+    literal_column,
     not_,
     or_,
     select,
     text,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
@@ -35,31 +37,40 @@ from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
 from app.storage.repositories.mapping import as_new, columns, maker, new, value, without
+from app.storage.repositories.naming import SAID_BY
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
 from app.storage.tenancy import built_once
 
-_SAID_AT = "said_at"
-"""The moment of the anchor's message, which has a row of its own."""
-
-
-_MOMENT = (
-    select(col(MessageRow.created_at))
+_MESSAGE = (
+    select(col(MessageRow.created_at).label("said_at"), SAID_BY)
     .where(col(MessageRow.id) == col(AnchorRow.message_id))
     .correlate(AnchorRow)
-    .scalar_subquery()
-    .label(_SAID_AT)
+    .limit(literal_column("1"))
+    .lateral("message")
 )
-"""Looked up for each anchor that is read: a join reads every message of the tenant where they are few."""
+"""The anchor's message, which has a row of its own.
+
+Looked up for each anchor that is read: a plain join reads every message of the tenant where they are few.
+"""
+_OF_MESSAGE = {
+    "said_at": _MESSAGE.c.said_at,
+    "said_by": func.coalesce(_MESSAGE.c.said_by, literal_column("''")).label("said_by"),
+}
+"""What an anchor has of its message."""
+_UNREAD: dict[str, Any] = {"said_at": None, "said_by": ""}
+"""What stands in their place where nobody asks for them."""
 
 
 def _column(name: str) -> Any:
-    return _MOMENT if name == _SAID_AT else col(getattr(AnchorRow, name))
+    return _OF_MESSAGE[name] if name in _OF_MESSAGE else col(getattr(AnchorRow, name))
 
 
 _FIELDS = tuple(item.name for item in fields(Anchor))
 _COLUMNS = tuple(map(_column, _FIELDS))
 _SERVED_FIELDS = tuple(item.name for item in fields(FoundAnchor))
 _SERVED = tuple(map(_column, _SERVED_FIELDS))
+_ANCHORS = select(*_COLUMNS).select_from(AnchorRow).outerjoin(_MESSAGE, true())
+_SERVABLES = select(*_SERVED).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _anchor, _served = maker(Anchor), maker(FoundAnchor)
 _PLACE_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
 MOST_CHOSEN = 1_000
@@ -68,10 +79,10 @@ _NO_END = 2**62
 """Beyond every ``seq``."""
 
 
-def _newest_active(wanted: Sequence[Any]) -> Any:
+def _newest_active(wanted: Any) -> Any:
+    """Of a select, those that are active, the newest first."""
     return (
-        select(*wanted)
-        .where(col(AnchorRow.conversation_id) == bindparam("conversation_id"))
+        wanted.where(col(AnchorRow.conversation_id) == bindparam("conversation_id"))
         .where(col(AnchorRow.seq) <= bindparam("through_seq"), text(f"{AnchorRow.__tablename__}.{ACTIVE}"))
         .order_by(*(column.desc() for column in _PLACE))
         .limit(bindparam("limit", type_=BigInteger))
@@ -93,7 +104,7 @@ def _of_all_the_best() -> Any:
     )
     names = ["id", "seq", "offset", "type", "importance", "token_count", "passed_over", "claimed_status", "proposed_by"]
     newest = _newest_active(
-        (
+        select(
             *(col(getattr(row, name)) for name in names),
             and_(col(row.speaker) == "user", not_(col(row.pasted))).label("is_own"),
             func.hashtextextended(col(row.type).concat(col(row.content)), 0).label("words"),
@@ -116,19 +127,19 @@ def _of_all_the_best() -> Any:
     )
     shown = func.array(select(ranked.c.id).where(not_(ranked.c.is_hidden)).scalar_subquery())
     hidden = select(func.count()).select_from(ranked).where(ranked.c.is_hidden).scalar_subquery()
-    return select(*_SERVED, hidden).where(col(row.id) == any_(shown))
+    return _SERVABLES.add_columns(hidden).where(col(row.id) == any_(shown))
 
 
-_ACTIVE = _newest_active(_COLUMNS)
-_SERVABLE = _newest_active(_SERVED)
+_ACTIVE = _newest_active(_ANCHORS)
+_SERVABLE = _newest_active(_SERVABLES)
 _SHOWABLE = _of_all_the_best()
 _CLAIMED = _ACTIVE.where(col(AnchorRow.claimed_status).is_not(None))
 _CHOSEN = _ACTIVE.where(col(AnchorRow.proposed_by) == "user")
 _SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
 _THESE = _ACTIVE.where(col(AnchorRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
-_NAMED = _newest_active((col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
+_NAMED = _newest_active(select(col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
 _TEXTS = select(func.json_agg(func.json_build_array(*_NAMED.c), type_=JSON))
-_PLACED = _newest_active((col(AnchorRow.seq),)).subquery()
+_PLACED = _newest_active(select(col(AnchorRow.seq))).subquery()
 _SEQS = select(func.json_agg(_PLACED.c.seq, type_=JSON))
 _SUPERSEDED = (
     select(col(AnchorRow.content))
@@ -136,7 +147,7 @@ _SUPERSEDED = (
     .order_by(*(column.desc() for column in _PLACE))
     .limit(bindparam("limit", type_=BigInteger))
 )
-_INSERT = insert(AnchorRow).values(without(new(Anchor), _SAID_AT)).on_conflict_do_nothing()
+_INSERT = insert(AnchorRow).values(without(new(Anchor), *_OF_MESSAGE)).on_conflict_do_nothing()
 _CHANGE = (
     update(AnchorRow)
     .where(col(AnchorRow.conversation_id) == bindparam("of"), col(AnchorRow.id) == bindparam("anchor_id"))
@@ -153,7 +164,7 @@ class AnchorRepository(Repository):
     async def add(self, anchors: Sequence[Anchor]) -> None:
         """Insert; one that stands at the same place with the same type already is left as it is."""
         if anchors:
-            rows = await in_slices(lambda anchor: as_new(without(columns(anchor), _SAID_AT)), anchors)
+            rows = await in_slices(lambda anchor: as_new(without(columns(anchor), *_OF_MESSAGE)), anchors)
             await self._session.write(_INSERT, rows)
 
     async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
@@ -161,7 +172,7 @@ class AnchorRepository(Repository):
         row = await self._session.first(_of(conversation_id).where(col(AnchorRow.id) == anchor_id))
         if row is None:
             raise NotFoundError("No such anchor.")
-        return value(Anchor, row, said_at=None)
+        return value(Anchor, row, **_UNREAD)
 
     async def active(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
@@ -186,7 +197,7 @@ class AnchorRepository(Repository):
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Anchor]:
         """The anchors of these messages, whatever their status, in order of position."""
         statement = _of(conversation_id).where(col(AnchorRow.seq).between(from_seq, to_seq)).order_by(*_PLACE)
-        return [value(Anchor, row, said_at=None) for row in await self._session.all(statement)]
+        return [value(Anchor, row, **_UNREAD) for row in await self._session.all(statement)]
 
     async def active_texts(self, conversation_id: UUID, *, limit: int) -> list[tuple[str, int, str]]:
         """Id, ``seq`` and content of the newest ``limit`` active ones, in order of position.
@@ -231,13 +242,12 @@ class AnchorRepository(Repository):
         self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None
     ) -> tuple[list[Anchor], str | None]:
         """A page of anchors by position (``seq``, offset, id)."""
-        statement = _of(conversation_id)
+        statement = _ANCHORS.where(col(AnchorRow.conversation_id) == conversation_id)
         if type_ is not None:
             statement = statement.where(col(AnchorRow.type) == type_)
         if status is not None:
             statement = statement.where(col(AnchorRow.status) == status)
-        rows = await self._session.all(paged(statement, page, _PLACE, BY_PLACE))
-        found = [value(Anchor, row, said_at=None) for row in rows]
+        found = list(map(_anchor, await self._session.rows(paged(statement, page, _PLACE, BY_PLACE))))
         return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
@@ -281,7 +291,7 @@ class AnchorRepository(Repository):
         theirs = {"status": "active", "proposed_by": "user", "passed_over": False, "superseded_by": None}
         await self._session.execute(
             insertion.on_conflict_do_update(index_elements=_PLACE_AND_TYPE, set_=theirs),
-            [without(columns(anchor), _SAID_AT) for anchor in anchors],
+            [without(columns(anchor), *_OF_MESSAGE) for anchor in anchors],
         )
 
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:

@@ -36,6 +36,7 @@ from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
 from app.storage.repositories.message_keys import HOLDER
+from app.storage.repositories.naming import SAID_BY
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.scoped_session import TenantSession
@@ -97,6 +98,7 @@ _COLUMNS = (
     col(MessageRow.content),
     col(MessageRow.created_at),
     col(MessageRow.token_count),
+    SAID_BY,
     _PARTS,
 )
 """A source, as far as a message has no parts, and these."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, and_, func, or_, select, text, update
+from sqlalchemy import and_, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -62,20 +63,16 @@ class VerificationRepository(Repository):
         lines = await self._session.rows(statement.order_by(after.nulls_first(), col(_row.id)).limit(limit))
         return [(line.tenant_id, line.conversation_id) for line in lines]
 
-    async def running(self, *, conversation_id: UUID | None = None) -> int:
-        """How many are at it, of a conversation or of all that the unit of work sees."""
-        statement = select(func.count()).select_from(_row).where(IS_RUNNING)
-        return int(await self._session.first(_of(statement, conversation_id)))
+    async def running(self, *, since: datetime) -> tuple[int, int]:
+        """How many are at it, of all that the unit of work sees, and how many of them only since then."""
+        of_late = func.count().filter(col(_row.asked_at) > since)
+        ((all_, late),) = await self._session.rows(select(func.count(), of_late).select_from(_row).where(IS_RUNNING))
+        return all_, late
 
 
 def as_verification(row: VerificationRow) -> Verification:
     """A row as a value."""
     return value(Verification, row, attempts=_ATTEMPTS.validate_python(row.attempts))
-
-
-def _of(statement: Any, conversation_id: UUID | None) -> Any:
-    mine: ColumnElement[bool] = col(_row.conversation_id) == conversation_id
-    return statement if conversation_id is None else statement.where(mine)
 
 
 def _columns(changes: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from app.core.model.segments import LEVEL_OF, Expansion, LevelName
 from app.core.segments.markers import parse
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
 from app.usecases.context.search import PageStart, SearchHit, SearchService
 from app.usecases.segments.expansion import Expanded, ExpansionService
@@ -142,7 +143,7 @@ def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
     """Originals one by one; a level's text as one; of a list, which is fenced already, each line as it is."""
     if page.messages:
         told = [message for message in page.messages if message.status not in {"erased", "superseded"}]
-        return [Line(text=message_text(one), label=label_of(one.seq, one.role, one.created_at, say)) for one in told]
+        return [Line(text=message_text(one), label=_label_of(one, name_in(one.metadata), say)) for one in told]
     if page.segment is None:
         return [Line(text=line) for line in page.content.splitlines()]
     return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []
@@ -162,7 +163,11 @@ def _note(page: Expanded, say: Catalogue) -> str:
 
 
 def _line_of(hit: SearchHit, say: Catalogue) -> Line:
-    return Line(text=hit.snippet, label=label_of(hit.seq, hit.role, hit.created_at, say))
+    return Line(text=hit.snippet, label=_label_of(hit, hit.said_by, say))
+
+
+def _label_of(one: Message | SearchHit, said_by: str, say: Catalogue) -> str:
+    return label_of(one.seq, one.role, one.created_at, say, said_by=said_by)
 
 
 def _limit(given: object) -> int:

@@ -12,6 +12,7 @@ from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source, words_in
 from app.core.retrieval.search import Query, Ranked, query_of, rank, says, snippet
+from app.core.text.speakers import name_in
 from app.core.text.stemming import stem_language
 from app.off_loop import off_loop
 from app.storage.repositories.narrowing import Narrowed
@@ -33,6 +34,8 @@ class SearchHit:
     score: float
     role: Role
     created_at: datetime
+    said_by: str = ""
+    """The name that the message carries, as it is served; empty without one."""
     segment_id: str | None = None
     """The current segment that holds it; ``None`` in the tail."""
 
@@ -125,6 +128,7 @@ class SearchService:
                     score=item.score,
                     role=message.role,
                     created_at=message.created_at,
+                    said_by=name_in(message.metadata),
                     segment_id=segment_of(segments, message.seq),
                 )
                 for item in shown

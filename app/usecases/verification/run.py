@@ -61,6 +61,8 @@ from app.usecases.verification.rewriting import write_entries
 
 SOUGHT: Final = 200
 """Earlier messages that are looked at for what a narrative retells."""
+_PLACES: Final = 2
+"""Times as many verifications as may run at once are there with those that take long."""
 RETOLD: Final[tuple[Level, ...]] = ("L2", "L3")
 """The levels that a summarizer writes with the state."""
 
@@ -106,7 +108,7 @@ class VerificationService:
     Args:
         shell: The ports.
         spending: Calls are made only while it has room, and count against it.
-        slots: How many verifications may run at once, over all processes.
+        slots: How many verifications may run at once, over all processes, those apart that take long.
         model: The verifier; ``None``: whatever summarizes.
     """
 
@@ -178,11 +180,16 @@ class VerificationService:
             log.warning("verification.model_unavailable", model=model, detail=error.detail)
 
     async def _is_busy(self) -> bool:
-        """Whether a compaction waits for somebody, or as many verifications run as may."""
+        """Whether a compaction waits for somebody, or as many verifications run as may.
+
+        One whose model does not answer keeps no place for long: others begin beside it, as many again at most.
+        """
+        patience = timedelta(seconds=self._shell.timings.verification_patience_seconds)
         async with self._shell.uow(None) as uow:
             if await a_compaction_waits(uow):
                 return True
-            return await uow.verifications.running() >= self._slots
+            running, of_late = await uow.verifications.running(since=self._shell.clock.now() - patience)
+            return of_late >= self._slots or running >= _PLACES * self._slots
 
     def _verifier(self, resolved: Resolved) -> Summarizer | None:
         """Whoever judges; ``None`` while it cannot be built, as when its key is gone."""

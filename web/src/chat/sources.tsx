@@ -45,14 +45,14 @@ export function Sources({ found }: { found: Besides }) {
 }
 
 export function Notices({ notices }: { notices: LiveNotice[] }) {
-  const { t } = useWords();
+  const { t, word } = useWords();
   if (!notices.length) return null;
   return (
     <ul className="mt-2 space-y-0.5 text-xs text-warn">
       {notices.map((notice, place) => (
         <li key={place}>
           <span className="font-medium">{t('notice')}: </span>
-          {warningWords(notice.code, t)}
+          {warningWords(notice.code, word)}
         </li>
       ))}
     </ul>

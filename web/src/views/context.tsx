@@ -26,7 +26,7 @@ const FORMAT_NAMES: Record<Exclude<ContextFormat, 'plain'>, string> = {
 
 /** Exactly what a model would be sent now: by its parts, and in each provider's form. */
 export default function ContextView() {
-  const { t, percent, number } = useWords();
+  const { t, percent, number, word } = useWords();
   const { id, revisions } = useConversation();
   const [format, setFormat] = useState<ContextFormat>('plain');
   const [query, setQuery] = useState('');
@@ -62,7 +62,7 @@ export default function ContextView() {
             </Section>
             {context.warnings.map((warning) => (
               <Notice key={warning} tone="warn">
-                {warningWords(warning, t)}
+                {warningWords(warning, word)}
               </Notice>
             ))}
             <Section title={t('sent')}>

@@ -4,7 +4,7 @@ The keys of a file: ``language`` (ISO 639-1); ``[numbers]`` with ``group`` and `
 and messages in any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural
 forms chosen by its ``{count}`` as the CLDR chooses them for the language.
 ``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English file lacks,
-since its English stands in the code: ``use.<schema>``, ``title.<error code>``, ``warning.<code>``.
+since its English stands in the code: ``use.<schema>``, ``title.<error code>``.
 """
 
 from __future__ import annotations
