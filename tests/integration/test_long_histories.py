@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import accumulate
@@ -118,6 +118,35 @@ class TestPlans:
         assert by_key
         for plan in await self.plans(engine, tenant, by_key):
             assert set(LOOPS.findall(plan)) == {"1"}, plan
+
+    async def test_the_newest_messages_are_found_by_a_plan_for_all_conversations(
+        self, service: Service, engine: AsyncEngine, tenant: UUID
+    ) -> None:
+        long, *others = [await service.conversation(max_tokens=-1) for _ in range(21)]
+        for short in others:
+            await service.say(short, 5)
+        await service.say(long, 400)
+        async with engine.connect() as connection:
+            plain = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await plain.execute(text("ANALYZE"))
+        with self.asked(engine) as statements:
+            async with service.begin(tenant) as uow:
+                assert len(await uow.messages.newest(long, after_seq=380, max_tokens=1)) == 1
+        ((statement, given),) = [one for one in statements if "newest" in one[0]]
+        plan = await self.kept_plan(engine, tenant, statement, given)
+        assert max(map(float, ROWS.findall(plan))) <= 20, plan
+
+    async def kept_plan(self, engine: AsyncEngine, tenant: UUID, statement: str, given: Sequence[object]) -> str:
+        """That of a prepared statement, which Postgres makes without values once it was executed a few times."""
+        values = ", ".join(f"'{value}'" for value in given)
+        async with engine.connect() as connection:
+            await connection.exec_driver_sql(f"SET LOCAL ROLE {DEFAULT_ROLE}")
+            await connection.exec_driver_sql(f"SET LOCAL {SETTING} = '{tenant}'")
+            await connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_generic_plan")
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert driver is not None
+            await driver.execute(f"PREPARE kept AS {statement}")
+            return "\n".join(line for (line,) in await driver.fetch(f"EXPLAIN ANALYZE EXECUTE kept ({values})"))
 
     @pytest.mark.long
     async def test_read_by_indexes(
