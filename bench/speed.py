@@ -7,7 +7,9 @@
   folded up to the last two, where an append looks for anchors at once;
 * the offline fold of a hundred messages, against a fixed piece of plain Python;
 * a context, and a context with a question that is new each time, in a folded conversation of 100 000 messages (10 000
-  with ``--quick``) against one of 1 000.
+  with ``--quick``) against one of 1 000. The short conversations of the rounds over HTTP stay in the database, as in
+  one that serves: the plans that Postgres keeps are made for the average conversation, and a long one has to do well
+  by them.
 
 A ratio is the median over all rounds of one round's ratio, with the 95 % interval of that median (order statistics);
 beside it the ratio of the shortest times. Times are those of the clock on the wall, and, where it says CPU, of the

@@ -7,6 +7,7 @@ in it as in every other statement, and goes to the driver as that text.
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -50,13 +51,13 @@ class CompiledStatement:
             raise ValueError(
                 f"this cannot be built once: its SQL depends on its values, or on columns' defaults: {made}"
             )
-        self.text = str(made)
+        text, binds = _with_constants(str(made), [made.binds[name] for name in made.positiontup])
+        self.text = text
         self._parts = _PLACE.split(self.text)
         """Text and the number of a value in turns."""
         self.is_insert = bool(statement.is_insert)
         self.table: str | None = str(statement.table) if isinstance(statement, UpdateBase) else None
         """What it writes; ``None`` where it reads."""
-        binds = [made.binds[name] for name in made.positiontup]
         self._arguments: list[tuple[str, Any, Process | None]] = [
             (
                 bind.key,
@@ -127,6 +128,29 @@ def together(statements: tuple[CompiledStatement, ...]) -> str:
         before += one.count
     parts = ", ".join(f"part_{number} AS ({text})" for number, text in enumerate(texts[:-1]))
     return f"WITH {parts} {texts[-1]}" if parts else texts[-1]
+
+
+def _with_constants(text: str, binds: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The text with what is always the same written into it, and the values that are left, counted anew.
+
+    A plan that Postgres keeps is made without values: without ``'superseded'`` no message is expected to be anything
+    else, since all have one status, and so all of a conversation are read to find its last.
+    """
+    kept = [bind for bind in binds if not _is_constant(bind)]
+    places = {bind.key: number for number, bind in enumerate(kept, 1)}
+
+    def written(found: re.Match[str]) -> str:
+        bind = binds[int(found[1]) - 1]
+        return f"${places[bind.key]}" if bind.key in places else _literal(bind.effective_value)
+
+    return _PLACE.sub(written, text), kept
+
+
+def _is_constant(bind: Any) -> bool:
+    """Whether it is a plain word or a whole number that nobody can give: it has no name."""
+    value = bind.effective_value
+    is_plain = type(value) is int or (type(value) is str and _SPELT.fullmatch(value) is not None)
+    return bind.unique and not bind.required and is_plain
 
 
 def _counted_from(before: int, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import accumulate
@@ -118,6 +118,55 @@ class TestPlans:
         assert by_key
         for plan in await self.plans(engine, tenant, by_key):
             assert set(LOOPS.findall(plan)) == {"1"}, plan
+
+    @pytest.fixture
+    async def long(self, service: Service, engine: AsyncEngine) -> UUID:
+        """A conversation of many messages among others of few, which plans for all are made for."""
+        long, *others = [await service.conversation(max_tokens=-1) for _ in range(21)]
+        for short in others:
+            await service.say(short, 5)
+        await service.say(long, 400)
+        async with engine.connect() as connection:
+            plain = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await plain.execute(text("ANALYZE"))
+        return long
+
+    async def test_the_newest_messages_are_found_by_a_plan_for_all_conversations(
+        self, service: Service, engine: AsyncEngine, tenant: UUID, long: UUID
+    ) -> None:
+        with self.asked(engine) as statements:
+            async with service.begin(tenant) as uow:
+                assert await uow.messages.newest(long, after_seq=380, max_tokens=1) == [await uow.messages.last(long)]
+        for statement, given in [one for one in statements if "FROM messages" in one[0]]:
+            plan = await self.kept_plan(engine, tenant, statement, given)
+            assert max(map(float, ROWS.findall(plan))) <= 20, plan
+
+    async def test_stems_are_found_by_their_index_alone(
+        self, service: Service, engine: AsyncEngine, tenant: UUID, long: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 0)
+        with self.asked(engine) as statements:
+            async with service.begin(tenant) as uow:
+                found = await uow.messages.sources(long, stems=["crate", "nowhere"], limit=5)
+                assert found.documents == {"crate": 400, "nowhere": 0}
+        ((statement, given),) = [one for one in statements if "message_keys" in one[0]]
+        plan = await self.kept_plan(engine, tenant, statement, given)
+        assert not [line for line in plan.splitlines() if "Index Cond" in line and "conversation_id" in line], plan
+
+    async def kept_plan(self, engine: AsyncEngine, tenant: UUID, statement: str, given: Sequence[object]) -> str:
+        """That of a prepared statement, which Postgres makes without values once it was executed a few times."""
+        listed = [f"{{{','.join(map(str, value))}}}" if isinstance(value, list) else value for value in given]
+        values = ", ".join(f"'{value}'" for value in listed)
+        async with engine.connect() as connection:
+            await connection.exec_driver_sql(f"SET LOCAL ROLE {DEFAULT_ROLE}")
+            await connection.exec_driver_sql(f"SET LOCAL {SETTING} = '{tenant}'")
+            await connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_generic_plan")
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert driver is not None
+            await driver.execute(f"PREPARE kept AS {statement}")
+            lines = await driver.fetch(f"EXPLAIN ANALYZE EXECUTE kept ({values})")
+            await driver.execute("DEALLOCATE kept")
+        return "\n".join(line for (line,) in lines)
 
     @pytest.mark.long
     async def test_read_by_indexes(

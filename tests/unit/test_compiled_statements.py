@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import Integer, bindparam, insert, select, update
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlmodel import col
 
@@ -52,6 +52,16 @@ def test_a_value_that_is_missing_is_named() -> None:
 def test_what_cannot_be_text_once_and_for_all_is_refused(statement: object) -> None:
     with pytest.raises(ValueError, match=r"depends|object and more"):
         CompiledStatement(statement, statement, DIALECT)
+
+
+def test_what_is_always_the_same_is_no_value() -> None:
+    number = bindparam("number", type_=Integer)
+    statement = select(EventRow).where(col(EventRow.type) != "it's", col(EventRow.type) != "append", number < 7)
+    compiled = compiled_for(statement.where(number > col(EventRow.number)).limit(1), DIALECT, NOBODY)
+    assert "!= 'append'::VARCHAR" in compiled.text
+    assert "$2::INTEGER < '7'::INTEGER AND $2::INTEGER > events.number" in compiled.text
+    assert compiled.text.endswith("LIMIT '1'::INTEGER")
+    assert compiled.arguments({"number": 5}) == ["it's", 5]
 
 
 def test_an_insert_takes_the_tenant_of_its_session() -> None:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     and_,
     any_,
     bindparam,
+    case,
     delete,
     func,
     literal,
@@ -94,7 +95,8 @@ def _of_all_the_best() -> Any:
 
     ``is_free`` are those that every draft chooses among; of them, one for the same words (``serving`` says which: the
     first in the window). Those whose words no other anchor has either rank the same in every draft: so behind more than
-    ``room`` tokens of them nothing of the kind is ever shown. Words are compared by their hash of 64 bits.
+    ``room`` tokens of them nothing of the kind is ever shown. Words are compared by their hash of 64 bits, and what
+    decides before importance is one number: sorting is most of the work.
     """
     row, big = AnchorRow, BigInteger
     free = and_(
@@ -102,13 +104,16 @@ def _of_all_the_best() -> Any:
         col(row.seq) != all_(bindparam("held", type_=ARRAY(big))),
         col(row.proposed_by) != "user",
     )
-    names = ["id", "seq", "offset", "type", "importance", "token_count", "passed_over", "claimed_status", "proposed_by"]
+    names = ("id", "seq", "importance", "offset", "token_count", "type")
+    claimed = case((col(row.claimed_status).is_(None), 0), else_=4)
+    rank = claimed + case((col(row.passed_over), 2), else_=0) + case((col(row.proposed_by) == "model", 0), else_=1)
     newest = _newest_active(
         select(
             *(col(getattr(row, name)) for name in names),
             and_(col(row.speaker) == "user", not_(col(row.pasted))).label("is_own"),
             func.hashtextextended(col(row.type).concat(col(row.content)), 0).label("words"),
             free.label("is_free"),
+            rank.label("rank"),
         )
     ).subquery()
     of = newest.c
@@ -116,12 +121,11 @@ def _of_all_the_best() -> Any:
     before = func.lag(of.is_free).over(partition_by=of.words, order_by=order).label("before")
     told = select(*of, before).subquery()
     alone = and_(told.c.is_free, told.c.before.is_(None))
-    is_over = told.c.claimed_status.is_not(None)
-    is_rule = told.c.proposed_by != "model"
-    ranks = (is_over, told.c.passed_over, is_rule, told.c.importance.desc(), told.c.seq, told.c.offset, told.c.type)
-    better = func.sum(told.c.token_count).filter(alone).over(order_by=ranks, rows=(None, -1))
+    ranks = (told.c.rank, told.c.importance.desc(), told.c.seq, told.c.offset, told.c.type)
+    through = func.sum(case((alone, told.c.token_count), else_=0)).over(order_by=ranks, rows=(None, 0))
+    is_hidden = and_(alone, through - told.c.token_count > bindparam("room", type_=big)).label("is_hidden")
     ranked = (
-        select(told.c.id, and_(alone, func.coalesce(better, 0) > bindparam("room", type_=big)).label("is_hidden"))
+        select(told.c.id, is_hidden)
         .where(or_(not_(told.c.is_free), told.c.before.is_distinct_from(True)))  # noqa: FBT003 - a value of SQL
         .cte("ranked")
     )

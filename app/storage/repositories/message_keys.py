@@ -8,12 +8,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import column, table
+from sqlalchemy import column, select, table
 from sqlalchemy.orm import aliased
 
 from app.storage.tables import MessageRow
 
 _COLUMNS: Final = ("tenant_id", "conversation_id", "seq", "term_keys", "call_ids", "result_ids")
 # Made once: each alias is adapted when first used.
-HOLDER: Final[Any] = aliased(MessageRow, table("message_keys", *map(column, _COLUMNS)), adapt_on_names=True)
+_VIEW: Final = table("message_keys", *map(column, _COLUMNS))
+HOLDER: Final[Any] = aliased(MessageRow, _VIEW, adapt_on_names=True)
 """A message, by its keys."""
+
+
+def holder_of(keys: Any, of: Any) -> Any:
+    """A message that holds all of these keys, an array of columns ``of`` something that stands around it.
+
+    It is found by them alone, since a key belongs to one conversation. A plan that is kept for all conversations
+    expects few messages of each, and would read the whole of a long one by another index, once for each line of ``of``.
+    OFFSET 0 keeps other conditions from the indexes.
+    """
+    found = select(_VIEW).where(_VIEW.c.term_keys.op("@>")(keys)).correlate(of).offset(0)
+    return aliased(MessageRow, found.subquery(), adapt_on_names=True)

@@ -60,8 +60,9 @@ PARTS_AT_ONCE = 2_000  # of messages that are stored: as JSON they take some mil
 KEYED = 10  # times as fast as our slowest pattern: taking words apart
 _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
-_SPOKEN = and_(~col(MessageRow.is_command), col(MessageRow.status) != "superseded")
-_WHOLE = col(MessageRow.status) != "erased"
+# Words, not parameters, for statements of the ORM too: see ``compiled``.
+_SPOKEN = and_(~col(MessageRow.is_command), col(MessageRow.status) != literal_column("'superseded'"))
+_WHOLE = col(MessageRow.status) != literal_column("'erased'")
 _REWRITTEN = (
     *("content", "parts", "status", "event_type", "token_count", "byte_length"),
     *("protected_reason", "is_pinned", "model", "usage", "reasoning"),

@@ -35,7 +35,7 @@ from app.core.retrieval.corpus import Source
 from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
-from app.storage.repositories.message_keys import HOLDER
+from app.storage.repositories.message_keys import HOLDER, holder_of
 from app.storage.repositories.naming import SAID_BY
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
 from app.storage.repositories.term_keys import TermKeys
@@ -128,10 +128,10 @@ _PAIRS = (
     .table_valued("first", "second", name="wanted", with_ordinality="place")
     .render_derived()
 )
+_BOTH = holder_of(array([_PAIRS.c.first, _PAIRS.c.second]), _PAIRS)
 _HOLDING = (
-    select(col(HOLDER.seq))
-    .where(col(HOLDER.conversation_id) == bindparam("of"))
-    .where(col(HOLDER.term_keys).op("@>")(array([_PAIRS.c.first, _PAIRS.c.second])))
+    select(col(_BOTH.seq))
+    .where(col(_BOTH.conversation_id) == bindparam("of"))
     .limit(bindparam("limit", type_=BigInteger))
     .correlate(_PAIRS)
 )
