@@ -11,6 +11,8 @@ chosen by worth per token within a share of the tokens of a span of ``SPAN`` mes
 precision of the readers' sentences; beside both the worth when every sentence is as likely, and a random choice.
 ``--state`` plays each conversation as ``bench.state_evidence`` does, with the weights fitted on the others: the
 questions *named* and *told*, and *kept*, the share of entries that say what readers would keep.
+``--kept`` prints the latter with the weights as they are, of the conversations with labels and of those that nothing is
+fitted on (``HELD``).
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from bench.state_evidence import answered, played
 from bench.survival import DATA
 
 LABELS: Final = Path(__file__).resolve().parent / "summarizer_labels"
+HELD: Final = LABELS / "held"
+"""Labels of conversations that nothing is fitted on."""
 PLANNED: Final = Path(__file__).resolve().parent / "trust" / "conversations"
 SPAN: Final = 60
 """Messages."""
@@ -239,7 +243,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, nargs="+", default=[*sorted(FOLDER.glob("*.jsonl")), DATA])
     parser.add_argument("--state", action="store_true", help="whole states instead of sentences")
     parser.add_argument("--weights", action="store_true", help="the weights alone")
+    parser.add_argument(
+        "--kept", action="store_true", help="entries that readers would keep, with the weights as they are"
+    )
     given = parser.parse_args(argv)
+    if given.kept:
+        _print_kept()
+        return 0
     materials = read(given.data)
     if not given.weights:
         heads, row = (_OF_STATES, _of_state) if given.state else (_OF_SENTENCES, _of_sentences)
@@ -251,6 +261,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given.state:
         print(json.dumps({name: round(weight, 3) for name, weight in fitted(materials).items()}, indent=4))
     return 0
+
+
+def _print_kept() -> None:
+    found = {talk.id: talk for path in [*FOLDER.glob("*.jsonl"), *PLANNED.glob("*.jsonl")] for talk in talks(path)}
+    for folder in (LABELS, HELD):
+        rows = [
+            (name, [kept_share(played(found[name], window).entries, labels) for window in _WINDOWS])
+            for name, labels in labels_of(folder).items()
+        ]
+        _print_rows([f"kept, {window}" for window in _WINDOWS], rows)
 
 
 def read(paths: Sequence[Path]) -> list[Material]:

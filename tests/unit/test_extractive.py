@@ -171,6 +171,21 @@ def test_a_short_answer_carries_its_question() -> None:
     assert item["from"] == [1, 2]
 
 
+def test_a_short_answer_carries_its_question_also_where_all_have_one_role() -> None:
+    rows = "U Tess: Lovely.\nU Yuki: Lovely.\nU Tess: Until when can we cancel the house?\nU Yuki: until May 30."
+    assert texts(state(talk(rows))) == "Tess: Until when can we cancel the house? — Yuki: until May 30."
+
+
+def test_a_person_does_not_answer_their_own_question() -> None:
+    rows = "U Tess: Lovely.\nU Yuki: Lovely.\nU Tess: Until when can we cancel the house?\nU Tess: until May 30."
+    assert "—" not in texts(state(talk(rows)))
+
+
+def test_a_sentence_carries_the_one_before_it_also_where_that_begins_with_a_pronoun() -> None:
+    told = texts(state(talk(f"U He charges family rates. 07700 900482\nA Noted. {CHATTER}")))
+    assert "User: He charges family rates. 07700 900482" in told
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -104,8 +104,7 @@ class Phrasing:
         goes_on = before.speaker == passage.speaker and passage.turn - before.turn <= 1
         if not goes_on or before.line or len(before.text) > 2 * SHORT or before.index in self._corrections.outdated:
             return None
-        telling = len(before.stems) > 1 and not PLEASANTRY.match(before.text)
-        return before if telling and not begins_unresolved(before.text) else None
+        return before if len(before.stems) > 1 and not PLEASANTRY.match(before.text) else None
 
     def question_before(self, passage: Passage) -> Passage | None:
         """The question that a short answer, or one that begins with yes or no, answers."""
@@ -117,7 +116,7 @@ class Phrasing:
         ):
             return None
         before = self._said_before(passage)
-        if before is None or not before.is_question or passage.turn - before.turn != 1 or before.role == passage.role:
+        if before is None or not before.is_question or not _answers(passage, before):
             return None
         if len(content_of(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
             return None
@@ -150,9 +149,14 @@ class Phrasing:
         if passage.index == 0 or passage.line or not passage.values or not begins_unresolved(passage.text):
             return None
         before = self._passages[passage.index - 1]
-        usable = passage.turn - before.turn == 1 and before.role != passage.role and not before.is_pasted
+        usable = _answers(passage, before) and not before.is_pasted
         usable = usable and len(before.core) <= SHORT and not begins_unresolved(before.core)
         return before if usable and not is_fragment(before.core) else None
+
+
+def _answers(passage: Passage, before: Passage) -> bool:
+    """Whether somebody else said the message right before: among people, also one in the same role."""
+    return passage.turn - before.turn == 1 and before.speaker != passage.speaker
 
 
 def _ended(text: str) -> str:
