@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import chain, compress, repeat
-from operator import add, mul
+from operator import itemgetter, mul, sub
 from types import MappingProxyType
 from typing import Final
 
@@ -70,6 +70,7 @@ class Ranking:
             self._found[FEATURE] = alike
         self._values = piece_scores(self._found, len(corpus.pieces))
         self._told: dict[int, Mapping[str, float]] = {}
+        self._beside: dict[tuple[frozenset[int], float], list[int]] = {}
 
     def best(self, count: int) -> list[int]:
         """The ``seq`` of so many messages, those for which most speaks, best first."""
@@ -103,18 +104,26 @@ class Ranking:
         """
         if not self._leads_beside(served):
             return ()
-        sources, costs, values = self._corpus.sources, self._corpus.costs, self._values
-        left = [message for message in self._in_order if sources[message].seq not in served]
-        worth = [values[self._best[message]] for message in left]
-        least = max(worth) - margin
-        near = [message for message, value in zip(left, worth, strict=True) if value >= least]
-        shortest = max(min(map(costs.__getitem__, near)), _TOO_SHORT)
-        packing = _Packing(self._corpus, values, self._reasons, room)
+        near = self._near(frozenset(served), margin)
+        shortest = max(min(map(self._corpus.costs.__getitem__, near)), _TOO_SHORT)
+        packing = _Packing(self._corpus, self._values, self._reasons, room)
         for rank, message in enumerate(near):
             if packing.room < shortest and rank >= _EXCERPTED:
                 break
             packing.takes(message, self._best[message], may_cut=rank < _EXCERPTED)
         return tuple(packing.chosen)
+
+    def _near(self, served: frozenset[int], margin: float) -> list[int]:
+        """The messages that may be packed, in order; looked for once, for they are packed again in another room."""
+        found = self._beside.get((served, margin))
+        if found is None:
+            sources, values, best = self._corpus.sources, self._values, self._best
+            found = [message for message in self._in_order if sources[message].seq not in served]
+            if margin < math.inf:
+                least = max(values[best[message]] for message in found) - margin
+                found = [message for message in found if values[best[message]] >= least]
+            self._beside[served, margin] = found
+        return found
 
     def _leads_beside(self, served: Collection[int]) -> bool:
         """Whether the question leads to any message but these."""
@@ -127,8 +136,11 @@ class Ranking:
     @cached_property
     def _best(self) -> list[int]:
         """The index of the best piece of each message."""
+        owners = self._corpus.owners
+        if len(owners) == len(self._corpus.sources):  # each message is one piece
+            return owners
         best: dict[int, int] = {}
-        for index, message in enumerate(self._corpus.owners):
+        for index, message in enumerate(owners):
             if message not in best or self._values[index] > self._values[best[message]]:
                 best[message] = index
         return list(best.values())
@@ -136,17 +148,21 @@ class Ranking:
     @cached_property
     def _in_order(self) -> list[int]:
         """The index of every message, in the order in which they are packed: by score less the price of length."""
-        dearness = [
-            PRICE * math.log(cost) - self._values[piece]
-            for cost, piece in zip(self._corpus.costs, self._best, strict=True)
-        ]
+        prices = map(mul, repeat(PRICE), map(math.log, self._corpus.costs))
+        dearness = list(map(sub, prices, map(self._values.__getitem__, self._best)))
         return sorted(range(len(dearness)), key=dearness.__getitem__)
 
     def _reasons(self, index: int) -> Mapping[str, float]:
         """What spoke most for a piece; told once, for what is packed again is mostly the same."""
         if index not in self._told:
-            self._told[index] = _reasons(self._found, index)
+            self._told[index] = _reasons(self._speaking, index)
         return self._told[index]
+
+    @cached_property
+    def _speaking(self) -> list[tuple[str, float, Values]]:
+        """The features that speak for any piece, with their weights; none is ever negative."""
+        columns = ((name, WEIGHTS[name], column) for name, column in self._found.items())
+        return [(name, weight, column) for name, weight, column in columns if weight > 0 and any(column)]
 
 
 class _Packing:
@@ -196,15 +212,18 @@ class _Packing:
 
 def piece_scores(found: Mapping[str, Values], count: int) -> list[float]:
     """How much speaks for each of ``count`` pieces, by a linear model over ``features``."""
-    total = [0.0] * count
-    for name, column in found.items():
-        weight = WEIGHTS[name]
-        if weight and any(column):
-            total = list(map(add, total, map(mul, repeat(weight), column)))  # half as long as by a loop
+    nothing = [0.0] * count
+    columns = [(WEIGHTS[name], column) for name, column in found.items() if WEIGHTS[name] and any(column)]
+    columns += [(0.0, nothing)] * (-len(columns) % 4)
+    total = nothing
+    for place in range(0, len(columns), 4):  # four at a time take two thirds as long as one after the other
+        (a, first), (b, second), (c, third), (d, fourth) = columns[place : place + 4]
+        rows = zip(total, first, second, third, fourth, strict=True)
+        total = [before + a * one + b * two + c * three + d * four for before, one, two, three, four in rows]
     return total
 
 
-def _reasons(found: Mapping[str, Values], index: int) -> dict[str, float]:
-    weighted = [(name, value) for name, column in found.items() if (value := WEIGHTS[name] * column[index]) > 0]
-    best = sorted(weighted, key=lambda item: -item[1])[:_SHOWN_REASONS]
+def _reasons(speaking: Iterable[tuple[str, float, Values]], index: int) -> dict[str, float]:
+    weighted = [(name, value) for name, weight, column in speaking if (value := weight * column[index]) > 0]
+    best = sorted(weighted, key=itemgetter(1), reverse=True)[:_SHOWN_REASONS]
     return {name: round(value, 3) for name, value in best}
