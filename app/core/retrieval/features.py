@@ -15,6 +15,8 @@ from app.core.retrieval.question import Question
 from app.core.retrieval.relating import relations
 
 Values = list[float]
+ECHO: Final = "echo"
+"""The feature that is looked for piece by piece. It only ever lowers what speaks for one."""
 
 _KERNEL: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """An answer often shares no word with its question: scores spread to messages nearby."""
@@ -26,9 +28,9 @@ _HOP_WORDS: Final = 12
 _HOP_COMMON: Final = 0.05  # of all messages: a commoner word leads everywhere
 
 
-def features(corpus: Corpus, question: Question) -> dict[str, Values]:
+def features(corpus: Corpus, question: Question) -> dict[str, Sequence[float]]:
     """Every feature by name, each with one number per piece of the corpus."""
-    return _Features(corpus, question).all()
+    return {**_Features(corpus, question).all(), ECHO: corpus.echoes}
 
 
 class _Features:
@@ -44,7 +46,7 @@ class _Features:
         self._first = self._spread()
 
     def all(self) -> dict[str, Values]:
-        """Every feature, in groups: words, surroundings, who speaks, and what kind of answer it could be."""
+        """Every feature but ``ECHO``, in groups: words, surroundings, who speaks, what kind of answer it could be."""
         near = self._near()
         return {
             **self._matches(),
@@ -88,7 +90,6 @@ class _Features:
             "information": fixed["information"],
             "mean_information": fixed["mean_information"],
             "named_information": self._of_named(fixed["information"]),
-            "echo": fixed["echo"],
             "second_person": fixed["second_person"],
             "first_person": fixed["first_person"],
             "named_first_person": self._of_named(fixed["first_person"]),
