@@ -115,7 +115,8 @@ def assert_as_new(sources: Sequence[Source]) -> None:
     stems = sorted(new.postings.holding)[len(sources) % 3 :: 3]
     assert known.postings.holding == new.postings.holding
     assert [known.postings.get(stem) for stem in stems] == [new.postings.get(stem) for stem in stems]
-    assert (known.echoes, known.rarities, known.sittings) == (new.echoes, new.rarities, new.sittings)
+    assert (known.rarities, known.sittings) == (new.rarities, new.sittings)
+    assert list(known.echoes) == list(new.echoes)
     for asked in ("Who repairs the lantern?", f"Which boat is number {len(sources)}?"):
         assert choose(known, asked_of(asked, known), room=60) == choose(new, asked_of(asked, new), room=60)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final
 
 from app.core.anchors.rendering import anchors_element
@@ -24,6 +25,8 @@ from app.core.segments.budgeting import Choice
 from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out
 from app.core.state.layout import LeftOut, block_messages, days_element, messages_tokens
 from app.core.text.token_counts import tokens_of
+
+_TOKENS: Final = attrgetter("token_count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,8 @@ class Material:
     )
     rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
     """The ranking for the question once it was computed; a copy of this material shares it."""
+    blocks: dict[tuple[object, ...], int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What state blocks weigh by their parts (``block_tokens``): one is weighed in draft after draft."""
 
     def ranking(self, recall: Recall) -> Ranking:
         """The messages that may be recalled, ranked for the question; computed once."""
@@ -215,13 +220,22 @@ def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:
     )
 
 
+def block_tokens(material: Material, draft: Draft) -> int:
+    """What the state block weighs."""
+    told = draft.left_out if draft.left_out and draft.left_out.digest else None
+    parts = draft.state, draft.anchors, draft.digests.element, told, draft.held_days
+    if parts not in material.blocks:
+        material.blocks[parts] = weigh_all(material, block_of(material, draft))
+    return material.blocks[parts]
+
+
 def block_sizes(material: Material, draft: Draft) -> tuple[int, int, int]:
     """What the block weighs without its anchors, digests and days, what anchors add, and what digests add to both."""
     draft = replace(draft, held_days="")
     without = replace(draft, digests=NO_DIGESTS)
-    bare = weigh_all(material, block_of(material, replace(without, anchors="")))
-    anchored = weigh_all(material, block_of(material, without)) if draft.anchors else bare
-    whole = weigh_all(material, block_of(material, draft)) if draft.digests.element else anchored
+    bare = block_tokens(material, replace(without, anchors=""))
+    anchored = block_tokens(material, without) if draft.anchors else bare
+    whole = block_tokens(material, draft) if draft.digests.element else anchored
     return bare, anchored - bare, whole - anchored
 
 
@@ -229,14 +243,12 @@ def held_day_tokens(material: Material, draft: Draft) -> int:
     """What the days of held messages add to the block."""
     if not draft.held_days:
         return 0
-    whole, without = block_of(material, draft), block_of(material, replace(draft, held_days=""))
-    return max(weigh_all(material, whole) - weigh_all(material, without), 0)
+    return max(block_tokens(material, draft) - block_tokens(material, replace(draft, held_days="")), 0)
 
 
 def size_of(material: Material, draft: Draft) -> int:
     """Tokens after the system prompt and the files, without recall; held messages and tail are rounded apart."""
-    block = weigh_all(material, block_of(material, draft))
-    return block + weight_in_all(material, draft.held) + weight_in_all(material, draft.tail)
+    return block_tokens(material, draft) + weight_in_all(material, draft.held) + weight_in_all(material, draft.tail)
 
 
 def weigh_all(material: Material, messages: Sequence[ContextMessage]) -> int:
@@ -251,8 +263,9 @@ def weight_of(material: Material, message: Message) -> int:
 
 def weight_in_all(material: Material, messages: Sequence[Message]) -> int:
     """What stored messages weigh, computed from their sums as utilization is."""
-    tokens, bytes_ = sum(one.token_count for one in messages), sum(one.byte_length for one in messages)
-    return tokens_of(tokens, bytes_, material.policy.estimator)
+    estimator = material.policy.estimator
+    bytes_ = 0 if estimator == "script" else sum(one.byte_length for one in messages)
+    return tokens_of(sum(map(_TOKENS, messages)), bytes_, estimator)
 
 
 def outline_of(message: Message) -> Outline:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 from itertools import chain
 from operator import is_
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import any_of, plain_words
@@ -209,15 +209,58 @@ class Postings:
         return found
 
 
-class _Echoed(NamedTuple):
-    """Words of pieces that stood in the few before them."""
+class Echoes(Sequence[float]):
+    """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk.
 
-    rarities: list[float]
-    """Of each piece, of its words together."""
-    stems: list[str]
-    """Of one piece after the other."""
-    ends: list[int]
-    """Where those of each piece end."""
+    None for the pieces of a long message: what an answer takes up it goes on about.
+
+    Each is looked for when it is asked for: all of them take as long as all other features together.
+
+    Args:
+        words: Of each piece.
+        runs: The number of each piece's run.
+        owners: The index of each piece's message.
+        rarities: Of the stems.
+        before: Of the same pieces without the last ones.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[Words],
+        *,
+        runs: Sequence[int],
+        owners: Sequence[int],
+        rarities: Mapping[str, float],
+        before: Echoes | None,
+    ) -> None:
+        self._words = words
+        self._runs = runs
+        self._owners = owners
+        self._parts = Counter(owners)
+        self._rarities = rarities
+        self._found: dict[int, list[str]] = before._found.copy() if before else {}  # noqa: SLF001 - one of its own kind
+        """By piece, the words."""
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def __getitem__(self, index: Any) -> Any:
+        place = range(len(self))[index]
+        stems = self._found.get(place)
+        if stems is None:
+            stems = self._found[place] = list(self._stems(place))
+        return sum(map(self._rarities.__getitem__, stems)) / 30
+
+    def _stems(self, place: int) -> Iterator[str]:
+        words, runs = self._words, self._runs
+        if self._parts[self._owners[place]] > 1:
+            return
+        before = [words[near].counts for near in range(max(place - _ECHO, 0), place) if runs[near] == runs[place]]
+        for stem in words[place].counts if before else ():
+            for counts in before:
+                if stem in counts:
+                    yield stem
+                    break
 
 
 class Corpus:
@@ -245,15 +288,18 @@ class Corpus:
         self.sources = tuple(sources)
         labels = labels_of([(source.role, source.text) for source in self.sources])
         self.speakers = frozenset(label.name.lower() for label in labels if label)
-        self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
+        self.pieces = list(_pieces(self.sources))
         self.owners = [piece.owner for piece in self.pieces]
         """The index of each piece's message."""
         self.total = max(total or 0, len(self.pieces))
-        self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
+        self.texts = list(_texts(self.sources, labels, self.pieces))
         self.language = stem_language([source.text for source in self.sources], language)
         """Whose stems texts and question are compared by; ``None``: those of English and Russian."""
         self.words = [words_in(text, self.language) for text in self.texts]
-        self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
+        speakers = [
+            label.name.lower() if label else source.role for source, label in zip(self.sources, labels, strict=True)
+        ]
+        self.speaking = list(map(speakers.__getitem__, self.owners))
         self.sittings, self._runs = self._places()
         shorter = before if before and before.begins(self) else None
         self.postings: Postings = Postings(
@@ -261,11 +307,16 @@ class Corpus:
         )
         self._documents = documents or {}
         self.rarities = self._all_rarities()
-        self._parts = Counter(self.owners)
+        self.echoes: Echoes = Echoes(
+            self.words,
+            runs=self._runs,
+            owners=self.owners,
+            rarities=self.rarities,
+            before=shorter.echoes if shorter else None,
+        )
         self._there: dict[int, list[int]] = {}
         self.labelled: dict[str, frozenset[str]] = {}
         """By locale what ``serving.labelled`` found: it is asked for each time that something is packed."""
-        self._shorter = shorter.echoed if shorter else _Echoed([], [], [])
 
     def begins(self, other: Corpus) -> bool:
         """Whether the other corpus begins with exactly these pieces."""
@@ -360,49 +411,11 @@ class Corpus:
             "mean_information": [
                 value / max(len(item.counts), 1) / 6 for value, item in zip(carried, words, strict=True)
             ],
-            "echo": [value / 30 for value in self.echoes],
             "second_person": [item.second_person for item in words],
             "first_person": [item.first_person for item in words],
             "says_when": [float(item.says_when) for item in words],
             "names": [min(item.names / 3, 1.0) for item in words],
         }
-
-    @cached_property
-    def echoes(self) -> list[float]:
-        """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk.
-
-        None for the pieces of a long message: what an answer takes up it goes on about.
-        """
-        return self.echoed.rarities
-
-    @cached_property
-    def echoed(self) -> _Echoed:
-        """The echoed words, and how rare they are."""
-        echoed, ends = self._shorter.stems.copy(), self._shorter.ends.copy()
-        rarities, runs, parts, words = self.rarities, self._runs, self._parts, self.words
-        rarity = rarities.__getitem__
-        found = [sum(map(rarity, echoed[start:end]), 0.0) for start, end in zip([0, *ends], ends, strict=False)]
-        begun, lengths = max(len(found) - _ECHO, 0), Counter(runs)
-        last: dict[str, int] = {}
-        for index in range(begun, len(found)):
-            last.update(dict.fromkeys(words[index].counts, index))
-            begun = begun if runs[index] == runs[begun] else index
-        for index in range(len(found), len(words)):
-            begun = begun if runs[index] == runs[begun] else index
-            first, total = max(index - _ECHO, begun), 0.0
-            is_alone = parts[self.owners[index]] == 1
-            for stem in words[index].counts if lengths[runs[index]] > 1 else ():  # else there is nothing to repeat
-                if stem in last and last[stem] >= first and is_alone:
-                    total += rarities[stem]
-                    echoed.append(stem)
-                last[stem] = index
-            found.append(total)
-            ends.append(len(echoed))
-        return _Echoed(found, echoed, ends)
-
-    def _text(self, piece: Piece, label: Label | None) -> str:
-        start = label.end if label and piece.start == 0 else piece.start
-        return self.sources[piece.owner].text[start : piece.end]
 
     def _places(self) -> tuple[list[int], list[int]]:
         """The number of each piece's sitting, and of its run: a sitting without a gap."""
@@ -423,16 +436,24 @@ class Corpus:
         return sittings, runs
 
 
-def _speaker(source: Source, label: Label | None) -> str:
-    return label.name.lower() if label else source.role
+def _pieces(sources: Iterable[Source]) -> Iterator[Piece]:
+    for index, source in enumerate(sources):
+        if source.tokens <= LONG or not source.text:
+            yield Piece(index, 0, len(source.text), source.tokens)
+        else:
+            yield from _parts(index, source)
 
 
-def _pieces(index: int, source: Source) -> Iterator[Piece]:
-    """One piece, or parts of about ``PIECE`` tokens, cut where a line or a sentence ends."""
+def _texts(sources: Sequence[Source], labels: Sequence[Label | None], pieces: Iterable[Piece]) -> Iterator[str]:
+    """What each piece says, without who says it."""
+    for owner, start, end, _ in pieces:
+        label = labels[owner]
+        yield sources[owner].text[label.end if label and start == 0 else start : end]
+
+
+def _parts(index: int, source: Source) -> Iterator[Piece]:
+    """Parts of about ``PIECE`` tokens, cut where a line or a sentence ends."""
     text = source.text
-    if source.tokens <= LONG or not text:
-        yield Piece(index, 0, len(text), source.tokens)
-        return
     step = max(len(text) * PIECE // source.tokens, 1)
     start = 0
     while start < len(text):

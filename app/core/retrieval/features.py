@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import repeat
 from operator import add, mul
@@ -15,6 +15,8 @@ from app.core.retrieval.question import Question
 from app.core.retrieval.relating import relations
 
 Values = list[float]
+ECHO: Final = "echo"
+"""The feature that is looked for piece by piece. It only ever lowers what speaks for one."""
 
 _KERNEL: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """An answer often shares no word with its question: scores spread to messages nearby."""
@@ -26,9 +28,9 @@ _HOP_WORDS: Final = 12
 _HOP_COMMON: Final = 0.05  # of all messages: a commoner word leads everywhere
 
 
-def features(corpus: Corpus, question: Question) -> dict[str, Values]:
+def features(corpus: Corpus, question: Question) -> dict[str, Sequence[float]]:
     """Every feature by name, each with one number per piece of the corpus."""
-    return _Features(corpus, question).all()
+    return {**_Features(corpus, question).all(), ECHO: corpus.echoes}
 
 
 class _Features:
@@ -44,7 +46,7 @@ class _Features:
         self._first = self._spread()
 
     def all(self) -> dict[str, Values]:
-        """Every feature, in groups: words, surroundings, who speaks, and what kind of answer it could be."""
+        """Every feature but ``ECHO``, in groups: words, surroundings, who speaks, what kind of answer it could be."""
         near = self._near()
         return {
             **self._matches(),
@@ -88,7 +90,6 @@ class _Features:
             "information": fixed["information"],
             "mean_information": fixed["mean_information"],
             "named_information": self._of_named(fixed["information"]),
-            "echo": fixed["echo"],
             "second_person": fixed["second_person"],
             "first_person": fixed["first_person"],
             "named_first_person": self._of_named(fixed["first_person"]),
@@ -144,17 +145,22 @@ class _Features:
 
     def _from(self, distance: int, values: Sequence[float]) -> Values:
         """For each piece the value of the piece at that distance, 0 where there is none."""
-        return list(map([*values, 0.0].__getitem__, self._corpus.there(distance)))  # -1 is the last: nothing
+        return list(*self._sides(values, distance))
+
+    def _sides(self, values: Sequence[float], *distances: int) -> Iterator[Iterator[float]]:
+        """The same for several distances, one after the other."""
+        value_at = [*values, 0.0].__getitem__  # -1 is the last: nothing
+        return (map(value_at, self._corpus.there(distance)) for distance in distances)
 
     def _spread(self) -> Values:
-        scores = list(self._own)
-        for distance, share in _KERNEL:
-            shared = _shared(share, self._own)
-            for side in (-distance, distance):
-                scores = list(map(add, scores, self._from(side, shared)))
+        sides = (
+            side for distance, share in _KERNEL for side in self._sides(_shared(share, self._own), -distance, distance)
+        )
         return [
-            score * (1 + 0.5 * named) * (1 - 0.4 * asks)
-            for score, named, asks in zip(scores, self._named, self._fixed["asks"], strict=True)
+            (own + a + b + c + d + e + f) * (1 + 0.5 * named) * (1 - 0.4 * asks)
+            for own, a, b, c, d, e, f, named, asks in zip(
+                self._own, *sides, self._named, self._fixed["asks"], strict=True
+            )
         ]
 
     @cached_property
@@ -178,19 +184,20 @@ class _Features:
     def _near(self) -> Values:
         """How much of the question a piece and those around it cover, those farther away less."""
         near = [0.0] * self._count
+        nowhere = [0.0] * (self._count + 1)  # the last one for what stands outside
         around = [
             (share, self._corpus.there(side))
             for distance, share in reversed(_HOLDS_NEAR)
             for side in {distance, -distance}
         ]
         for stem, weight in self._weights.items():
-            best: dict[int, float] = {}
             holding = self._corpus.postings.get(stem, ())
+            best = nowhere.copy()
             for share, there in around:  # the nearest last: it overwrites
-                best.update(dict.fromkeys(map(there.__getitem__, holding), share))
-            best.pop(-1, None)
-            for place, share in best.items():
-                near[place] += weight * share
+                value = weight * share
+                for index in holding:
+                    best[there[index]] = value
+            near = list(map(add, near, best)) if holding else near
         return near
 
     def _sittings(self) -> tuple[Values, Values]:
@@ -230,7 +237,7 @@ class _Features:
         far = [0.0] * self._count
         for distance in _FAR:
             shared = _shared(1 - distance / 10, self._first)
-            sides = zip(far, self._from(-distance, shared), self._from(distance, shared), strict=True)
+            sides = zip(far, *self._sides(shared, -distance, distance), strict=True)
             # three times as fast as max()
             far = [most if most >= one and most >= other else max(one, other) for most, one, other in sides]
         return far
