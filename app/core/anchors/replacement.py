@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from app.core.anchors.purposes import has_cue, is_addition, kind_words, purpose, serves_another_purpose
+from app.core.anchors.purposes import cues_in, has_cue, is_addition, kind_words, purpose, serves_another_purpose
 from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
@@ -338,9 +338,9 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
     found: dict[Mark, frozenset[str]] = {}
     possible = SAID.may_match_text(plain)
     for table in tables:
-        if not table.letters.search(plain):
+        standing = [(row, members) for row, members in enumerate(table.which) if members.mask & possible]
+        if not (standing and table.letters.search(plain)):
             continue
-        standing = ((row, members) for row, members in enumerate(table.which) if members.mask & possible)
         for row, members in standing:
             for match in members.pattern.finditer(plain):
                 mark = (table.language, row, match.lastindex or 0)
@@ -352,8 +352,7 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
 def changing(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of the words that only say that something is chosen, or changes."""
     plain = text.replace("’", "'")
-    cues = (table.changes for table in tables if table.letters.search(plain))
-    return frozenset(stem(word) for found in all_in(plain, cues) for word in _words(found.group()))
+    return frozenset(stem(word) for found in cues_in(plain, tables, "changes") for word in _words(found.group()))
 
 
 def _is_narrower(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:

@@ -84,7 +84,7 @@ def is_russian(word: str) -> bool:
 @word_memo
 def _word_of_token(token: str) -> str:
     """The word that one token of ASCII is; empty for one without content."""
-    return next(iter(_words(token)), "")
+    return token if token[0].isdigit() else next(iter(_words(token)), "")
 
 
 def _stem_russian(word: str) -> str:
