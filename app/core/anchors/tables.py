@@ -80,6 +80,8 @@ class Table:
     own: Cue
     which: tuple[Cue, ...]
     """One per row; the number of the group that fits is that of the member."""
+    members: int
+    """The patterns of which one must match where one of a row is named."""
     kinds: Mapping[str, Cue]
 
     def __repr__(self) -> str:
@@ -110,7 +112,8 @@ def _table(language: Language) -> Table | None:
         labels=reduce(or_, (rule.labelled.mask for rule in rules.values()), 0),
         **{name: _cue(patterns) for name, patterns in said.turn if name != "which"},
         kinds={kind: _cue([pattern]) for kind, pattern in said.kinds.items()},
-        which=tuple(map(_row, said.turn.which)),
+        which=(which := tuple(map(_row, said.turn.which))),
+        members=reduce(or_, (row.mask for row in which), 0),
     )
 
 

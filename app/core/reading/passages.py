@@ -218,7 +218,7 @@ def _passage(
         is_listed=is_listed,
         is_pasted=is_pasted,
         is_held=message.is_protected,
-        is_action=message.role == "assistant" and _is_action(text, message),
+        is_action=message.role == "assistant" and bool(message.parts) and _is_action(text, message),
         line=line,
         values=said.values,
         result_seq=result_seq,

@@ -209,7 +209,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
     in_words, codes = _values_in_words(text)
     values = dict.fromkeys(in_words, _IN_WORDS) | {code.casefold(): _NAMED_BY_CODE for code in codes}
     for item in found:
-        if not any(item.text in code for code in codes):
+        if not (codes and any(item.text in code for code in codes)):
             bare = item.kind == "number" and len(item.text) == 1
             values[item.text.casefold()] = _DIGIT if bare else _IDENTIFIER_WORTH[item.kind]
     total = sum(values.values())

@@ -41,9 +41,11 @@ _CHINESE_SIGNS: Final = frozenset(
 )
 """Characters that Chinese can hardly do without and Japanese does not write."""
 
+_PLAIN: Final = r"(?<!\S)((?:[A-Z]?[a-z]++[,.;:!?]?+\s++)++)"
+"""Prose: to pass over most of a text at once."""
 _NOT_PROSE: Final = compiled(
-    r"(?<!\S)((?:[A-Z]?[a-z]++[,.;:!?]?+\s++)++)"  # nothing of it: to pass over most of a text at once
-    r"|```.{0,100000}?(?:```|\Z)|`[^`\n]{1,200}`|https?://\S{1,2000}|\S{1,64}@\S{1,200}|\w{0,60}[_/\\=<>{}]\S{0,200}"
+    rf"{_PLAIN}|"
+    r"```.{0,100000}?(?:```|\Z)|`[^`\n]{1,200}`|https?://\S{1,2000}|\S{1,64}@\S{1,200}|\w{0,60}[_/\\=<>{}]\S{0,200}"
     r"|\b[a-z]{1,30}[A-Z]\w{0,60}|\b\w{1,60}\(\S{0,200}",
     re.DOTALL,
 )

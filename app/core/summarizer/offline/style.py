@@ -22,7 +22,7 @@ from app.core.reading.cues import (
 from app.core.reading.labels import PHRASES, Phrases, phrases
 from app.core.reading.passages import Passage, own_words
 from app.core.summarizer.offline.items import Item
-from app.core.text.cued import SAID
+from app.core.text.required_literals import PatternIndex
 
 _OFTEN: Final = 0.12  # of the messages
 _OFTEN_LOW: Final = 0.05  # of the messages in a low mood: fewer say little
@@ -75,7 +75,7 @@ def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases
         not old and sum(mood.value < 0 for mood in moods) < max(1.0, _OFTEN_LOW * len(moods))
     ):
         return None
-    possible = [SAID.may_match_text(text) for text in texts]
+    possible = [_INDEX.may_match_text(text) for text in texts]
     traits = [
         word
         for word, pattern in ((words.informal, INFORMAL), (words.polite, POLITE), (words.friendly, DELIGHT))
@@ -102,7 +102,7 @@ def _direction(moods: Sequence[_Mood], old: Sequence[StateEntry], words: Phrases
 
 def _mood(seq: int, text: str) -> _Mood:
     plain = text.replace("\u2019", "'")
-    possible = SAID.may_match_text(text)
+    possible = _INDEX.may_match_text(text)
     anger, distress, delight, relief = (
         _count(pattern, plain) if _BITS[pattern] & possible else 0
         for pattern in (FRUSTRATION, DISTRESS, DELIGHT, RELIEF)
@@ -117,6 +117,7 @@ def _count(pattern: re.Pattern[str], plain: str) -> int:
     return len({one[0].lower() for one in found if not NEGATED.search(plain, max(0, one.start() - 16), one.start())})
 
 
+_INDEX: Final = PatternIndex()
 _BITS: Final = {
-    pattern: SAID.add(pattern.pattern) for pattern in (INFORMAL, POLITE, DELIGHT, FRUSTRATION, DISTRESS, RELIEF)
+    pattern: _INDEX.add(pattern.pattern) for pattern in (INFORMAL, POLITE, DELIGHT, FRUSTRATION, DISTRESS, RELIEF)
 }
