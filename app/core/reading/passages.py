@@ -136,7 +136,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         speaker = name or role_label(message.role, language)
         repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
         place = 0
-        for raw, text, line in _pieces(message, content, results):
+        for raw, text, line in _pieces(message, content, results, repeats=repeated):
             if line is None and text in told.get(message.seq, ""):
                 continue  # it stands behind its call
             place = max(place, content.find(raw, place))
@@ -259,7 +259,9 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
     return {role: found.pop() for role, found in names.items() if len(found) == 1}
 
 
-def _pieces(message: Message, content: str, results: Outcomes) -> Iterable[tuple[str, str, Line | None]]:
+def _pieces(
+    message: Message, content: str, results: Outcomes, *, repeats: bool
+) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""
     found = (content,) if _is_one(content) else _statements(content)
     if is_data(content):
@@ -270,7 +272,7 @@ def _pieces(message: Message, content: str, results: Outcomes) -> Iterable[tuple
         found = ()
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
-    if message.role == "assistant" and BOILERPLATE.search(content):
+    if repeats:
         found = found[:1]  # the offline responder only repeats what others said
     for raw in found:
         text = _tidy(raw)
