@@ -279,7 +279,10 @@ def _focused(passage: Passage, wanted: frozenset[str]) -> float:
 
 def kind_of(cues: Collection[Cue]) -> str:
     """The kind of thing that a sentence tells: a wish, a rule, a limit, an aim, a choice, or a fact."""
-    return next((kind for kind, telling in _KINDS.items() if not telling.isdisjoint(cues)), "fact")
+    for kind, telling in _KINDS.items() if cues else ():
+        if not telling.isdisjoint(cues):
+            return kind
+    return "fact"
 
 
 _KINDS: Final[Mapping[str, frozenset[Cue]]] = {
