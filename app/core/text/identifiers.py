@@ -112,10 +112,12 @@ _PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+(?: 
 _CAPITAL: Final = rf"(?<!\w)(?=[A-Z][a-z]{{1,30}}+[,.;:!?]?+(?:\s|\Z))(?:(?P<by_month>{_BY_MONTH})|(?P<names>{_NAMES}))"
 _ANY: Final = "|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS))
 _SCAN: Final = compiled(f"{_PLAIN}|{_CAPITAL}|{_MAY_BEGIN}(?:{_ANY})")
+_CAPITALS: Final = r"A-ZА-ЯЁІЇЄ\u00c0-\u00de"
+_TELLING: Final = r"\d/@_#$€£¥\"“„«「`("
 _HAS_DIGIT_OR_CAPITAL: Final = compiled(
-    r"[\d/@_#$€£¥\"“„«「`(]|(?!^)[A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w"
+    rf"[{_TELLING}]|(?!^)[{_CAPITALS}]|[a-z][A-Z]|--?[a-z]|\.\w"
 )  # a capital that begins the text begins a sentence: alone it is no name
-_SURE: Final = compiled(r"[\d/@_#$€£¥\"“„«「`(A-ZА-ЯЁІЇЄ\u00c0-\u00de]")
+_SURE: Final = compiled(f"[{_TELLING}{_CAPITALS}]")
 """One of these behind the first sign is among them: to see it at once."""
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
