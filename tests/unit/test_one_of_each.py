@@ -105,8 +105,9 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
             "app.core.retrieval.naming": "who is called by name, which the answers tell: capitals alone would not do",
         },
     ),
-    "what is given up": (tells_what_goes, "app.core.anchors.topics", {}),
-    "a correction": (hears_corrections, "app.core.text.cued", {}),  # which compiles what reading.cues lists
+    # of these two, text.cued compiles what anchors.topics and reading.cues list
+    "what is given up": (tells_what_goes, "app.core.text.cued", {}),
+    "a correction": (hears_corrections, "app.core.text.cued", {}),
 }
 """By idea: what its patterns do, the one module that has them, and which others do the same for another reason."""
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.anchors import replacement
 from app.core.anchors.tables import TABLES
-from app.core.anchors.topics import without_label
+from app.core.anchors.topics import kinds_in, topic_by, without_label
 from app.core.model import provenance
 from app.core.reading import passages
-from app.core.text import sentences, token_counts
+from app.core.text import identifiers, language, sentences, token_counts, words
+from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex, normalized
 
 BLANKS = " \t\u00a0\u2003"
@@ -37,6 +39,45 @@ STATEMENTS = st.builds(
     st.sampled_from(["12", "€40", "fix/cache-2", "8080", "blue"]),
     st.sampled_from(["", ".", " in May"]),
 )
+VALUES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["Postgres", "Redis,", "New York", "March 5", "12 May", "(Dana)", "end.", "a/b.py", "x_y", "it’s"]
+        ),
+        st.sampled_from(
+            ["€40", "3rd", "13th", "e2e", "f(x)", "Node.js", "ORD-1", "“We", "a@b.io", "`cache`", "–", "Я"]
+        ),
+        st.text(alphabet="aBé1.,'’€-:(@/ ", max_size=6),
+    ),
+    max_size=8,
+).flatmap(lambda parts: st.sampled_from([" ", "", ". "]).map(lambda blank: blank.join(parts)))
+SCAN = compiled(identifiers._SCAN.pattern.replace(f"{identifiers._PLAIN}|{identifiers._CAPITAL}|", ""))
+PROSE = compiled(language._NOT_PROSE.pattern.replace(rf"{language._PLAIN}|", ""), language._NOT_PROSE.flags)
+
+
+@given(VALUES)
+def test_what_is_passed_over_holds_no_value(text: str) -> None:
+    quick, usual = (
+        [(identifiers._KIND_OF[one.lastgroup], one.span()) for one in pattern.finditer(text) if one.lastgroup]
+        for pattern in (identifiers._SCAN, SCAN)
+    )
+    assert quick == usual
+
+
+@given(VALUES)
+def test_words_are_the_same_beside_signs(text: str) -> None:
+    assert list(words.words(text)) == words._words(unicodedata.normalize("NFC", text))
+
+
+@given(VALUES)
+def test_plain_words_are_prose(text: str) -> None:
+    quick, usual = language._NOT_PROSE.sub(r"\1 ", text), PROSE.sub(" ", text)
+    assert language._weigh(quick) == language._weigh(usual)
+
+
+@given(VALUES)
+def test_kinds_are_those_of_the_topic(text: str) -> None:
+    assert kinds_in(text, TABLES) == topic_by(text, TABLES).kinds
 
 
 @given(st.lists(st.frozensets(PIECES, min_size=1, max_size=4), max_size=6), SAID)

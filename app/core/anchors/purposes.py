@@ -11,7 +11,7 @@ from typing import Final
 
 from app.core.anchors.tables import Table
 from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of
-from app.core.text.cued import all_in
+from app.core.text.cued import SAID, all_in
 from app.core.text.identifiers import NAME_KINDS, find_identifiers
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -25,19 +25,22 @@ _TIMES: Final = frozenset({"date", "time"})
 @memoized()
 def has_cue(text: str, tables: tuple[Table, ...], cue: str) -> bool:
     """Whether a text has the cue of that name, in a language whose letters it has."""
-    return next(_cues_in(text, tables, cue), None) is not None
+    return next(cues_in(text, tables, cue), None) is not None
 
 
-def _cues_in(text: str, tables: tuple[Table, ...], cue: str) -> Iterator[re.Match[str]]:
+def cues_in(text: str, tables: tuple[Table, ...], cue: str) -> Iterator[re.Match[str]]:
+    """Where a text has the cue of that name, in the languages whose letters it has."""
     plain = text.replace("’", "'")
-    return all_in(plain, (getattr(table, cue) for table in tables if table.letters.search(plain)))
+    possible = SAID.may_match_text(plain)
+    said = ((getattr(table, cue), table) for table in tables)
+    return all_in(plain, (one for one, table in said if one.mask & possible and table.letters.search(plain)))
 
 
 @memoized()
 def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of what something is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
     plain = text.replace("’", "'")
-    named = [group for found in _cues_in(text, tables, "purpose") for group in found.groups() if group]
+    named = [group for found in cues_in(text, tables, "purpose") for group in found.groups() if group]
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
     if not stems:
         return stems
@@ -86,7 +89,7 @@ def is_addition(text: str, tables: tuple[Table, ...]) -> bool:
 
 def bare_choice(text: str, tables: tuple[Table, ...]) -> str | None:
     """A bare choice without the words that choose: ``Postgres`` of ``let's go with Postgres``."""
-    found = next(_cues_in(text, tables, "chooses"), None)
+    found = next(cues_in(text, tables, "chooses"), None)
     plain = text.replace("’", "'")
     return plain[: found.start()] + " " + plain[found.end() :] if found else None
 

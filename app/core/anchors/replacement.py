@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from app.core.anchors.purposes import has_cue, is_addition, kind_words, purpose, serves_another_purpose
+from app.core.anchors.purposes import cues_in, has_cue, is_addition, kind_words, purpose, serves_another_purpose
 from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
@@ -81,7 +81,7 @@ def replaces(
         tables: The languages that are known.
         gone: Stems of which it is said elsewhere that they are given up.
     """
-    stated = restates(new, old, tables)
+    whole, earlier = new, old
     new, old = _without_one_speaker(new, old, tables)
     topic, known = topic_by(new, tables), topic_by(old, tables)
     if topic == known:
@@ -91,7 +91,7 @@ def replaces(
         return known.classes <= topic.classes and not _lost(topic, known, leaving)
     if leaving & (topic.every - topic.words):
         return False  # it names what goes, and that is something else
-    if not stated:
+    if not restates(whole, earlier, tables):
         if as_ == "critical_fact" and not _says_otherwise(new, topic, known, tables):
             return False
         if not _is_same_with_another_value(new, topic, known, tables, as_=as_) or _loses_values(topic, known):
@@ -217,12 +217,10 @@ def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
     if mine and theirs and mine.name == theirs.name:
         new, old = new[mine.end :], old[theirs.end :]
     topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
+    if not known.classes or known.classes - topic.classes:
+        return False
     point, prior = without_frame(new, topic, TABLES), without_frame(old, known, TABLES)
-    if (
-        not has_another_value(point, prior)
-        or known.classes - topic.classes
-        or not (near or point.kinds & prior.kinds or prior.words <= point.words)
-    ):
+    if not has_another_value(point, prior) or not (near or point.kinds & prior.kinds or prior.words <= point.words):
         return False
     return not is_beside(new, topic, old, known, TABLES, as_="correction") and not tells_of_another(
         new, topic, old, known, TABLES, as_="correction"
@@ -338,7 +336,7 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
     found: dict[Mark, frozenset[str]] = {}
     possible = SAID.may_match_text(plain)
     for table in tables:
-        if not table.letters.search(plain):
+        if not (table.members & possible and table.letters.search(plain)):
             continue
         standing = ((row, members) for row, members in enumerate(table.which) if members.mask & possible)
         for row, members in standing:
@@ -352,8 +350,7 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
 def changing(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of the words that only say that something is chosen, or changes."""
     plain = text.replace("’", "'")
-    cues = (table.changes for table in tables if table.letters.search(plain))
-    return frozenset(stem(word) for found in all_in(plain, cues) for word in _words(found.group()))
+    return frozenset(stem(word) for found in cues_in(plain, tables, "changes") for word in _words(found.group()))
 
 
 def _is_narrower(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:

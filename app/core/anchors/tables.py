@@ -59,6 +59,8 @@ class Table:
     announces: Cue
     first_person: Cue
     rules: Mapping[AnchorType, Rule]
+    labels: int
+    """The patterns of which one must match where a rule is ``labelled``."""
     evasive: Cue
     yes: Cue
     no: Cue
@@ -78,6 +80,8 @@ class Table:
     own: Cue
     which: tuple[Cue, ...]
     """One per row; the number of the group that fits is that of the member."""
+    members: int
+    """The patterns of which one must match where one of a row is named."""
     kinds: Mapping[str, Cue]
 
     def __repr__(self) -> str:
@@ -94,6 +98,7 @@ def _table(language: Language) -> Table | None:
     said = language.anchors
     if said is None:
         return None
+    rules = {type_: _rule(rule) for type_ in get_args(AnchorType) if (rule := getattr(said, type_)) is not None}
     return Table(
         language=language.code,
         letters=compiled(f"[{SCRIPTS[language.script]}]"),
@@ -103,10 +108,12 @@ def _table(language: Language) -> Table | None:
         shows=_cue(said.shows),
         announces=_cue(said.announces),
         first_person=_cue(said.first_person),
-        rules={type_: _rule(rule) for type_ in get_args(AnchorType) if (rule := getattr(said, type_)) is not None},
+        rules=rules,
+        labels=reduce(or_, (rule.labelled.mask for rule in rules.values()), 0),
         **{name: _cue(patterns) for name, patterns in said.turn if name != "which"},
         kinds={kind: _cue([pattern]) for kind, pattern in said.kinds.items()},
-        which=tuple(map(_row, said.turn.which)),
+        which=(which := tuple(map(_row, said.turn.which))),
+        members=reduce(or_, (row.mask for row in which), 0),
     )
 
 

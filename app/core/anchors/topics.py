@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from app.core.anchors.tables import Table
-from app.core.text.cued import all_in
+from app.core.text.cued import SAID, Cue, all_in
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
-from app.core.text.patterns import compiled
 from app.core.text.reader import scanned
 from app.core.text.rivals import SERVING
 from app.core.text.word_lists import TECHNOLOGY
@@ -38,7 +36,8 @@ _CLASSES: Final[Mapping[str, str]] = {
 EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
 """Kinds of which one project has one thing, as a rule."""
 
-_GONE: Final = compiled(alternatives("claims", "gone"), re.IGNORECASE)
+_GONE: Final = Cue([alternatives("claims", "gone")])
+_SERVING: Final = frozenset[str]().union(*SERVING.values())
 _QUOTES: Final = "\"'`«»“”„"
 
 
@@ -79,6 +78,15 @@ def kinds_of(name: str) -> frozenset[str]:
     return frozenset(kind for kind, known in SERVING.items() if not known.isdisjoint(said))
 
 
+def kinds_in(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
+    """The kinds of ``topic_by``, without the rest of it."""
+    if not any(map(text.lower().__contains__, _SERVING)):
+        return frozenset()
+    text = without_label(text, tables)
+    named = (one.text.strip(_QUOTES).lower() for one in find_identifiers(text) if _CLASSES[one.kind] == "name")
+    return frozenset[str]().union(*map(kinds_of, (*named, *technology_in(text))))
+
+
 def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
     """What a short text is about; ``times`` are its words for days that no calendar is needed for (``Thursday``)."""
     values = {(_CLASSES[one.kind], one.text.strip(_QUOTES).lower()) for one in find_identifiers(text)}
@@ -105,7 +113,8 @@ def topic_by(text: str, tables: tuple[Table, ...]) -> Topic:
 @memoized()
 def without_label(text: str, tables: tuple[Table, ...]) -> str:
     """What a label says it is, left out: ``Rule:`` is no subject."""
-    labels = (rule.labelled for table in tables for rule in table.rules.values())
+    possible = SAID.may_match_text(text)
+    labels = (rule.labelled for table in tables if table.labels & possible for rule in table.rules.values())
     label = next(all_in(text, labels), None)
     return text[label.end() :] if label else text
 
@@ -113,6 +122,6 @@ def without_label(text: str, tables: tuple[Table, ...]) -> str:
 @memoized()
 def given_up(text: str) -> frozenset[str]:
     """Stems of what a text says is given up, in any language: ``instead of Postgres``, ``no longer Jenkins``."""
-    named = [word for match in _GONE.finditer(text.replace("’", "'")) for word in match.groups() if word]
+    named = [word for match in all_in(text.replace("’", "'"), [_GONE]) for word in match.groups() if word]
     days = (str(token.data) for word in named for token in scanned(word)[1] if token.kind == "o")
     return frozenset((*(stem(part.lower()) for word in named for part in tokens(word)), *days)) - GENERIC_STEMS

@@ -76,15 +76,17 @@ class Told:
 
     def repeats(self, stems: Collection[str]) -> bool:
         """Whether one kept text already says these words, or nearly; another number is another fact."""
+        if not self._texts:
+            return False
         shared = Counter(chain.from_iterable(self._postings[stem] for stem in stems if stem in self._postings))
         least = _SAME * len(stems)
         alike = [number for number, count in shared.items() if count >= least]
         exact = {stem for stem in stems if any(character.isdigit() for character in stem)} if alike else ()
         return any(self._texts[number].issuperset(exact) for number in alike)
 
-    def share(self, stems: Collection[str]) -> float:
+    def share(self, stems: frozenset[str]) -> float:
         """The share of these words that stand in any kept text."""
-        return sum(stem in self._postings for stem in stems) / len(stems) if stems else 1.0
+        return len(self._postings.keys() & stems) / len(stems) if stems else 1.0
 
     def worth(self, option: Option) -> float:
         """What an option still tells: it only falls while more is kept."""

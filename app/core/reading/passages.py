@@ -138,7 +138,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         speaker = name or role_label(message.role, language)
         repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
         place = 0
-        for raw, text, line in _pieces(message, content, results):
+        for raw, text, line in _pieces(message, content, results, repeats=repeated):
             if line is None and text in told.get(message.seq, ""):
                 continue  # it stands behind its call
             place = max(place, content.find(raw, place))
@@ -220,7 +220,7 @@ def _passage(
         is_listed=is_listed,
         is_pasted=is_pasted,
         is_held=message.is_protected,
-        is_action=message.role == "assistant" and _is_action(text, message),
+        is_action=message.role == "assistant" and bool(message.parts) and _is_action(text, message),
         line=line,
         values=said.values,
         result_seq=result_seq,
@@ -271,7 +271,9 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
     return {role: found.pop() for role, found in names.items() if len(found) == 1}
 
 
-def _pieces(message: Message, content: str, results: Outcomes) -> Iterable[tuple[str, str, Line | None]]:
+def _pieces(
+    message: Message, content: str, results: Outcomes, *, repeats: bool
+) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""
     found = (content,) if _is_one(content) else _statements(content)
     if is_data(content):
@@ -282,7 +284,7 @@ def _pieces(message: Message, content: str, results: Outcomes) -> Iterable[tuple
         found = ()
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
-    if message.role == "assistant" and BOILERPLATE.search(content):
+    if repeats:
         found = found[:1]  # the offline responder only repeats what others said
     for raw in found:
         text = _tidy(raw)

@@ -56,7 +56,7 @@ HEAD: Final = 1.4
 """For the first id of a record: what it is asked for and changed by."""
 
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
-_HAS_DIGIT: Final = compiled(r"\d")
+_MAY_BE_CODE: Final = compiled(r"[a-z0-9][-/][a-z0-9]|[0-9a-f]{7}")
 _IN_WORDS_BIT: Final = SAID.add(IN_WORDS.pattern)
 _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
 _AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
@@ -209,7 +209,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
     in_words, codes = _values_in_words(text)
     values = dict.fromkeys(in_words, _IN_WORDS) | {code.casefold(): _NAMED_BY_CODE for code in codes}
     for item in found:
-        if not any(item.text in code for code in codes):
+        if not (codes and any(item.text in code for code in codes)):
             bare = item.kind == "number" and len(item.text) == 1
             values[item.text.casefold()] = _DIGIT if bare else _IDENTIFIER_WORTH[item.kind]
     total = sum(values.values())
@@ -220,7 +220,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
 def _values_in_words(text: str) -> tuple[Sequence[str], Sequence[str]]:
     """What is as exact as an identifier, and none: counts and times in words, and names in small letters."""
     told = IN_WORDS.finditer(text) if SAID.may_match_text(text) & _IN_WORDS_BIT else ()
-    codes = CODES.findall(text) if _HAS_DIGIT.search(text) else ()
+    codes = CODES.findall(text) if _MAY_BE_CODE.search(text) else ()
     return [" ".join(match.group().casefold().split()) for match in told], codes
 
 
@@ -279,7 +279,10 @@ def _focused(passage: Passage, wanted: frozenset[str]) -> float:
 
 def kind_of(cues: Collection[Cue]) -> str:
     """The kind of thing that a sentence tells: a wish, a rule, a limit, an aim, a choice, or a fact."""
-    return next((kind for kind, telling in _KINDS.items() if not telling.isdisjoint(cues)), "fact")
+    for kind, telling in _KINDS.items() if cues else ():
+        if not telling.isdisjoint(cues):
+            return kind
+    return "fact"
 
 
 _KINDS: Final[Mapping[str, frozenset[Cue]]] = {

@@ -15,7 +15,7 @@ from app.core.anchors.purposes import is_addition
 from app.core.anchors.replacement import answers_otherwise, completes, replaces
 from app.core.anchors.serving import states
 from app.core.anchors.tables import TABLES
-from app.core.anchors.topics import given_up, stems_of, topic_by
+from app.core.anchors.topics import given_up, kinds_in, stems_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import CandidateItem
 from app.core.model.conversation import Message
@@ -189,7 +189,7 @@ def _speakers(span: Sequence[Message]) -> frozenset[str]:
 
 
 def _keys(text: str) -> Iterable[str]:
-    return {*stems_of(text) - FRAME_STEMS, *(f"kind {kind}" for kind in topic_by(text, TABLES).kinds)}
+    return {*stems_of(text) - FRAME_STEMS, *(f"kind {kind}" for kind in kinds_in(text, TABLES))}
 
 
 def _outdates(text: str, earlier: str, gone: frozenset[str], *, changing: bool) -> bool:

@@ -20,12 +20,12 @@ _TOPIC: Final = 6  # words before a colon name what follows
 _LONG_TAIL: Final = 24  # characters after the last value that are worth cutting off
 
 _JOINT: Final = compiled(
-    r"(?P<colon>:\s|：\s?)|;\s|[；，、]\s?|\s[—–-]\s"
-    rf"|,?\s(?P<reason>{alternatives('clauses', 'reasons')})\s"
-    rf"|,\s(?:(?P<link>{alternatives('clauses', 'links')})\s)?",
+    r"[:：;；，、,\s](?:(?P<colon>(?<=:)\s|(?<=：)\s?)|(?<=;)\s|(?<=[；，、])\s?|(?<=\s)[—–-]\s"
+    rf"|(?:(?<=,)\s|(?<=\s))(?P<reason>{alternatives('clauses', 'reasons')})\s"
+    rf"|(?<=,)\s(?:(?P<link>{alternatives('clauses', 'links')})\s)?)",
     re.IGNORECASE,
 )
-"""Where one clause ends and the next begins."""
+"""Where one clause ends and the next begins: by its first sign, so that all others are passed over at once."""
 
 _OPENS: Final = compiled(alternatives("clauses", "subjects"), re.IGNORECASE)
 _LINK: Final = compiled(rf"(?:{alternatives('clauses', 'ties')})\s")
@@ -81,7 +81,7 @@ def _start(text: str, joints: Sequence[re.Match[str]]) -> int:
     """After the last joint before the first value after which a clause begins that needs nothing from before."""
     for joint in reversed(joints):
         head = text[: joint.start()]
-        if _BINDS.search(head) or (joint["colon"] and head.count(" ") < _TOPIC) or joint["reason"]:
+        if _BINDS.search(head) or (joint["colon"] is not None and head.count(" ") < _TOPIC) or joint["reason"]:
             continue
         if _OPENS.match(text, joint.end()):
             return joint.end()

@@ -50,6 +50,8 @@ _LATIN_NAME = r"[A-Z\u00c0-\u00d6\u00d8-\u00de](?:[a-z\u00df-\u00f6\u00f8-\u00ff
 _CYRILLIC_NAME = r"[А-ЯЁІЇЄ][а-яёіїє]{1,30}"
 _WITHIN_NAME = alternatives("exact", "within_names")
 _ONE_NAME = rf"(?:{_LATIN_NAME}|{_CYRILLIC_NAME})(?![\w'’]*[A-Z_0-9])"
+_NAMES = rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:{_WITHIN_NAME})\s){_ONE_NAME}){{0,3}}"
+_BY_MONTH = rf"\b(?:{_MONTHS})\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?|\b(?:{_MONTHS})\s\d{{4}}\b"
 
 _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
     ("url", r"(?:https?|ftp|wss?|postgres(?:ql)?|redis)://[^\s<>\"'»”`]{1,2000}|\bwww\.[^\s<>\"'»”`]{1,2000}"),
@@ -72,7 +74,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
             r"(?<![\w.-])\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z?)?)?(?![\w-])"
             rf"|(?<![\w.-]){_DAY}(?P<separator>[./-]){_DAY}(?P=separator)\d{{2}}(?:\d{{2}})?(?![\w])"
             rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:\sof)?\s(?:{_MONTHS})(?:,?\s\d{{4}}\b)?"
-            rf"|\b(?:{_MONTHS})\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?|\b(?:{_MONTHS})\s\d{{4}}\b"
+            rf"|{_BY_MONTH}"
             rf"|\b\d{{1,2}}(?:{alternatives('exact', 'months_behind_days')})(?:\s\d{{4}}\b)?"
             r"|\b\d{4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\b\d{1,2}月\d{1,2}[日号]"
         ),
@@ -95,22 +97,28 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
         ),
     ),
     ("number", rf"(?<![\w.,])[-+]?{_AMOUNT}(?:{_SCALE}|st\b|nd\b|rd\b|th\b)?(?![\w])|(?<!\w)\d{{1,40}}(?!\w)"),
-    (
-        "name",
-        rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:{_WITHIN_NAME})\s){_ONE_NAME}){{0,3}}",
-    ),
+    ("name", _NAMES),
 )
-_KIND_OF: Final[Mapping[str, Kind]] = {f"p{index}": kind for index, (kind, _) in enumerate(_PATTERNS)}
+_KIND_OF: Final[Mapping[str, Kind]] = {
+    **{f"p{index}": kind for index, (kind, _) in enumerate(_PATTERNS)},
+    "by_month": "date",
+    "names": "name",
+}
 # In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
 _MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
 # Nothing begins with a word in small letters before a space, but for a date: most of a text is passed over at once.
-_PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+ (?!\d))++"
-_SCAN: Final = compiled(
-    f"{_PLAIN}|{_MAY_BEGIN}(?:{'|'.join(f'(?P<p{i}>{pattern})' for i, (_, pattern) in enumerate(_PATTERNS))})"
-)
+_PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+(?: (?!\d)|\Z))++"
+# A word with a capital before a space begins a date or a name: nothing else need be tried before.
+_CAPITAL: Final = rf"(?<!\w)(?=[A-Z][a-z]{{1,30}}+[,.;:!?]?+(?:\s|\Z))(?:(?P<by_month>{_BY_MONTH})|(?P<names>{_NAMES}))"
+_ANY: Final = "|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS))
+_SCAN: Final = compiled(f"{_PLAIN}|{_CAPITAL}|{_MAY_BEGIN}(?:{_ANY})")
+_CAPITALS: Final = r"A-ZА-ЯЁІЇЄ\u00c0-\u00de"
+_TELLING: Final = r"\d/@_#$€£¥\"“„«「`("
 _HAS_DIGIT_OR_CAPITAL: Final = compiled(
-    r"[\d/@_#$€£¥\"“„«「`(]|(?!^)[A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w"
+    rf"[{_TELLING}]|(?!^)[{_CAPITALS}]|[a-z][A-Z]|--?[a-z]|\.\w"
 )  # a capital that begins the text begins a sentence: alone it is no name
+_SURE: Final = compiled(f"[{_TELLING}{_CAPITALS}]")
+"""One of these behind the first sign is among them: to see it at once."""
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
 _TITLE: Final = compiled(rf"\b(?:{alternatives('exact', 'titles')})$")
@@ -129,7 +137,7 @@ def find_identifiers(text: str) -> tuple[Identifier, ...]:
 
     A capitalised word at the start of a sentence is no name, unless another capitalised word follows it.
     """
-    return tuple(_scan(text)) if _HAS_DIGIT_OR_CAPITAL.search(text) else ()
+    return tuple(_scan(text)) if _SURE.search(text, 1) or _HAS_DIGIT_OR_CAPITAL.search(text) else ()
 
 
 def _scan(text: str) -> Iterator[Identifier]:

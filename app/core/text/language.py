@@ -16,6 +16,8 @@ from app.core.text.speakers import without_speakers
 from app.core.text.word_lists import STOPWORDS
 
 _RUNS: Final = compiled("|".join(f"(?P<{name}>[{signs}]+)" for name, signs in SCRIPTS.items()))
+_LATIN: Final = compiled(f"[{SCRIPTS['latin']}]+")
+_NOT_LATIN: Final = compiled(f"[{''.join(signs for name, signs in SCRIPTS.items() if name != 'latin')}]")
 _BY_SCRIPT: Final[Mapping[str, tuple[str, ...]]] = {
     script: tuple(language.code for language in languages() if language.script == script) for script in SCRIPTS
 }
@@ -25,6 +27,11 @@ _LETTERS_PER_WORD: Final = 5.0
 
 _LIKELIEST: Final[Mapping[str, str]] = {"cyrillic": "ru", "han": "zh"}
 """Of scripts that several languages share, and English does not."""
+_SAYING: Final[Mapping[str, tuple[str, ...]]] = {
+    word: tuple(language for language, known in STOPWORDS.items() if word in known)
+    for word in frozenset[str]().union(*STOPWORDS.values())
+}
+"""The languages that have a function word."""
 _UKRAINIAN_LETTERS: Final = frozenset("іїєґ")
 _RUSSIAN_LETTERS: Final = frozenset("ыэъё")
 _PERSIAN_LETTERS: Final = frozenset("پچژگ")
@@ -34,7 +41,10 @@ _CHINESE_SIGNS: Final = frozenset(
 )
 """Characters that Chinese can hardly do without and Japanese does not write."""
 
+_PLAIN: Final = r"(?<!\S)((?:[A-Z]?[a-z]++[,.;:!?]?+\s++)++)"
+"""Prose: to pass over most of a text at once."""
 _NOT_PROSE: Final = compiled(
+    rf"{_PLAIN}|"
     r"```.{0,100000}?(?:```|\Z)|`[^`\n]{1,200}`|https?://\S{1,2000}|\S{1,64}@\S{1,200}|\w{0,60}[_/\\=<>{}]\S{0,200}"
     r"|\b[a-z]{1,30}[A-Z]\w{0,60}|\b\w{1,60}\(\S{0,200}",
     re.DOTALL,
@@ -157,14 +167,17 @@ def shares(text: str) -> dict[str, float]:
 
 def _prose(text: str) -> str:
     sample = text if len(text) <= _SAMPLE else text[: _SAMPLE // 2] + "\n" + text[-_SAMPLE // 2 :]
-    return _NOT_PROSE.sub(" ", without_speakers(_CODE_LINE.sub("", sample)))
+    return _NOT_PROSE.sub(r"\1 ", without_speakers(_CODE_LINE.sub("", sample)))
 
 
 def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
     """How many words' worth of characters each script has, and its runs."""
     runs: defaultdict[str, list[str]] = defaultdict(list)
-    for match in _RUNS.finditer(prose):
-        runs[str(match.lastgroup)].append(match.group())
+    if _NOT_LATIN.search(prose):
+        for match in _RUNS.finditer(prose):
+            runs[str(match.lastgroup)].append(match.group())
+    else:
+        runs["latin"] = _LATIN.findall(prose)
     weights = dict.fromkeys(SCRIPTS, 0.0)
     for script, found in runs.items():
         weights[script] = sum(map(len, found)) / _SIGNS_PER_WORD.get(script, _LETTERS_PER_WORD)
@@ -204,16 +217,16 @@ def _cyrillic(found: list[str]) -> str | None:
 
 
 def _by_function_words(found: list[str], spoken: tuple[str, ...]) -> str | None:
-    words = Counter(word.lower() for word in found if len(word) == 1 or not word.isupper())
-    total = sum(words.values())
-    hits = sorted(
-        (
-            (sum(words[word] for word in STOPWORDS[language] & words.keys()), language)
-            for language in spoken
-            if language in STOPWORDS
-        ),
-        reverse=True,
-    )
+    words: Counter[str] = Counter()
+    hit: Counter[str] = Counter()
+    for written, count in Counter(found).items():
+        if len(written) == 1 or not written.isupper():
+            word = written.lower()
+            words[word] += count
+            for language in _SAYING.get(word, ()):
+                hit[language] += count
+    total = words.total()
+    hits = sorted(((hit[language], language) for language in spoken if language in STOPWORDS), reverse=True)
     (best, language), (second, _) = [*hits, (0, ""), (0, "")][:2]
     if not best:
         return None

@@ -170,7 +170,8 @@ def _bytes(argument: object) -> int:
     if isinstance(argument, str):
         return len(argument) if argument.isascii() else len(argument.encode("utf-8", "surrogatepass"))
     if isinstance(argument, tuple):
-        return sum(map(_bytes, argument))
+        is_of_texts = not argument or hasattr(argument[0], "__len__")  # not the tables of languages
+        return sum(map(_bytes, argument)) if is_of_texts else 0
     return len(argument) if hasattr(argument, "__len__") else 0
 
 

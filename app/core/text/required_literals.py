@@ -26,6 +26,7 @@ _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _CODE: Final = compiled(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
+_NUMBER: Final = compiled(r"\d++(?![^\W\d_])")
 _PLACES: Final = frozenset("bBAZ")
 _KINDS: Final = frozenset("dDwWsSntrfva")
 
@@ -101,7 +102,7 @@ class PatternIndex:
 
     def add_needing(self, needed: frozenset[str] | None) -> int:
         """Take in a pattern whose pieces are known, and number it: its bit."""
-        for seen in ("may_match_text", "_in_word", "_blank", "_short", "_grams", "_by_gram", "_by_key"):
+        for seen in ("may_match_text", "_in_word", "_any_number", "_blank", "_short", "_grams", "_by_gram", "_by_key"):
             self.__dict__.pop(seen, None)
         bit = 1 << self._count
         self._count += 1
@@ -113,7 +114,7 @@ class PatternIndex:
     def may_match(self, text: str) -> int:
         """The numbers, as bits, of the patterns that may match a normalized text."""
         found = self._always
-        words = text.split()
+        words = (_NUMBER.sub("0", text) if self._any_number else text).split()
         for (whole, begun), following in zip(map(self._in_word, words), [*words[1:], ""], strict=False):
             found |= whole
             for one in begun:
@@ -129,6 +130,11 @@ class PatternIndex:
     def may_match_text(self) -> Callable[[str], int]:
         """``may_match`` of a text as it stands, remembered."""
         return memoized(FIGURE)(lambda text: self.may_match(normalized(text)))
+
+    @cached_property
+    def _any_number(self) -> bool:
+        """Whether no piece tells one number from another, so that words with numbers are few."""
+        return not any(map(_NUMBER.search, self._bits))
 
     @cached_property
     def _in_word(self) -> Callable[[str], tuple[int, tuple[_Begun, ...]]]:

@@ -17,6 +17,8 @@ _TOKEN: Final = compiled(
     r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:['’][^\W\d_]{1,3}\b)?)"
 )
 _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
+_SIGNS: Final = (("’", "'"), *((sign, " ") for sign in "€£“”„«»–—…•"))
+"""The usual ones between words that are no ASCII, with what is as good."""
 _WRITTEN: Final = compiled(r"[^\W_]++(?:[.+#'’-][^\W_]++)*+")
 
 
@@ -28,8 +30,11 @@ def tokens(text: str) -> list[str]:
 @memoized()
 def words(text: str) -> tuple[str, ...]:
     """Content words in order, lower case, function words left out; Chinese and Japanese as pairs of characters."""
-    if text.isascii():  # the same, in a third of the time
-        return tuple(filter(None, map(_word_of_token, _ASCII_TOKEN.findall(text.lower()))))
+    plain = text
+    for sign, instead in () if text.isascii() else _SIGNS:
+        plain = plain.replace(sign, instead)
+    if plain.isascii():  # the same, in a third of the time
+        return tuple(filter(None, map(_word_of_token, _ASCII_TOKEN.findall(plain.lower()))))
     return tuple(_words(unicodedata.normalize("NFC", text)))  # "é" is one letter, also as two characters
 
 
@@ -84,7 +89,7 @@ def is_russian(word: str) -> bool:
 @word_memo
 def _word_of_token(token: str) -> str:
     """The word that one token of ASCII is; empty for one without content."""
-    return next(iter(_words(token)), "")
+    return token if token[0].isdigit() else next(iter(_words(token)), "")
 
 
 def _stem_russian(word: str) -> str:

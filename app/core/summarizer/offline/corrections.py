@@ -33,7 +33,7 @@ class Claim:
     @classmethod
     def of(cls, found: Iterable[str], identifiers: Iterable[Identifier]) -> Claim:
         """By its stems and its identifiers."""
-        values = frozenset((item.kind, item.text.lower()) for item in identifiers if item.kind in EXACT_KINDS)
+        values = frozenset([(item.kind, item.text.lower()) for item in identifiers if item.kind in EXACT_KINDS])
         return cls(content_of(found), values)
 
     @property
@@ -44,7 +44,7 @@ class Claim:
 
 def content_of(found: Iterable[str]) -> frozenset[str]:
     """The stems that name something, numbers left out."""
-    return frozenset(word for word in found if word not in GENERIC_STEMS and not word[0].isdigit())
+    return frozenset([word for word in frozenset(found) - GENERIC_STEMS if not word[0].isdigit()])
 
 
 def _claim(passage: Passage) -> Claim:

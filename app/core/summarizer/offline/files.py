@@ -9,11 +9,12 @@ from typing import Final
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
 from app.core.summarizer.offline.phrasing import Phrasing
-from app.core.text.languages.joined import pattern_of
+from app.core.text.cued import Cue
+from app.core.text.languages.joined import pattern_of, sources_of
 from app.core.text.patterns import compiled
 
 _CHANGED: Final = pattern_of("work", "done")
-_AHEAD: Final = pattern_of("work", "ahead")
+_AHEAD: Final = Cue(sources_of("work", "ahead"))
 _IN_FULL: Final = 0.3
 """Of the room for files, what statements about them may take: the rest is for names, and else for other sections."""
 _FILE: Final = compiled(
@@ -24,7 +25,7 @@ _FILE: Final = compiled(
 
 def lies_ahead(text: str) -> bool:
     """Whether a text says what is to be done, not what was."""
-    return _AHEAD.search(text) is not None
+    return _AHEAD.is_in(text)
 
 
 def files_in(passage: Passage) -> frozenset[str]:

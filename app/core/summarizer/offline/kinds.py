@@ -12,7 +12,8 @@ from app.core.reading.passages import Passage
 from app.core.summarizer.offline.files import lies_ahead
 from app.core.summarizer.offline.items import Item
 from app.core.text.clauses import begins_unresolved
-from app.core.text.languages.joined import pattern_of
+from app.core.text.cued import Cue as Said
+from app.core.text.languages.joined import pattern_of, sources_of
 from app.core.text.supposing import is_supposed
 
 OBJECTIVE: Final = "objective"
@@ -40,7 +41,7 @@ _STATED: Final = 12.0  # a goal that is named as one is the objective, however l
 _WANTED: Final = 4.0
 _FIRST: Final = 4.0  # the first words are mostly what it is about
 _LONG: Final = 10  # content words: more of them tell no more about what is wanted
-_IN_THE_WAY: Final = pattern_of("claims", "obstacles")
+_IN_THE_WAY: Final = Said(sources_of("claims", "obstacles"))
 _WANTS: Final = pattern_of("claims", "wanted")
 
 
@@ -81,7 +82,7 @@ def kinds_of(item: Item, opening: int | None = None) -> frozenset[str]:
         kinds.add(OBJECTIVE)
     if any(found.kind == "path" for passage in item.passages for found in passage.identifiers):
         kinds.add(PATH)
-    if _IN_THE_WAY.search(item.text):
+    if _IN_THE_WAY.is_in(item.text):
         kinds.add(OBSTACLE)
     if is_supposed(item.text):
         kinds.add(HYPOTHESIS)

@@ -78,7 +78,7 @@ class Phrasing:
 
     def stands_alone(self, passage: Passage) -> bool:
         """Whether the written text can be understood without its surroundings."""
-        if passage.line or self.accepted_by(passage) or passage.is_action or not self._needs_more(passage):
+        if passage.line or passage.is_action or not self._needs_more(passage) or self.accepted_by(passage):
             return True
         if passage.values and not begins_unresolved(passage.text):
             return True
