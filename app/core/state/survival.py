@@ -6,25 +6,31 @@ text, and statements of the text before with such values, which the new one does
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.reading.cues import Cue, cues_of
+from app.core.reading.labels import role_of
 from app.core.reading.scoring import OPENING
 from app.core.state.outdated import Outdated
+from app.core.summarizer.offline.items import parted
 from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
 from app.core.text.budget import first_fitting
-from app.core.text.sentences import closed
+from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.words import stems
 from app.core.validation.survival import Told, critical_values
 
 _OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
 _AGAIN: Final = 0.85  # of its words and values together: the same told again
+_NAMING: Final = frozenset({"url", "email", "path", "identifier"})
+"""Kinds of values that stay as they are. Amounts and days change, and how they did is seldom told in the old words: a
+sentence with such values alone is told otherwise by the new text as a whole, one with these only by a statement."""
 _CHANGES: Final[frozenset[Cue]] = frozenset({"correction", "update"})
 _SO_FAR: Final = 0  # in place of a message: what stood in the state so far
 _MOST_LOST: Final = 2_000  # values that are looked after in one chunk
@@ -75,6 +81,8 @@ def forgotten(
 ) -> list[tuple[int, str]]:
     """What a narrative that is the whole state said with exact values, and the new one does not say in any way.
 
+    Of what has no room together the newest comes back: what was said long ago has most often changed since.
+
     Args:
         schema: Of the state.
         before: The state so far.
@@ -85,19 +93,24 @@ def forgotten(
     Returns:
         Texts for ``with_quotes``, in order; nothing where facts have a list: entries are never forgotten.
     """
-    told = [text for entry in before if entry.role == "narrative" for text in statements(entry.text)]
+    told = [text for entry in before if entry.role == "narrative" for text in _said_in(entry.text)]
     if not told or not is_told(schema):
         return []
     present = Told()
     for entry in entries:
         present.add(entry.text)
     bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
-    lost = (
-        text
-        for text in told[:_MOST_LOST]
-        if any(not present.holds(value) for value in critical_values(text)) and not _is_told_otherwise(text, bags)
-    )
-    return [(_SO_FAR, text) for text in first_fitting(lost, room, lambda text: estimate_text(text, estimator))]
+    lost = _lost(told[: -_MOST_LOST - 1 : -1], present, bags)
+    newest = first_fitting(lost, room, lambda text: estimate_text(text, estimator))
+    return [(_SO_FAR, text) for text in reversed(newest)]
+
+
+def _lost(told: Sequence[str], present: Told, bags: Sequence[frozenset[str]]) -> Iterator[str]:
+    now = [frozenset[str]().union(*bags)]
+    for text in told:
+        kinds = {value.kind for value in critical_values(text) if not present.holds(value)}
+        if kinds and not _is_told_otherwise(text, now if kinds.isdisjoint(_NAMING) else bags):
+            yield text
 
 
 def untold(
@@ -138,9 +151,16 @@ def _is_retold(text: str, fresh: Sequence[tuple[frozenset[str], bool]]) -> bool:
 
 
 def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
-    """Whether a statement says most of these words: what it gives instead is what holds now."""
+    """Whether one of these has most of the words: it tells of the same, and what it gives instead holds now."""
     said = {word for word in stems(text) if not any(character.isdigit() for character in word)}
     return any(len(said & bag) >= _OTHERWISE * len(said) for bag in bags)
+
+
+def _said_in(text: str) -> list[str]:
+    """The sentences of a text, but what a speaker says in a row together: only its beginning says who speaks."""
+    found = statements(text)
+    told = ([one] if role_of(parted(one)[0]) else sentences(one) for one in found)
+    return list(dict.fromkeys(chain.from_iterable(told)))
 
 
 def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, at_end: bool) -> StateEntry:
