@@ -84,7 +84,11 @@ def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
         return asked.told
     request = asked.case.request
     restoring = Restoring(
-        schema=request.schema, version=_LATER, next_entry=applied.next_entry, messages=request.messages
+        schema=request.schema,
+        version=_LATER,
+        next_entry=applied.next_entry,
+        boundary_seq=request.messages[-1].seq,
+        messages=request.messages,
     )
     state = applied_verdicts(
         applied.entries, asked.claims, verdicts, shown=asked.shown, before=request.previous, restoring=restoring

@@ -18,6 +18,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
 from app.core.validation.claims import claims_of
+from app.core.validation.evidence import background
 from app.core.validation.exact import examine, without_failures
 from app.core.validation.restoring import Restoring
 from app.core.validation.shown import Shown
@@ -29,7 +30,7 @@ from tests.unit.talk import entry, message
 SCHEMA = schema_named("session")
 SAID = "Twelve boxes of 84 tiles came on Monday, and Rosa counted them twice in the yard."
 OTHER = "The weather was mild all week."
-INTO = Restoring(schema=SCHEMA, version=7, next_entry=40)
+INTO = Restoring(schema=SCHEMA, version=7, next_entry=40, boundary_seq=9)
 SHOWN = {3: (SAID,), 4: (OTHER,)}
 WHOLE = "Rosa counted the tiles, 1008 in all."
 
@@ -69,6 +70,63 @@ def test_an_item_that_was_gone_is_a_new_entry_with_its_sources() -> None:
     assert found.entries[-1].id == "F2", "what is on record alone stays last"
     (repair,) = found.repairs
     assert (repair.reason, repair.before, repair.after, repair.entry_id) == ("supported", "", WHOLE, "F40")
+
+
+def test_it_stands_among_the_others_by_its_sources() -> None:
+    others = [entry("F1", "Rosa lives in Porto.", seqs=[2]), entry("F2", "Rosa moved to Faro.", seqs=[8])]
+    assert texts(verified(others, [cut(WHOLE)])) == ["Rosa lives in Porto.", WHOLE, "Rosa moved to Faro."]
+
+
+def test_what_it_was_to_replace_is_set_aside() -> None:
+    open_ = entry("F1", "The tiles are still to be counted.")
+    found = verified([open_], [cut(WHOLE, cut=Cut(from_seqs=(3,), replaces=("F1",)))])
+    assert [(one.text, one.in_doubt) for one in found.entries] == [(open_.text, True), (WHOLE, False)]
+    assert found.entries[0].replaced_by == ("F40",)
+    assert [(one.reason, one.entry_id) for one in found.repairs] == [("set_aside", "F1"), ("supported", "F40")]
+
+
+def test_the_verifier_is_shown_what_it_was_to_replace() -> None:
+    previous = [entry("F1", "The tiles are still to be counted."), entry("F2", "Rosa sings.")]
+    (claim,) = claims_of([], [], repairs=[cut(WHOLE, cut=Cut(from_seqs=(3,), replaces=("F1",)))])
+    assert [one.id for one in background([claim], talk(), previous)] == ["F1"]
+
+
+def test_a_version_that_somebody_went_back_to_gets_nothing_of_later_messages() -> None:
+    claims = claims_of([], [], repairs=[cut(WHOLE)])
+    verdicts = [Verdict(n=1, verdict="supported", seq=3, quote=SAID)]
+    for boundary, is_back in ((2, False), (3, True)):
+        into = replace(INTO, boundary_seq=boundary)
+        assert applied_verdicts([], claims, verdicts, shown=SHOWN, restoring=into).is_changed is is_back
+
+
+def test_its_place_is_right_where_the_same_verdicts_remove_a_sentence_before_it() -> None:
+    narrative = entry("N2", "Rosa sings. The tiles came. They left.", field="conversation_summary")
+    gone = cut(WHOLE, field="conversation_summary", entry_id="N2", cut=Cut(place=2))
+    claims = claims_of([], [narrative], repairs=[gone])
+    true = {"seq": 3, "quote": "and Rosa counted them twice"}
+    words = {"Rosa sings.": "contradicted", WHOLE: "supported"}
+    verdicts = [Verdict(n=one.n, verdict=words[one.text], **true) for one in claims if one.text in words]  # type: ignore[arg-type]
+    found = applied_verdicts([narrative], claims, verdicts, shown=SHOWN, restoring=INTO)
+    assert texts(found, "conversation_summary") == [f"The tiles came. {WHOLE} They left."]
+
+
+def test_what_a_sentence_calculates_is_proved_by_a_value() -> None:
+    narrative = entry("N2", "They left.", field="conversation_summary")
+    gone = cut("That is 1008 in all.", field="conversation_summary", entry_id="N2", cut=Cut(place=1))
+    for quote, is_back in (("Twelve boxes of 84", True), ("came on Monday", False)):
+        claims = [one for one in claims_of([narrative], [narrative], repairs=[gone]) if one.kind == "cut"]
+        verdicts = [Verdict(n=one.n, verdict="supported", seq=3, quote=quote) for one in claims]
+        found = applied_verdicts([narrative], claims, verdicts, shown=SHOWN, restoring=INTO)
+        assert found.is_changed is is_back, quote
+
+
+def test_verdicts_that_contradict_each_other_bring_nothing_back() -> None:
+    short = "Rosa counted the tiles."
+    claims = claims_of([], [entry("F1", short)], repairs=[cut(WHOLE, short, entry_id="F1")])
+    words = {short: "contradicted", WHOLE: "supported"}
+    verdicts = [Verdict(n=one.n, verdict=words[one.text], seq=3, quote=SAID) for one in claims]  # type: ignore[arg-type]
+    found = applied_verdicts([entry("F1", short)], claims, verdicts, shown=SHOWN, restoring=INTO)
+    assert texts(found) == []
 
 
 def test_a_shortened_item_is_told_whole() -> None:

@@ -43,6 +43,8 @@ class Claim:
     """Of an anchor: the status that it is said to have; the last of ``seqs`` is the message that shows it."""
     left: str = ""
     """Of a cut: what code left of the text."""
+    replaces: tuple[str, ...] = ()
+    """Of a cut: the entries that it was to replace."""
     place: int = 0
     """Of a cut in a narrative: how many sentences that were left stand before it."""
 

@@ -54,6 +54,8 @@ class Cut:
     """Of a sentence of a narrative: how many that were left stand before it."""
     from_seqs: tuple[int, ...] = ()
     """The messages that an item names as its sources."""
+    replaces: tuple[str, ...] = ()
+    """The entries that an item was to replace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

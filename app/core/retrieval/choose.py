@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from heapq import heappop, heappush
 from itertools import chain, compress, repeat
 from operator import itemgetter, mul, sub
 from types import MappingProxyType
@@ -203,13 +203,13 @@ def _by_dearness(costs: Sequence[int], best: Sequence[int], scores: _Scores) -> 
     """Messages by the score of their best piece less the price of length, as far as somebody asks for the next one."""
     prices = list(map(mul, repeat(PRICE), map(math.log, costs)))
     least = list(map(sub, prices, map(scores.most.__getitem__, best)))
-    waiting: list[tuple[float, int]] = []
+    waiting: list[tuple[float, int]] = []  # a few, those with an echo, the cheapest last
     for message in sorted(range(len(least)), key=least.__getitem__):
-        while waiting and waiting[0][0] < least[message]:
-            yield heappop(waiting)[1]
-        heappush(waiting, (prices[message] - scores.of(best[message]), message))
+        while waiting and -waiting[-1][0] < least[message]:
+            yield -waiting.pop()[1]
+        insort(waiting, (scores.of(best[message]) - prices[message], -message))
     while waiting:
-        yield heappop(waiting)[1]
+        yield -waiting.pop()[1]
 
 
 class _Packing:

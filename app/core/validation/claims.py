@@ -145,6 +145,7 @@ def _cuts(repairs: Iterable[Repair]) -> Iterator[Claim]:
                 target=one.entry_id or "",
                 left=one.after or "",
                 seqs=one.cut.from_seqs,
+                replaces=one.cut.replaces,
                 place=one.cut.place,
             )
 

@@ -55,7 +55,7 @@ def background(
 
     Of a narrative only the sentences that do.
     """
-    named = {claim.target for claim in claims}
+    named = {name for claim in claims for name in (claim.target, *claim.replaces)}
     wanted = {word for claim in claims for word in content(claim.text)}
     known = {word for message in shown for word in content(message_text(message))}
     known.update(word for entry in previous if entry.id in named for word in content(entry.text))

@@ -278,7 +278,8 @@ def _cut_of(failure: Failure, candidate: Candidate, gone: Collection[tuple[str, 
     if failure.reason != "novel_value" or failure.field == STRETCHES:
         return None
     if failure.index is not None:
-        return Cut(from_seqs=candidate.items[failure.index].from_seqs)
+        item = candidate.items[failure.index]
+        return Cut(from_seqs=item.from_seqs, replaces=item.replaces)
     told = sentences(candidate.narrative[failure.field])
     before = told[: told.index(failure.statement)]
     return Cut(place=sum((failure.field, None, sentence) not in gone for sentence in before))

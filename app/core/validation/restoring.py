@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
-from app.core.model.repairs import Repair
+from app.core.model.repairs import Repair, RepairReason
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.text.relative import undated
 from app.core.text.sentences import sentence_spans
+from app.core.text.values import values
 from app.core.validation.evidence import content
 
 
@@ -25,50 +26,92 @@ class Restoring:
     """The number of the version that is written."""
     next_entry: int
     """The number of its next new entry."""
+    boundary_seq: int
+    """The last message that it covers."""
     messages: Sequence[Message] = ()
     """Those that were folded: they tell who said what an entry rests on."""
 
 
 def is_proof(cut: Claim, quote: str, seq: int) -> bool:
-    """Whether words of a message are about what they are to prove: it is a source of it, or they share a word."""
-    return seq in cut.seqs or not content(quote).isdisjoint(content(cut.text))
+    """Whether words of a message are about what they are to prove: it is a source of it, or they share a word.
+
+    A sentence of a narrative names no sources, and what it calculates may share no word with them: then a value does.
+    """
+    is_about = seq in cut.seqs or not content(quote).isdisjoint(content(cut.text))
+    return is_about or (cut.names_no_sources and bool(values(quote)))
 
 
 def with_restored(
-    entries: Sequence[StateEntry], supported: Iterable[Claim], into: Restoring
+    entries: Sequence[StateEntry], supported: Iterable[Claim], into: Restoring | None
 ) -> tuple[tuple[StateEntry, ...], tuple[Repair, ...]]:
     """The entries with what was cut of them put back, and what was done.
 
-    A shortened text is told whole again, a sentence stands again where it stood, an item that was gone is a new entry.
-    What is told by now stays as it is; so does a text of which what was left is no longer served.
+    A shortened text is told whole again, a sentence stands again where it stood, an item that was gone is a new entry,
+    among those of its field by its sources. What that was to replace is set aside.
+    What is told by now stays as it is; so does a text of which what was left is no longer served, and a version that
+    does not cover a source of the item: somebody went back behind it.
 
     Args:
         entries: Of the current version, those on record as pruned included.
         supported: Claims about what code cut, each supported with a quote that stands in a message.
-        into: The version that is written.
+        into: The version that is written; ``None``: nothing comes back.
     """
-    made = list(entries)
-    repairs: list[Repair] = []
-    number, put_back = into.next_entry, Counter[str]()
-    for claim in supported:
-        served = [place for place, one in enumerate(made) if one.field == claim.field and not one.pruned]
-        if any(claim.text in undated(made[place].text) for place in served):
-            continue
-        found = next((place for place in served if _is_left(made[place], claim)), None)
+    made = _Made(entries)
+    for claim in supported if into else ():
+        if into and not made.tells(claim):
+            made.put_back(claim, into)
+    return tuple(made.entries), tuple(made.repairs)
+
+
+class _Made:
+    """Entries in the making."""
+
+    def __init__(self, entries: Sequence[StateEntry]) -> None:
+        self.entries = list(entries)
+        self.repairs: list[Repair] = []
+        self._sentences = Counter[str]()
+        self._new = 0
+
+    def tells(self, claim: Claim) -> bool:
+        """Whether it is told by now."""
+        return any(claim.text in undated(self.entries[place].text) for place in self._served(claim.field))
+
+    def put_back(self, claim: Claim, into: Restoring) -> None:
+        """Tell it whole again where something is left of it, else as an entry of its own."""
+        found = next((place for place in self._served(claim.field) if _is_left(self.entries[place], claim)), None)
         if found is not None:
-            entry = replace(made[found], text=_with(made[found].text, claim, put_back[claim.field]))
-            made[found] = entry
-            put_back[claim.field] += not claim.left
-        elif claim.left or claim.target or not claim.seqs:  # of what names no source no erasure would know
-            continue
+            before = self.entries[found]
+            entry = replace(before, text=_with(before.text, claim, self._sentences[claim.field]))
+            self.entries[found] = entry
+            self._sentences[claim.field] += not claim.left
+        elif claim.left or claim.target or not claim.seqs or max(claim.seqs) > into.boundary_seq:
+            return  # of what names no source no erasure would know
         else:
-            entry = _new_entry(claim, into, number)
-            number += 1
-            made.insert(served[-1] + 1 if served else _on_record(made), entry)
-        repairs.append(
-            Repair(field=claim.field, reason="supported", before=claim.left, after=claim.text, entry_id=entry.id)
-        )
-    return tuple(made), tuple(repairs)
+            entry = _new_entry(claim, into, into.next_entry + self._new)
+            self._new += 1
+            self._set_aside(claim.replaces, entry)
+            self.entries.insert(self._place_for(entry), entry)
+        self._record("supported", entry, claim.left, claim.text)
+
+    def _set_aside(self, names: Collection[str], successor: StateEntry) -> None:
+        for place, one in enumerate(self.entries):
+            if one.id in names and not (one.pruned or one.in_doubt):
+                self.entries[place] = replace(one, in_doubt=True, replaced_by=(successor.id,))
+                self._record("set_aside", one, one.text, one.text)
+
+    def _served(self, field: str) -> list[int]:
+        return [place for place, one in enumerate(self.entries) if one.field == field and not one.pruned]
+
+    def _place_for(self, entry: StateEntry) -> int:
+        """Behind the last of its field whose sources are no later; else before the first; else behind all served."""
+        same = self._served(entry.field)
+        earlier = [place for place in same if max(self.entries[place].from_seqs, default=0) <= max(entry.from_seqs)]
+        if earlier:
+            return earlier[-1] + 1
+        return same[0] if same else sum(not one.pruned for one in self.entries)
+
+    def _record(self, reason: RepairReason, entry: StateEntry, before: str, after: str) -> None:
+        self.repairs.append(Repair(field=entry.field, reason=reason, before=before, after=after, entry_id=entry.id))
 
 
 def _is_left(entry: StateEntry, claim: Claim) -> bool:
@@ -99,8 +142,3 @@ def _new_entry(claim: Claim, into: Restoring, number: int) -> StateEntry:
         since_version=into.version,
         origins=tuple(sorted({origin_of(message, claim.text) for message in sources})),
     )
-
-
-def _on_record(entries: Sequence[StateEntry]) -> int:
-    """Where those begin that are only on record."""
-    return next((place for place, one in enumerate(entries) if one.pruned), len(entries))

@@ -144,7 +144,9 @@ def applied_verdicts(
     """
     said, unproven = _effective(verdicts, Quotes(shown), {claim.n: claim for claim in claims if claim.kind == "cut"})
     judged = [(claim, said[claim.n]) for claim in claims if claim.n in said]
-    state = _State(entries, before)
+    back = list(_cuts_to_put_back(judged)) if restoring else []
+    told, put_back = with_restored(entries, [one for one in back if one.names_no_sources], restoring)
+    state = _State(told, before)
     refuted = state.judge_items(judged, {claim.target for claim in claims if claim.gives_up})
     state.judge_sentences(judged)
     state.judge_given_up([claim for claim in claims if claim.gives_up], said, refuted)
@@ -152,10 +154,7 @@ def applied_verdicts(
     words = Counter(word for claim, word in judged if claim.kind != "part")
     asked = {claim.n for claim in claims if claim.kind != "part"}
     after = state.entries()
-    if restoring is not None:
-        back = (claim for claim, word in judged if claim.kind == "cut" and word == "supported")
-        after, put_back = with_restored(after, back, restoring)
-        state.repairs += put_back
+    after, put_back_too = with_restored(after, [one for one in back if not one.names_no_sources], restoring)
     is_changed = after != tuple(_on_record_last(entries))
     return VerifiedState(
         entries=after if is_changed else tuple(entries),
@@ -167,7 +166,9 @@ def applied_verdicts(
             unanswered=len(asked - said.keys() - unproven),
         ),
         repairs=(
+            *put_back,
             *state.repairs,
+            *put_back_too,
             *(Repair(field=one.field, reason="contradicted", before=one.text, after=None) for one in digests),
         ),
         digests=tuple(claim.target for claim in digests),
@@ -190,6 +191,14 @@ def supported_cuts(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: 
     cuts = {claim.n: claim for claim in claims if claim.kind == "cut"}
     said, _ = _effective(verdicts, Quotes(shown), cuts)
     return tuple(claim for n, claim in cuts.items() if said.get(n) == "supported")
+
+
+def _cuts_to_put_back(judged: Sequence[tuple[Claim, VerdictWord]]) -> Iterator[Claim]:
+    """What code cut and is supported, unless what it left is contradicted: such verdicts contradict each other."""
+    denied = {(claim.field, claim.text) for claim, word in judged if word == "contradicted"}
+    for claim, word in judged:
+        if claim.kind == "cut" and word == "supported" and (claim.field, claim.left) not in denied:
+            yield claim
 
 
 class Quotes:

@@ -452,6 +452,7 @@ def _applied(current: StateVersion, judged: _Judged, before: Sequence[StateEntry
         schema=schema_named(current.state_schema),
         version=current.version + 1,
         next_entry=next_after(entries, current.next_entry),
+        boundary_seq=current.boundary_seq,
         messages=judged.subject.messages,
     )
     found = applied_verdicts(
