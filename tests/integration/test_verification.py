@@ -240,7 +240,7 @@ class TestCuts:
         service, conversation_id = await reckoned(begin, tenant, verdicts(also_of_the_saw))
         assert await work(service, conversation_id) == "changed"
         before, after = await versions(service, conversation_id)
-        assert after.state["logos"] == [*before.state["logos"], RECKONED]
+        assert after.state["logos"] == [RECKONED, *before.state["logos"]], "before what later messages say"
         assert after.state["conversation_summary"] == " ".join(STORY)
         (made,) = [one for one in after.entries if one.text == RECKONED]
         assert made.from_seqs == (3, 4)
