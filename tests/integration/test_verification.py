@@ -247,8 +247,8 @@ class TestCuts:
         assert made.id not in {one.id for one in before.entries}
         assert after.next_entry > before.next_entry
         assert [(one.reason, one.after) for one in after.repairs] == [
-            ("supported", RECKONED),
             ("supported", RECKONED_TOO),
+            ("supported", RECKONED),
         ]
         await erase_at(service, tenant, conversation_id, 3)
         assert "4512" not in str(await versions(service, conversation_id)), "its source is gone, and so is it"
