@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: b622fd8d462ea9d968348607df905cb0653308e10a7e6210e630664fa1f3a819
+// sha256 of openapi.json: 6b4ec47d4128fb81b87dfc2e5b013d84542a35bdc12f88913bc4bcbcc7d75f99
 
 export interface paths {
     "/conversations": {
@@ -5395,7 +5395,7 @@ export interface components {
             not_stated: number;
             /**
              * Unproven
-             * @description Contradictions without such a quote: they changed nothing.
+             * @description Contradictions without such a quote, and support of what was cut: they changed nothing.
              */
             unproven: number;
             /** Unanswered */
