@@ -328,7 +328,9 @@ class VerificationCounts(Output):
     supported: int
     contradicted: int = Field(description="With a quote that stands in a message: these changed the state.")
     not_stated: int
-    unproven: int = Field(description="Contradictions without such a quote, and support of what was cut: they changed nothing.")
+    unproven: int = Field(
+        description="Contradictions without such a quote, and support of what was cut: they changed nothing."
+    )
     unanswered: int
     usage: Usage
 
