@@ -27,8 +27,9 @@ from app.core.validation.evidence import evidence
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
 from app.core.validation.verdicts import Verdict, supported_cuts, verdicts_of
-from app.core.validation.verifier_prompts import output_room, render_verification, shown_texts
+from app.core.validation.verifier_prompts import VERIFY_VERSION, output_room, render_verification, shown_texts
 from bench.report import print_table
+from bench.trust.blind import key_of
 from bench.trust.lies import is_claim_of
 from bench.trust.measures import Figure, honest_figures_of
 from bench.trust.ordinary import SETS, Answer, answers, changed_value
@@ -52,8 +53,6 @@ class Call:
     """Where its statements are from."""
     request: VerificationRequest
     is_honest: bool
-    case: str = ""
-    """Of the corpus: the answer that it is about."""
 
     @property
     def prompt(self) -> tuple[str, str]:
@@ -83,9 +82,7 @@ def _of_corpus(*, sealed: bool) -> Iterator[Call]:
             for request in requests(replace(asked, claims=claims)) if claims else ():
                 number += 1
                 name = f"{half}-{number:03}{dice.choice('ab')}"
-                yield Call(
-                    name=name, source=f"bench.trust, {half}", request=request, is_honest=lie is None, case=play.case.id
-                )
+                yield Call(name=name, source=f"bench.trust, {half}", request=request, is_honest=lie is None)
 
 
 @cache
@@ -158,41 +155,46 @@ def _item(text: str, seqs: Iterable[int], field: str = "facts") -> CandidateItem
     return CandidateItem(field=field, text=text, from_seqs=tuple(seqs))
 
 
-def counted(answered: Mapping[str, str], *, sealed: bool = False) -> dict[str, Counter[tuple[bool, str]]]:
+Answered = Mapping[str, Verdict]
+"""Verdicts by the statement that they are about (``key_of``), whatever their numbers were."""
+
+
+def recorded() -> Answered:
+    """What was answered."""
+    told = json.loads(ANSWERED.read_text("utf-8"))["verdicts"]
+    return {key: Verdict(n=0, **verdict) for key, verdict in told.items()}
+
+
+def on_claims(answered: Answered, claims: Iterable[Claim]) -> list[Verdict]:
+    """The verdicts on these claims, with today's numbers."""
+    return [replace(answered[key], n=claim.n) for claim in claims if (key := key_of(claim)) in answered]
+
+
+def counted(answered: Answered, *, sealed: bool = False) -> dict[str, Counter[tuple[bool, str]]]:
     """By source: how many honest and wrong statements were asked about, were supported, and come back."""
     found: dict[str, Counter[tuple[bool, str]]] = {}
     for call in calls(sealed=sealed):
-        if call.name not in answered:
-            continue
+        verdicts = on_claims(answered, call.request.claims)
         counts = found.setdefault(call.source, Counter())
-        verdicts = verdicts_of(answered[call.name], call.request.claims)
-        back = {claim.n for claim in supported_cuts(call.request.claims, verdicts, shown_texts(call.request))}
-        said = {one.n for one in verdicts if one.verdict == "supported"}
-        counts[call.is_honest, "asked"] += len(call.request.claims)
-        counts[call.is_honest, "supported"] += len(said)
+        counts[call.is_honest, "asked"] += len(verdicts)
+        counts[call.is_honest, "supported"] += sum(one.verdict == "supported" for one in verdicts)
+        back = supported_cuts(call.request.claims, verdicts, shown_texts(call.request))
         counts[call.is_honest, "back"] += len(back)
     return found
 
 
-def honest_after(answered: Mapping[str, str], *, sealed: bool) -> dict[str, tuple[Figure, Figure]]:
+def honest_after(answered: Answered, *, sealed: bool) -> dict[str, tuple[Figure, Figure]]:
     """What is changed of the corpus's honest answers by code alone, and once these verdicts were applied."""
-    said: dict[tuple[str, str], Verdict] = {}
-    for call in _of_corpus(sealed=sealed):
-        if call.is_honest and call.name in answered:
-            texts = {claim.n: claim.text for claim in call.request.claims}
-            verdicts = verdicts_of(answered[call.name], call.request.claims)
-            said |= {(call.case, texts[one.n]): one for one in verdicts}
     plays = _plays(sealed=sealed)
-    before, after = honest_figures_of(plays), honest_figures_of([_after(play, said) for play in plays])
+    before, after = honest_figures_of(plays), honest_figures_of([_after(play, answered) for play in plays])
     return {name: (before[name], after[name]) for name in before if name.endswith(("changed", "changed or gone"))}
 
 
-def _after(play: Play, said: Mapping[tuple[str, str], Verdict]) -> Play:
+def _after(play: Play, answered: Answered) -> Play:
     if play.told.applied is None:
         return play
     asked = asked_of(play.case, play.told)
-    heard = [(claim.n, said.get((play.case.id, claim.text))) for claim in asked.claims if claim.kind == "cut"]
-    return replace(play, told=verified(asked, [replace(verdict, n=n) for n, verdict in heard if verdict]))
+    return replace(play, told=verified(asked, on_claims(answered, (one for one in asked.claims if one.kind == "cut"))))
 
 
 def main() -> int:
@@ -209,8 +211,8 @@ def main() -> int:
             (asked.requests / f"{call.name}.txt").write_text(f"{system}\n\n{user}\n", encoding="utf-8")
         return 0
     if asked.collect:
-        _collect(asked.collect)
-    answered = json.loads(ANSWERED.read_text("utf-8"))["answers"]
+        _collect(asked.collect, sealed=asked.final)
+    answered = recorded()
     _show(counted(answered, sealed=asked.final))
     print()
     rows = [
@@ -221,13 +223,17 @@ def main() -> int:
     return 0
 
 
-def _collect(folder: Path) -> None:
+def _collect(folder: Path, *, sealed: bool) -> None:
     told = [json.loads(path.read_text("utf-8")) for path in sorted((folder / "answers").glob("*.json"))]
     by_name = {name: answer for one in told for name, answer in one["answers"].items()}
-    earlier = json.loads(ANSWERED.read_text("utf-8"))["answers"] if ANSWERED.exists() else {}
-    answers = earlier | {name: json.dumps(answer, ensure_ascii=False) for name, answer in by_name.items()}
-    kept = {"model": told[0]["model"], "answers": dict(sorted(answers.items()))}
-    ANSWERED.write_text(json.dumps(kept, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    kept = json.loads(ANSWERED.read_text("utf-8")) if ANSWERED.exists() else {"verdicts": {}}
+    for call in calls(sealed=sealed):
+        answer = json.dumps(by_name.get(call.name, {}), ensure_ascii=False)
+        keys = {claim.n: key_of(claim) for claim in call.request.claims}
+        for one in verdicts_of(answer, call.request.claims):
+            kept["verdicts"][keys[one.n]] = {"verdict": one.verdict, "seq": one.seq, "quote": one.quote}
+    kept |= {"model": told[0]["model"], "prompt_version": VERIFY_VERSION}
+    ANSWERED.write_text(json.dumps(kept, ensure_ascii=False, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _show(found: Mapping[str, Counter[tuple[bool, str]]]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from app.core.validation.verdicts import Verdict
 from bench.trust import cuts
-from bench.trust.cuts import ANSWERED, counted
+from bench.trust.blind import key_of
+from bench.trust.cuts import Answered, counted, recorded
 
 pytestmark = pytest.mark.long
 
@@ -18,12 +18,12 @@ def _without_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuts, "_of_corpus", lambda **_: iter(()))
 
 
-def totals(answered: dict[str, str]) -> dict[tuple[bool, str], int]:
+def totals(answered: Answered) -> dict[tuple[bool, str], int]:
     found = counted(answered).values()
     return {
         (honest, what): sum(one[honest, what] for one in found)
         for honest in (True, False)
-        for what in ("asked", "back")
+        for what in ("asked", "supported", "back")
     }
 
 
@@ -38,15 +38,14 @@ def test_no_call_tells_which_statements_are_honest() -> None:
 
 
 def test_recorded_verdicts_bring_back_what_is_honest_and_nothing_else() -> None:
-    found = totals(json.loads(ANSWERED.read_text("utf-8"))["answers"])
+    found = totals(recorded())
     assert found[True, "back"] >= 0.9 * found[True, "asked"] > 100
     assert found[False, "asked"] > 100
     assert found[False, "back"] == 0
 
 
 def test_control_support_without_quotes_brings_nothing_back() -> None:
-    answers = {
-        call.name: json.dumps({"supported": [claim.n for claim in call.request.claims]}) for call in cuts.calls()
-    }
-    found = totals(answers)
+    told = {key_of(claim): Verdict(n=0, verdict="supported") for call in cuts.calls() for claim in call.request.claims}
+    found = totals(told)
     assert (found[True, "back"], found[False, "back"]) == (0, 0)
+    assert found[True, "supported"] > 100
