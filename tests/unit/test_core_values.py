@@ -297,7 +297,7 @@ HOSTILE = [
     "1st to ", "the ", "in ",
     "https://", "www.a", "+1 ", "\\frac{", "&#", "*", "`", "**1**", "1e", "ab12-", "2 h 3 min ",
     "~", "пол", "о'", "v1.",
-    "$", "$a ", "$a$ 1a ", "$$a", "\\(", "\\(1a\\)", "\\[a", "\\\\", "1 a 1:00 ", "half 12 ",
+    "$", "$a ", "$a$ 1a ", "$$a", "\\(", "\\(1a\\)", "\\[a", "\\\\",
     "2026-09-12T10:", "上个", "百分之", "<b ", "1'", "\x00", "\ud800", "İ", "１", "٣", "²",
 ]  # fmt: skip
 
@@ -398,9 +398,6 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("700–1 200 ₽", "до 1200 рублей", "до 1300 рублей"),
         ("邮箱caiwu@dingtai.example", "邮箱是caiwu@dingtai.example", "邮箱是caiwo@dingtai.example"),
         ("Packung mit 98 Tabletten = N3", "eine N3-Packung", "eine N2-Packung"),
-        ("Пол 12 тыс, кондей 58", "пол 12 000", "пол 13 000"),
-        ("the upper half 12 thousand, the rest 9", "12,000 for the upper half", "13,000 for the upper half"),
-        ("die Hälfte 12 Tsd., dann 9", "die Hälfte 12.000", "die Hälfte 13.000"),
     ],
 )
 def test_what_is_told_loosely(text: str, told: str, wrong: str) -> None:

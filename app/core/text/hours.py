@@ -28,7 +28,6 @@ from app.core.text.tables import (
     ORDINALS,
     PAST_HOUR,
     RANGE_WORDS,
-    SCALES,
     SHARES,
     TENS,
     TO_HOUR,
@@ -81,21 +80,14 @@ def _time(c: Cursor, place: int) -> int:
         if named in NAMED_HOURS and minutes:  # "twenty to midnight"
             total = (NAMED_HOURS[named][0] * 60 + minutes) % _DAY_MINUTES
             c.add("time", place, last + 1, moments.times(total // 60, total % 60, "0"))
-            return place if _is_maybe(c, place, last) else last + 1
+            return last + 1
         if 1 <= hour <= _CLOCK_HOURS:
             half, after = _half(c, last + 1)
             total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
             c.add("time", place, after, moments.times(total // 60 or _CLOCK_HOURS, total % 60, half))
-            return place if _is_maybe(c, place, last) else after
+            is_maybe = c.word(place + 1) == "to" and word not in _MINUTE_WORDS  # "5 to 3" is a range as well
+            return place if is_maybe else after
     return _hour(c, place)
-
-
-def _is_maybe(c: Cursor, place: int, last: int) -> bool:
-    """Whether its words may as well be read one by one: "5 to 3" is a range too, «Пол 12 тыс» the price of a floor."""
-    word, joint = c.word(place), c.word(place + 1)
-    if not c.all_readings or joint == "to":
-        return c.all_readings and word not in _MINUTE_WORDS
-    return SHARES.get(word) == _HALF and c.word(last + 1) in SCALES and c.near(last + 1)
 
 
 def _hour_first(c: Cursor, place: int) -> int:
