@@ -297,7 +297,6 @@ HOSTILE = [
     "1st to ", "the ", "in ",
     "https://", "www.a", "+1 ", "\\frac{", "&#", "*", "`", "**1**", "1e", "ab12-", "2 h 3 min ",
     "~", "пол", "о'", "v1.",
-    "$", "$a ", "$a$ 1a ", "$$a", "\\(", "\\(1a\\)", "\\[a", "\\\\",
     "2026-09-12T10:", "上个", "百分之", "<b ", "1'", "\x00", "\ud800", "İ", "１", "٣", "²",
 ]  # fmt: skip
 
@@ -404,24 +403,6 @@ def test_what_is_told_loosely(text: str, told: str, wrong: str) -> None:
     given = shown(text, at=MESSAGE_DAY)
     assert [value.text for value in values(told) if not given.sources(value)] == []
     assert [value for value in values(wrong) if not given.sources(value)]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (r"$L = \frac{1}{2}mR^2(\theta)$ and $\cos\theta = g/(\omega^2R)$", []),
-        (r"so \(x = 2ab4\), \[y = 3k7\] and $$z = 4R12$$ for $2R3$", []),
-        (r"по формуле $v = 2R14$ при $h = 15 \text{ cm}$", [r"15 \text{ cm"]),
-        (r"Winkel $\alpha = 89.4^\circ$ mit $2R14$", [r"89.4^\circ"]),
-        (r"secondo $2R14$ il lotto A-1187 pesa $15 \text{ kg}$", ["A-1187", r"15 \text{ kg"]),
-        ("it costs $5 for A12 and $6 for B34", ["$5", "A12", "$6", "B34"]),
-        ("$5 in A12 (US$)", ["$5", "A12"]),
-        ("costa $5, il lotto A12 $6", ["$5", "A12", "$6"]),
-        ("export $A12 $B34", ["A12", "B34"]),
-    ],
-)
-def test_letters_and_digits_of_a_formula_are_no_code(text: str, found: list[str]) -> None:
-    assert [value.text for value in values(text)] == found
 
 
 @pytest.mark.parametrize(("text", "number"), [

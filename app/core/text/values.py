@@ -19,11 +19,9 @@ from typing import Final, Literal
 from urllib.parse import unquote
 
 from app.core.text import moments
-from app.core.text.formulae import Formulae
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.reader import day_of, read, scanned
-from app.core.text.scanned import Found
 from app.core.text.shapes import squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
@@ -82,12 +80,11 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
 @memoized()
 def _values(text: str, day: date | None) -> tuple[Value, ...]:
     plain_text, pieces = scanned(text)
-    formulae = Formulae(plain_text.text)
     found: list[Value] = []
     last = 0
     for one in read(plain_text, pieces, day, all_readings=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
-        if not one.is_stated or start < last or end <= start or _is_product(one, plain_text.text, formulae):
+        if not one.is_stated or start < last or end <= start:
             continue
         last = end
         amount = one.readings[0] * one.scale if one.readings else None
@@ -95,12 +92,6 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
         base, factor = one.unit or ("", 1.0)
         found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate, base, factor))
     return tuple(found)
-
-
-def _is_product(found: Found, text: str, formulae: Formulae) -> bool:
-    """Whether letters and digits are a part of a formula, as "2R" is of "$mg2R$"."""
-    is_code = found.kind in {"identifier", "version"}
-    return is_code and formulae.hold(found.start) and not text[found.start : found.end].isdecimal()
 
 
 @memoized()
