@@ -494,11 +494,10 @@ def test_an_identifier_that_ends_like_a_scale_is_no_rounding() -> None:
         ("Il totale all'11 maggio", ["11 maggio"]),
         ("musica fino all’1:00", ["1:00"]),
         ("le train de l'11 mai", ["11 mai"]),
-        ("It was 0 on 30 May. 1024 slots are free", ["30 May", "1024"]),
         ("Am 12. Sept. 2026", ["12. Sept. 2026"]),
         ("order O'Brien-77", ["O'Brien-77"]),
     ],
 )
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:
-    """After an apostrophe a number is one of its own, and a year of long ago is none after a full stop."""
+    """After an apostrophe a number is one of its own."""
     assert [value.text for value in values(text)] == found

@@ -254,8 +254,7 @@ def _day_number(c: Cursor, place: int) -> tuple[int, int]:
 def _year(c: Cursor, place: int) -> tuple[int | None, int]:
     text = c.tokens[place].text if c.kind(place) == "n" and c.near(place, LOOSE) else ""
     if len(text) == 4 and text.isdecimal() and text[0] in "12":  # noqa: PLR2004
-        is_another_sentence = "." in c.gap(place) and text[:2] not in {"19", "20"}  # "until 30 May. 1024 seats"
-        return (None, place) if is_another_sentence else (int(text), place + 1)
+        return int(text), place + 1
     return None, place
 
 
