@@ -26,7 +26,7 @@ from app.core.model.model_io import VerificationRequest
 from app.core.validation.evidence import evidence
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
-from app.core.validation.verdicts import Verdict, supported_cuts, verdicts_of
+from app.core.validation.verdicts import Verdict, applied_verdicts, verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, output_room, render_verification, shown_texts
 from bench.report import print_table
 from bench.trust.blind import key_of
@@ -178,8 +178,8 @@ def counted(answered: Answered, *, sealed: bool = False) -> dict[str, Counter[tu
         counts = found.setdefault(call.source, Counter())
         counts[call.is_honest, "asked"] += len(verdicts)
         counts[call.is_honest, "supported"] += sum(one.verdict == "supported" for one in verdicts)
-        back = supported_cuts(call.request.claims, verdicts, shown_texts(call.request))
-        counts[call.is_honest, "back"] += len(back)
+        applied = applied_verdicts((), call.request.claims, verdicts, shown=shown_texts(call.request)).counts
+        counts[call.is_honest, "back"] += applied.supported
     return found
 
 

@@ -186,13 +186,6 @@ def contradicted_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], sho
     return tuple(claim for claim in claims if claim.kind == "item" and said.get(claim.n) == "contradicted")
 
 
-def supported_cuts(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
-    """What code cut of which a verdict says, with a quote that stands there, that messages support it."""
-    cuts = {claim.n: claim for claim in claims if claim.kind == "cut"}
-    said, _ = _effective(verdicts, Quotes(shown), cuts)
-    return tuple(claim for n, claim in cuts.items() if said.get(n) == "supported")
-
-
 def _cuts_to_put_back(judged: Sequence[tuple[Claim, VerdictWord]]) -> Iterator[Claim]:
     """What code cut and is supported, unless what it left is contradicted: such verdicts contradict each other."""
     denied = {(claim.field, claim.text) for claim, word in judged if word == "contradicted"}
