@@ -201,6 +201,35 @@ def test_what_names_nothing_stores_nothing(scripted: httpx.Client, provider: Ope
     refused(ask(scripted, "/responses", {**unknown, "store": False}), 404, "previous_response_not_found")
 
 
+def by(name: str, text: str, role: str = "user") -> Json:
+    return {"role": role, "name": name, "content": text}
+
+
+def names(client: httpx.Client, kept: str) -> list[tuple[str, str | None]]:
+    """What a conversation's messages say, each with the name of who says it."""
+    found = client.get(f"/conversations/{kept.removeprefix('conv_')}/messages?limit=100").json()["data"]
+    return [(message["content"], message["metadata"].get("name")) for message in found]
+
+
+def test_the_names_of_a_history_are_kept_and_it_goes_on_with_and_without_them(scripted: httpx.Client) -> None:
+    """Control: what bears no name gets none, and a name of a message that the system begins with is nobody's."""
+    named = {"X-Conversation-Id": "of several people"}
+    bot = by("Bot", "Hello, Anna.", "assistant")
+    history = [by("Rules", "Be brief.", "system"), by("Anna", "Hello"), bot, by("Ben", "Hello"), user("And me")]
+    first = chat(scripted, *history, headers=named)
+    kept = conversation(first)
+    whole = [("Hello", "Anna"), ("Hello, Anna.", "Bot"), ("Hello", "Ben"), ("And me", None)]
+    assert names(scripted, kept) == [*whole, (reply(first)["content"], None)]
+
+    history += [{**reply(first), "name": "Bot"}, by("Анна", "More")]
+    second = chat(scripted, *history, headers=named)
+    assert (done(second), conversation(second)) == ("stored", kept)
+    assert names(scripted, kept)[5:] == [("More", "Анна"), (reply(second)["content"], None)]
+    history += [reply(second), user("Without names")]
+    unnamed = [{field: value for field, value in message.items() if field != "name"} for message in history]
+    assert conversation(chat(scripted, *unnamed, headers=named)) == kept
+
+
 # Responses
 
 
@@ -347,6 +376,7 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
         ("/responses", {"input": [UNASKED]}, 400, "input"),
         ("/responses", {"input": "x", "tools": [{"type": "function", "name": "a b"}]}, 400, "tools.0.name"),
         ("/responses", {"input": "x", "tool_choice": "required"}, 400, "tool_choice"),
+        ("/chat/completions", {"messages": [{**user("x"), "name": "Anna Berg"}]}, 400, "messages.0.name"),
         ("/responses/compact", {"input": "x", "model": None}, 400, "model"),
         ("/responses/compact", {"input": [{"type": "compaction", "encrypted_content": "tl1.AAAA"}]}, 400, "input"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import pytest
@@ -23,6 +23,7 @@ from app.core.model.errors import (
 )
 from app.http.openai import ids
 from app.http.openai.chat_chunks import ChatChunks
+from app.http.openai.chat_requests import ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
 from app.http.openai.items import InputItem, draft_of, items_of, joined
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, listing, response_object
@@ -296,6 +297,19 @@ def test_what_cannot_be_kept_is_refused(content: Any) -> None:
     item = ITEM.validate_python({"role": "user", "content": content})
     with pytest.raises(ValueError, match=r"empty|stored files|data or an address|at most"):
         draft_of(item)
+
+
+@pytest.mark.parametrize("name", ["Anna Berg", "a\n", "", "a" * 65, "<a", "a|b", "a\\b", "a/b"])
+def test_a_name_is_kept_within_that_apis_limits(name: str) -> None:
+    """Control: what is within them is a message's, of whichever role; a tool has no speaker."""
+    with pytest.raises(ValueError, match=r"name\n.*(pattern|at most 64)"):
+        ChatMessage(role="user", content="x", name=name)
+    roles: tuple[Literal["user", "assistant", "system"], ...] = ("user", "assistant", "system")
+    for role in roles:
+        for fit in ("Anna_Berg", "Анна:", "a" * 64):
+            assert ChatMessage(role=role, content="x", name=fit).draft().metadata == {"name": fit}
+        assert ChatMessage(role=role, content="x").draft().metadata == {}
+    assert ChatMessage(role="tool", content="x", tool_call_id="c", name="look").draft().metadata == {}
 
 
 # Streams

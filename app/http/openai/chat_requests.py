@@ -26,6 +26,8 @@ from app.http.openai.settings import (
 from app.usecases.history.drafts import MessageDraft
 
 MAX_MESSAGES: Final = 10_000
+SpeakerName = Annotated[str, Field(max_length=64, pattern=r"^[^\s<|\\/>]+$")]
+"""Who of several people of one role says it: as that API limits it."""
 INSTRUCTING: Final = frozenset({"system", "developer"})
 
 
@@ -47,6 +49,7 @@ class ChatMessage(Given):
     """One message."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
+    name: SpeakerName | None = None
     content: Content | None = None
     tool_calls: Annotated[list[ChatCall], Field(max_length=128)] | None = None
     tool_call_id: CallId | None = None
@@ -66,11 +69,13 @@ class ChatMessage(Given):
         if self.role == "tool":
             return MessageDraft(role="tool", content="", parts=(result_part(self.tool_call_id or "", self.content),))
         words, media = stored_content(self.content)
+        metadata = {} if self.name is None else {"name": self.name}
         if self.role == "assistant":
             calls = [call_part(call.id, call.function.name, call.function.arguments) for call in self.tool_calls or ()]
-            return MessageDraft(role="assistant", content=words or self.refusal or "", parts=(*media, *calls))
+            said = words or self.refusal or ""
+            return MessageDraft(role="assistant", content=said, parts=(*media, *calls), metadata=metadata)
         role: Literal["system", "user"] = "user" if self.role == "user" else "system"
-        return MessageDraft(role=role, content=words, parts=media)
+        return MessageDraft(role=role, content=words, parts=media, metadata=metadata)
 
 
 class ChatTool(Given):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -34,6 +34,8 @@ class ChatInput:
     content: str | None = None
     parts: tuple[Part, ...] = ()
     """Of the user's message: texts and media."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Of the user's message."""
     results: tuple[ToolResultInput, ...] = ()
     """Of calls that wait for the client."""
     instructions: str | None = None

@@ -183,6 +183,7 @@ def _user_draft(given: ChatInput) -> MessageDraft:
         content=content,
         parts=given.parts,
         event_type="command" if command else given.event_type,
+        metadata=given.metadata,
         is_command=command,
     )
 

@@ -382,7 +382,7 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
     results = _leading_results(new)
     if last.role == "tool":
         return replace(base, results=results) if len(results) == len(new) else replace(base, history=new)
-    said = replace(base, content=last.content, parts=last.parts)
+    said = replace(base, content=last.content, parts=last.parts, metadata=last.metadata)
     if results and len(new) == len(results) + 1:
         return replace(said, results=results)
     return replace(said, history=new[:-1])

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 6b4ec47d4128fb81b87dfc2e5b013d84542a35bdc12f88913bc4bcbcc7d75f99
+// sha256 of openapi.json: 62f231a3fb52b63042afea8b3db6ef5ba3b6df09a812479e533092d4c8dc378c
 
 export interface paths {
     "/conversations": {
@@ -1871,6 +1871,8 @@ export interface components {
              * @enum {string}
              */
             role: "system" | "developer" | "user" | "assistant" | "tool";
+            /** Name */
+            name?: string | null;
             /** Content */
             content?: (string | (components["schemas"]["TextContent"] | components["schemas"]["RefusalContent"] | components["schemas"]["ChatImage"] | components["schemas"]["ResponseImage"] | components["schemas"]["AudioContent"] | components["schemas"]["ChatFile"] | components["schemas"]["ResponseFile"])[]) | null;
             /** Tool Calls */
