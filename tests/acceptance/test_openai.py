@@ -228,6 +228,8 @@ def test_the_names_of_a_history_are_kept_and_it_goes_on_with_and_without_them(sc
     history += [reply(second), user("Without names")]
     unnamed = [{field: value for field, value in message.items() if field != "name"} for message in history]
     assert conversation(chat(scripted, *unnamed, headers=named)) == kept
+    other = chat(scripted, by("Ben", "Hello"), *history[2:], headers=named)
+    assert done(other) == "stateless", "of somebody else the same words are another message"
 
 
 # Responses

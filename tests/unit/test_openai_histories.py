@@ -15,6 +15,7 @@ from app.core.context.newest import newest_within
 from app.core.context.reconciling import Reconciling, lines_of
 from app.core.model.conversation import Message
 from app.core.model.model_io import ContextMessage
+from app.core.text.speakers import name_in
 from app.usecases.openai.naming import Name, derived_id
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
@@ -32,6 +33,10 @@ def u(text: str) -> Said:
 
 def a(text: str, **fields: Any) -> Said:
     return "assistant", text, fields
+
+
+def by(name: str, text: str, role: str = "user") -> Said:
+    return role, text, {"metadata": {"name": name}}
 
 
 def made(call: dict[str, Any], text: str = "") -> Said:
@@ -57,7 +62,9 @@ def compared(given: Sequence[Said], history: Sequence[Said]) -> Reconciling:
     lines = [
         line
         for number, said in enumerate(given)
-        for line in lines_of(said[0], said[1], _fields(said).get("parts", ()), number)
+        for line in lines_of(
+            said[0], said[1], _fields(said).get("parts", ()), number, name_in(_fields(said).get("metadata", {}))
+        )
     ]
     reconciling = Reconciling(lines)
     reconciling.read(stored(history))
@@ -100,6 +107,13 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([*OPENING, u("y")], [("system", "Be brief."), *OPENING], 2),
         ([u("secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
         ([a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 1),
+        # Names tell apart where both have one.
+        ([by("Ann", "q"), by("Ben", "q"), by("Ben", "y")], [by("Ann", "q"), by("Ben", "q")], 2),
+        ([by("Ann", "q"), by("Bot", "a", "assistant"), by("Ann", "y")], [by("Ann", "q"), a("a")], 2),
+        ([by("Ann", "q"), u("y")], [u("q")], 1),
+        ([u("q"), u("y")], [by("Ann", "q")], 1),
+        ([by("Cafe\u0301", "q"), u("y")], [by("Café", "q")], 1),
+        ([by("Ben", "secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
     ],
 )  # fmt: skip
 def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
@@ -120,6 +134,9 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([*OPENING, u("More")], [*OPENING, u("Other"), a("x")]),
         ([u("Hello"), u("More")], OPENING),
         ([u("q"), made(CALL), brought(CALL), u("y")], [u("q"), a("No calls.")]),
+        ([by("Ben", "q"), u("y")], [by("Ann", "q")]),
+        ([by("Ben", "q")], [by("Ann", "q"), a("End")]),
+        ([u("q"), by("Two", "a", "assistant"), u("y")], [u("q"), by("One", "a", "assistant")]),
     ],
 )
 def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Said], history: list[Said]) -> None:

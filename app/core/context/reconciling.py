@@ -1,10 +1,11 @@
 """How much of a history that a client sends again is stored already: its longest stored prefix.
 
 Clients of stateless APIs send everything with every request. What is compared is who spoke and the words, without
-regard to spaces and to the form of their letters. Of a reply the client may have only the beginning: it stopped
-reading, and does not know whether the reply was finished here. What it may never have seen is passed over where it
-does not fit: the service's own tool calls and their results, a reply that was stopped, a typed command, a message of
-the system, one that was erased. A superseded reply is not looked at.
+regard to spaces and to the form of their letters. A name tells people of one role apart where both messages have one:
+a client may leave names out, and the service's own replies have none. Of a reply the client may have only the
+beginning: it stopped reading, and does not know whether the reply was finished here. What it may never have seen is
+passed over where it does not fit: the service's own tool calls and their results, a reply that was stopped, a typed
+command, a message of the system, one that was erased. A superseded reply is not looked at.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Literal
 from app.core.model.conversation import Message, MessageText
 from app.core.text.contents import data_mark
 from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.speakers import name_in
 
 Kind = Literal["user", "assistant", "system", "call", "result"]
 
@@ -31,6 +33,8 @@ class Line:
     """Normalised; the id of the call where it is a call or its result."""
     message: int
     """The number of its message in the history that it belongs to."""
+    name: str = ""
+    """Of who says it; empty where that is not told."""
     optional: bool = False
     """Stored, and perhaps never seen by the client."""
     any_words: bool = False
@@ -41,7 +45,7 @@ class Line:
     """Stored beside calls: a client that did not see the calls has it before the words of the reply."""
 
 
-def lines_of(role: str, content: str, parts: Sequence[Part], message: int) -> Iterator[Line]:
+def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name: str = "") -> Iterator[Line]:
     """What a message says, calls and brings back, one by one.
 
     Args:
@@ -49,13 +53,14 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int) -> It
         content: Its text.
         parts: Texts, calls, results, media.
         message: Its number.
+        name: Of who says it, if that is told.
     """
     calls = [str(part.get("id")) for part in parts if part.get("type") == "tool_call"]
     results = [str(part.get("tool_call_id")) for part in parts if part.get("type") == "tool_result"]
     words = _words(role, content, parts)
     if role != "tool" and (words or not (calls or results)):
         kind: Kind = "user" if role == "user" else "assistant" if role == "assistant" else "system"
-        yield Line(kind=kind, words=words, message=message, is_step=bool(calls))
+        yield Line(kind=kind, words=words, message=message, name=normalised(name), is_step=bool(calls))
     for call in calls:
         yield Line(kind="call", words=call, message=message)
     for result in results:
@@ -64,11 +69,12 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int) -> It
 
 def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
     unseen, erased, stopped = message.is_command, message.status == "erased", message.status == "interrupted"
-    for line in lines_of(message.role, message.content, message.parts, message.seq):
+    for line in lines_of(message.role, message.content, message.parts, message.seq, name_in(message.metadata)):
         yield Line(
             kind=line.kind,
             words=line.words,
             message=line.message,
+            name=line.name,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
             any_words=erased,
             may_give_way=line.kind == "assistant" and not (unseen or erased or line.is_step),
@@ -164,6 +170,8 @@ class Reconciling:
             return False
         if line.any_words:
             return True
+        if line.name and given.name and line.name != given.name:
+            return False
         if line.kind != "assistant":
             return given.words == line.words
         whole = " ".join([*self._steps, line.words])

@@ -129,6 +129,7 @@ class MessageText:
     is_command: bool
     content: str
     parts: Sequence[Part]
+    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

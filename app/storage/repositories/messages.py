@@ -255,11 +255,11 @@ class MessageRepository(Repository):
         """The oldest ``limit`` messages after ``after_seq``, commands and superseded replies too."""
         row = MessageRow
         names = ("seq", "role", "status", "is_command", "content", "parts")
-        statement = select(*(col(getattr(row, name)) for name in names)).where(
+        statement = select(*(col(getattr(row, name)) for name in names), col(row.meta)).where(
             col(row.conversation_id) == conversation_id, after_seq < _seq
         )
         rows = await self._session.rows(statement.order_by(_seq).limit(limit))
-        return [MessageText(**dict(zip(names, found, strict=True))) for found in rows]
+        return [MessageText(**dict(zip((*names, "metadata"), found, strict=True))) for found in rows]
 
     async def between(
         self,

@@ -29,6 +29,7 @@ from app.core.model.errors import (
     TurnInProgressError,
 )
 from app.core.model.records import Turn
+from app.core.text.speakers import name_in
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
@@ -353,7 +354,7 @@ def _lines(messages: Sequence[MessageDraft]) -> list[Line]:
     return [
         line
         for number, draft in enumerate(messages)
-        for line in lines_of(draft.role, draft.content, draft.parts, number)
+        for line in lines_of(draft.role, draft.content, draft.parts, number, name_in(draft.metadata))
     ]
 
 
