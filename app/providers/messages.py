@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 )
 
 from app.core.context.files import FILE_COPY
-from app.core.context.formats.words import in_words, served_arguments, tool_name
+from app.core.context.formats.words import in_words, served_arguments, tool_name, with_names
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import Part, own_content, own_parts
@@ -62,7 +62,7 @@ def to_provider(
         open_calls: Calls that stand before these messages, on the provider's side: their results come first.
         locale: The conversation's: what has to be put in words is in its language.
     """
-    say = catalogue_of(locale)
+    say, messages = catalogue_of(locale), with_names(messages)
     made = [*open_calls, *(part for message in messages for part in _parts(message, "tool_call"))]
     results = dict(_results(messages, {str(part.get("id")): part.get("name") for part in made}))
     calls = {str(part.get("id")) for part in made}

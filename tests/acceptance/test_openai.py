@@ -232,6 +232,28 @@ def test_the_names_of_a_history_are_kept_and_it_goes_on_with_and_without_them(sc
     assert done(other) == "stateless", "of somebody else the same words are another message"
 
 
+def test_a_model_is_told_who_of_several_users_speaks(scripted: httpx.Client, provider: OpenAI) -> None:
+    """In the same words turn after turn, whoever joins; the model's own messages, and what bears no name, stay."""
+    history = [by("Anna", "It rains."), by("Bot", "Does it?", "assistant"), user("It does.")]
+    first = reply(chat(scripted, *history))
+    before = provider.last.texts
+    assert before[-3:] == ["Anna: It rains.", "Does it?", "It does."]
+    history += [first, by("Ben", "Ben: It snows."), by("system", "And thaws.")]
+    good(chat(scripted, *history))
+    assert provider.last.texts == [*before, first["content"], "Ben: It snows.", "And thaws."]
+
+    named = {"X-Conversation-Id": "names for the model"}
+    kept = conversation(chat(scripted, *history[:3], headers=named)).removeprefix("conv_")
+    assert provider.last.texts[-3:] == before[-3:]
+    last = reply(chat(scripted, *history, headers=named))
+    assert provider.last.texts[-2:] == ["Ben: It snows.", "And thaws."]
+    formatted = scripted.get(f"/conversations/{kept}/context?format=openai").json()["messages"]
+    assert [(one["content"], one.get("name")) for one in formatted[1:]] == [
+        ("It rains.", "Anna"), ("Does it?", "Bot"), ("It does.", None), (first["content"], None),
+        ("Ben: It snows.", "Ben"), ("And thaws.", None), (last["content"], None),
+    ]  # fmt: skip
+
+
 # Responses
 
 

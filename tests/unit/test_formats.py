@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pytest
 from google.genai.types import Content
@@ -20,8 +20,11 @@ from pydantic import TypeAdapter
 
 from app.core.context.formats import Format, Formatted, in_format
 from app.core.context.formats.calls import STUB_RESULT
+from app.core.context.formats.words import with_names
 from app.core.model.model_io import ContextMessage
+from app.core.retrieval.serving import Passage, passages_element
 from app.core.text.parts import Part
+from app.providers.messages import to_provider
 from tests.corpus import assert_values, corpus
 from tests.profiles import examples
 
@@ -32,8 +35,10 @@ def openai_message() -> TypeAdapter[ChatCompletionMessageParam]:
     return TypeAdapter(ChatCompletionMessageParam)
 
 
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 PIXEL: Final = base64.b64encode(b"\x89PNG\r\n").decode()
 ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
+SPEAKER: Final = re.compile(r"[^\s<|\\/>]{1,64}")
 
 Json = dict[str, Any]
 
@@ -238,6 +243,86 @@ def test_gemini_gets_its_signatures_back() -> None:
     assert_values(corpus("signatures"), signature)
 
 
+def by(name: str, content: str, role: Any = "user", *parts: Part) -> ContextMessage:
+    return replace(said(role, content, *parts), name=name)
+
+
+RECALLED: Final = passages_element((Passage(text="earlier", source="x"), Passage(text="before", source="y")))
+PICTURE: Final = {"type": "media", "media_type": "image/png", "data": PIXEL}
+GROUP: Final = (
+    by("Rules", "Be brief.", "system"),
+    by("Anna", "Hello"),
+    by("Anna", "It rains."),
+    by("Ben Berg", "anna: she lies.\nBen Berg: no"),
+    said("user", "Who is who?"),
+    by("Bot/1", "You are two.", "assistant"),
+    by("Ben", "ben: I know"),
+    by("Ben", "", "user", PICTURE),
+    by("</>", f"{RECALLED}\n\nAnd I?"),
+)
+"""Several people of one role; the name of the last is nothing that OpenAI takes."""
+
+
+def test_openai_is_told_names_in_their_own_field_and_different_people_stay_apart() -> None:
+    found = in_format(GROUP, "openai").messages
+    assert [(one["role"], one.get("name")) for one in found] == [
+        ("system", "Rules"), ("user", "Anna"), ("user", "Ben_Berg"), ("user", None), ("assistant", "Bot_1"),
+        ("user", "Ben"), ("user", None),
+    ]  # fmt: skip
+    assert found[1]["content"] == "Hello\n\nIt rains."
+    assert found[2]["content"] == GROUP[3].content
+    taken_by_openai(Formatted(messages=found))
+
+
+@pytest.mark.parametrize("way", ["anthropic", "gemini", "turn"])
+def test_where_there_is_no_field_a_user_s_own_words_begin_with_the_name(way: Any) -> None:
+    """Not where they begin so already, not before what is recalled, and never in what an assistant says."""
+    if way == "turn":
+        thread = to_provider(GROUP, lambda _: True)
+        told = [text for one in thread for part in one.parts for text in _told(part)]
+        assert told.pop(0) == "Be brief."
+    else:
+        found = in_format(GROUP, way)
+        blocks = (block for one in found.messages for block in one.get("content", one.get("parts")))
+        told = [block["text"] for block in blocks if "text" in block]
+    assert told == [
+        "Anna: Hello", "Anna: It rains.", "Ben Berg: anna: she lies.\nBen Berg: no", "Who is who?", "You are two.",
+        "ben: I know", "Ben:", f"{RECALLED}\n\n</>: And I?",
+    ]  # fmt: skip
+
+
+def _told(part: Any) -> list[str]:
+    content = part.content if isinstance(part.content, list) else [part.content]
+    return [one for one in content if isinstance(one, str)]
+
+
+def test_plain_has_messages_as_they_are_stored() -> None:
+    found = in_format(GROUP, "plain").messages
+    assert [one["content"] for one in found] == [one.content for one in GROUP]
+
+
+@examples(2.0)
+@given(st.lists(st.sampled_from(range(9)), max_size=9))
+def test_without_names_nothing_is_changed_by_them(numbers: list[int]) -> None:
+    """Control: with them something is."""
+    named = [GROUP[number] for number in numbers]
+    bare = [replace(one, name="") for one in named]
+    assert all(new is old for new, old in zip(with_names(bare), bare, strict=True))
+    for way in FORMATS:
+        assert not any("name" in one for one in in_format(bare, way).messages)
+    if any(one.role == "user" and one.name and one.name != "Ben" for one in named):
+        assert in_format(named, "gemini") != in_format(bare, "gemini")
+
+
+@examples(2.0)
+@given(st.lists(st.sampled_from(range(9)), max_size=9), st.integers(0, 9))
+def test_a_message_is_told_in_the_same_words_whoever_speaks_beside_it(numbers: list[int], count: int) -> None:
+    """What a provider has cached stays when somebody joins or leaves."""
+    talk = [GROUP[number] for number in numbers]
+    assert with_names(talk)[:count] == with_names(talk[:count])
+    assert with_names(talk)[count:] == with_names(talk[count:])
+
+
 TEXTS = st.sampled_from(["", " ", "\n", "ok", "Привет", "x" * 50, "</session_state>", "c1"])
 IDS = st.sampled_from(["c1", "c2", "c 1", "", "ы" * 50, "c1_2", "a" * 45])
 ARGUMENTS = st.sampled_from([None, {}, {"q": 1}, '{"q": 2}', "no json", [1], 7])
@@ -260,11 +345,13 @@ PARTS = st.one_of(
         st.sampled_from([PIXEL, "", "?", f"data:image/png;base64,{PIXEL}"]),
     ),
 )
+NAMES = st.sampled_from(["", "", "Anna", "Ben", "Anna Berg", "a/b|c <d>", "</>", "ы" * 40])
 MESSAGES = st.builds(
-    lambda role, content, parts: said(role, content, *parts),
+    lambda role, content, parts, name: replace(said(role, content, *parts), name=name),
     st.sampled_from(["system", "user", "assistant", "tool"]),
     TEXTS,
     st.lists(PARTS, max_size=4),
+    NAMES,
 )
 TALKS = st.lists(MESSAGES, max_size=14)
 
@@ -287,8 +374,11 @@ def taken_by_openai(found: Formatted) -> None:
             ids.add(made["id"])
             waiting.append(made["id"])
     assert not waiting
+    names = [message["name"] for message in messages if "name" in message]
+    assert all(SPEAKER.fullmatch(name) for name in names)
     sides = [message["role"] for message in messages]
-    assert not any(pair in (("user", "user"), ("assistant", "assistant")) for pair in itertools.pairwise(sides))
+    same = (("user", "user"), ("assistant", "assistant"))
+    assert names or not any(pair in same for pair in itertools.pairwise(sides))
 
 
 def taken_by_anthropic(found: Formatted) -> None:

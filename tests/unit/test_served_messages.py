@@ -157,13 +157,14 @@ def talk_with(hostile: str) -> list[Message]:
         message(6, "noted", "assistant"),
         message(7, f"the operator {hostile}", "system", protected_reason="held_role"),
         message(8, "noted", "assistant"),
-        message(9, f"user {hostile}", "user", parts=parts_of(hostile)),
+        message(9, f"user {hostile}", "user", parts=parts_of(hostile), metadata={"name": hostile}),
         message(10, f"assistant {hostile}", "assistant", parts=[call, as_json]),
         message(11, "", "tool", parts=[result_of("c1", f"found {hostile}")]),
         message(12, f"said {hostile}", "tool", parts=[result_of("c2", {hostile: [hostile]})]),
         message(13, "", "tool", parts=[result_of("lost", hostile, name=hostile)]),
         message(14, f"the operator again {hostile}", "system"),
-        message(15, f"And the last {hostile}", "user", parts=[{"type": "text", "text": f"more {hostile}"}]),
+        message(15, f"And the last {hostile}", "user", parts=[{"type": "text", "text": f"more {hostile}"}],
+                metadata={"name": f"Ben {hostile}"}),
     ]  # fmt: skip
 
 
@@ -282,6 +283,34 @@ def test_neither_is_one_that_is_spread_over_lines() -> None:
     for hostile in (text for text in FORGED if "\n" in text):
         lines, twin = (f"two\n{text}\nlines" for text in (hostile, re.sub(r"[^\n]+", "more", hostile)))
         assert in_every_way(put_together(scene(lines))) == in_every_way(put_together(scene(twin))), hostile
+
+
+@pytest.mark.parametrize(
+    ("before", "name", "words"),
+    [("see <", "anchors", "hi"), ("see", "<anchors", "hi"), ("see", "<anch", "ors>"), ("see [x ", "→L1", "y]")],
+)
+def test_nor_one_that_a_name_is_a_piece_of(before: str, name: str, words: str) -> None:
+    """Controls: unexchanged it would be one, but in the third; and an ordinary name stays as it is."""
+    talk = [ContextMessage(role="user", content=before), ContextMessage(role="user", content=words, name=name)]
+
+    def told(messages: Sequence[ContextMessage]) -> list[str]:
+        parts = (part for one in in_format(messages, "gemini").messages for part in one["parts"])
+        return tags_in("\n\n".join(part["text"] for part in parts))
+
+    assert told(served_messages(talk)) == []
+    assert bool(told(talk)) == (name != "<anch")
+    ordinary = [replace(one, name="Anna") for one in talk[1:]]
+    assert served_messages(ordinary)[0] is ordinary[0]
+
+
+def test_a_name_stands_before_the_words_of_who_bears_it_and_not_before_what_is_recalled() -> None:
+    context = put_together(scene(BENIGN))
+    assert context.recalled
+    told = ["".join(texts) for texts in sent_in(context, "turn") if "And the last" in "".join(texts)]
+    assert [text.partition("And the last")[0][-len("</passage>\n\nBen a word: ") :] for text in told] == [
+        "</passage>\n\nBen a word: "
+    ]
+    assert told[0].count("Ben a word: ") == 1
 
 
 def test_what_is_left_out_for_want_of_room_is_told_without_them() -> None:

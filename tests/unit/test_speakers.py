@@ -7,9 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from app.core.model.conversation import Role
+from app.core.reading.labels import told_name
 from app.core.reading.passages import passages_of
 from app.core.text.clauses import clause_starts
-from app.core.text.speakers import MOST_OF_NAME, label_of, labels_of, name_in, without_speaker, without_speakers
+from app.core.text.speakers import MOST_OF_NAME, label_of, labels_of, name_in, named, without_speaker, without_speakers
+from app.core.text.token_counts import Weight, weigh
+from app.usecases.history.drafts import MessageDraft
 from tests.unit.talk import message
 
 
@@ -123,3 +127,53 @@ def test_what_names_a_role_or_no_person_is_no_speaker(name: str) -> None:
     (said,) = passages_of([replace(message(1, "it rains"), metadata={"name": name})], "en")
 
     assert (said.speaker, said.is_named) == ("User", False)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("Anna", "Anna"),
+        ("user_proxy", "user_proxy"),
+        ("Anna: yes\n\nBen", "Anna yes Ben"),
+        ("小明：好", "小明 好"),
+        (" : ", ""),
+        ("system", ""),
+        ("Система", ""),
+        ("Developer", ""),
+        ("\nAssistant:", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_name_that_a_chat_model_is_told_ends_with_its_colon_and_is_no_role(given: object, told: str) -> None:
+    assert told_name({"name": given}) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("Anna", "it rains", "Anna: it rains"),
+        ("Anna", " it rains \n", "Anna:  it rains \n"),
+        ("Anna", "", "Anna:"),
+        ("Anna", "Ben: it rains", "Anna: Ben: it rains"),
+        ("Anna", "Annabel: it rains", "Anna: Annabel: it rains"),
+        ("Anna", " ANNA: it rains", " ANNA: it rains"),
+        ("小明", "小明：你好", "小明：你好"),
+        ("", ": it rains", ": it rains"),
+    ],
+)
+def test_a_name_stands_once_before_what_is_said(name: str, text: str, told: str) -> None:
+    assert named(name, text) == told
+
+
+@pytest.mark.parametrize("text", ["it rains", "Anna: it rains", ""])
+def test_a_user_s_message_weighs_what_a_chat_model_is_told_of_it(text: str) -> None:
+    """Control: another role's name, and one that is not told, weigh nothing."""
+    parts = ({"type": "media", "media_type": "image/png", "data": "aGk="},)
+
+    def weight(role: Role, name: str) -> Weight:
+        return MessageDraft(role=role, content=text, parts=parts, metadata={"name": name}).weighed()
+
+    assert weight("user", "Anna") == weigh("user", named("Anna", text), parts)
+    assert weight("user", "System") == weight("user", "") == weigh("user", text, parts)
+    assert weight("assistant", "Anna") == weigh("assistant", text, parts)

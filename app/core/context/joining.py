@@ -28,7 +28,7 @@ from app.core.context.served import served_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact
-from app.core.reading.labels import role_of
+from app.core.reading.labels import role_of, told_name
 from app.core.retrieval.choose import MARGIN, Recalled
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.recall_decision import decide_recall
@@ -197,6 +197,7 @@ def as_sent(message: Message) -> ContextMessage:
         role=message.role,
         content=content,
         parts=message.parts,
+        name=told_name(message.metadata),
         seq=message.seq,
         event_type=message.event_type,
         is_protected=message.is_protected,

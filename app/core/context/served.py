@@ -53,9 +53,14 @@ def _served(message: ContextMessage, following: str) -> tuple[ContextMessage, st
             following = _before(words, following)
     content = as_data(message.content, following)
     following = _before(message.content, following)
-    if content == message.content and all(new is old for new, old in zip(parts[::-1], message.parts, strict=True)):
+    name = as_data(message.name, f":{following}")
+    if name:
+        following = _before(f"{message.name}:", following)
+    if (name, content) == (message.name, message.content) and all(
+        new is old for new, old in zip(parts[::-1], message.parts, strict=True)
+    ):
         return message, following
-    return replace(message, content=content, parts=tuple(parts[::-1])), following
+    return replace(message, name=name, content=content, parts=tuple(parts[::-1])), following
 
 
 def _before(text: str, following: str) -> str:

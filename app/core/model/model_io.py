@@ -174,6 +174,8 @@ class ContextMessage:
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     parts: tuple[Part, ...] = ()
+    name: str = ""
+    """Of who of several people says it (``labels.told_name``); its content is without it."""
     seq: int | None = None
     event_type: str | None = field(default=None, compare=False)
     """Of the stored message; no model is sent it."""

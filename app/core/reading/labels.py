@@ -11,7 +11,12 @@ from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Phrases as Phrases  # noqa: PLC0414 - its readers find it here
 from app.core.text.languages.sections_of_talk import Roles
 from app.core.text.localization.catalogue import CATALOGUES
+from app.core.text.memo import FIGURE, memoized
+from app.core.text.patterns import compiled
+from app.core.text.speakers import name_in, named
 
+_COLONS: Final = compiled("[:：]")
+_PROVIDERS_ROLES: Final = frozenset({"developer", "model"})
 _ROLES: Final[Mapping[str, Roles]] = {
     language.code: language.roles for language in languages() if language.roles is not None
 }
@@ -34,6 +39,23 @@ def role_label(role: str, language: str) -> str:
 def names_a_role(name: str) -> bool:
     """Whether a name reads like a role's, in any language: who has it would be taken for another role."""
     return not _ROLE_NAMES.isdisjoint(map(_plain, (name, name.replace(" ", ""), *name.split(" "))))
+
+
+def told_name(metadata: Mapping[str, object]) -> str:
+    """Who says a message, as a chat model may be told: without a colon, which would end the name, and never a role."""
+    name = name_in(metadata)
+    return _told(name) if name else ""
+
+
+@memoized(FIGURE)
+def _told(name: str) -> str:
+    plain = " ".join(_COLONS.sub(" ", name).split())
+    return "" if names_a_role(plain) or _plain(plain) in _PROVIDERS_ROLES else plain
+
+
+def named_by(role: str, text: str, metadata: Mapping[str, object]) -> str:
+    """``named`` for a user's message; not for the model's, since it goes on writing as its earlier messages are."""
+    return named(told_name(metadata), text) if role == "user" else text
 
 
 def _plain(name: str) -> str:

@@ -50,6 +50,17 @@ def short_name(given: str) -> str:
     return " ".join(plain.split())[:MOST_OF_NAME].rstrip()
 
 
+def named(name: str, text: str) -> str:
+    """What is said as a chat model is told it: the name first, unless the text begins so by itself.
+
+    Whenever there is a name, whoever else speaks: so the same message is always told in the same words, which keeps
+    what providers cache, and what it weighs is known when it is stored.
+    """
+    if not name or text.lstrip().casefold().startswith((f"{name}:".casefold(), f"{name}：".casefold())):
+        return text
+    return f"{name}: {text}" if text else f"{name}:"
+
+
 def without_speaker(text: str) -> str:
     """What is said, without who says it."""
     found = _LABEL.match(text)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from app.core.model.conversation import MessageStatus, Role
 from app.core.model.errors import TooLargeError
+from app.core.reading.labels import named_by
 from app.core.text.parts import Part
 from app.core.text.token_counts import Weight, byte_length, weigh
 
@@ -41,7 +42,7 @@ class MessageDraft:
 
     def weighed(self) -> Weight:
         """What the draft weighs."""
-        return self.weight or weigh(self.role, self.content, self.parts)
+        return self.weight or weigh(self.role, named_by(self.role, self.content, self.metadata), self.parts)
 
 
 def refuse_long(draft: MessageDraft) -> None:

@@ -13,6 +13,7 @@ from app.core.context.newest import newest_within
 from app.core.context.tools import tools_tokens
 from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, told_reason
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
+from app.core.reading.labels import told_name
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.usecases.admin.limiting import LimitService
@@ -194,7 +195,8 @@ def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
 def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...]:
     """The system prompt and the messages, within the model's window."""
     messages = tuple(
-        ContextMessage(role=draft.role, content=draft.content, parts=draft.parts) for draft in prompt.messages
+        ContextMessage(role=draft.role, content=draft.content, parts=draft.parts, name=told_name(draft.metadata))
+        for draft in prompt.messages
     )
     words = prompt.brought.instructions
     system = (ContextMessage(role="system", content=words),) if words else ()
@@ -209,7 +211,7 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
 
 
 def _sizes(messages: Sequence[MessageDraft]) -> list[int]:
-    return [weigh(draft.role, draft.content, draft.parts).tokens for draft in messages]
+    return [draft.weighed().tokens for draft in messages]
 
 
 def _tokens_beside(brought: Brought) -> int:

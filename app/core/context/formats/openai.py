@@ -7,10 +7,13 @@ from typing import Any, Final
 
 from app.core.context.formats.thread import thread_of
 from app.core.context.formats.values import Asked, Call, Media, Piece, Said, Text
+from app.core.context.formats.words import NAME_LENGTH
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import as_text
+from app.core.text.patterns import compiled
 
+_NOT_IN_SPEAKERS: Final = compiled(r"[\s<|\\/>]+")
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 
@@ -25,12 +28,22 @@ def _rendered(entry: Any) -> Iterator[dict[str, Any]]:
             for result in results:
                 yield {"role": "tool", "tool_call_id": result.call_id, "content": as_text(result.content)}
             if pieces:
-                yield {"role": "user", "content": _content(pieces)}
+                yield {"role": "user", **_naming(entry.name), "content": _content(pieces)}
         case Said(texts=texts, calls=calls):
-            said: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(texts) or None}
+            said: dict[str, Any] = {
+                "role": "assistant",
+                **_naming(entry.name),
+                "content": "\n\n".join(texts) or None,
+            }
             yield said | ({"tool_calls": [_call(call) for call in calls]} if calls else {})
         case told:
-            yield {"role": "system", "content": told.text}
+            yield {"role": "system", **_naming(told.name), "content": told.text}
+
+
+def _naming(name: str) -> dict[str, str]:
+    """The field of who says it; none without a name, and where nothing of it may stand there."""
+    fit = _NOT_IN_SPEAKERS.sub("_", name)[:NAME_LENGTH].strip("_")
+    return {"name": fit} if fit else {}
 
 
 def _content(pieces: Sequence[Piece]) -> str | list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from app.core.context.formats.calls import pair_up
 from app.core.context.formats.values import Asked, Call, Entry, Piece, Result, Said, Text, Told
-from app.core.context.formats.words import in_words, piece_of
+from app.core.context.formats.words import in_words, piece_of, with_names
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, own_content, own_parts
@@ -29,7 +29,7 @@ def two_sided(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str |
 
     All system messages are joined in the system text, in their order: anywhere else they would be a user's words.
     """
-    entries = list(_entries(messages, say))
+    entries = list(_entries(with_names(messages), say))
     system = "\n\n".join(entry.text for entry in entries if isinstance(entry, Told))
     sides = joined(entry for entry in entries if not isinstance(entry, Told))
     thread = [entry for entry in sides if not isinstance(entry, Told)]
@@ -39,16 +39,17 @@ def two_sided(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str |
 
 
 def joined(entries: Iterable[Entry]) -> list[Entry]:
-    """Neighbours of one side as one entry. Results only ever follow calls, so that none is moved by this."""
+    """Neighbours of one side and name as one entry. Results only ever follow calls, so that none is moved by this."""
     thread: list[Entry] = []
-    for _, group in groupby(entries, key=type):
+    for (_, name), group in groupby(entries, key=lambda entry: (type(entry), entry.name)):
         match list(group):
             case [Asked(results=results), *_] as asked:
                 pieces = tuple(piece for one in asked if isinstance(one, Asked) for piece in one.pieces)
-                thread.append(Asked(results=results, pieces=pieces))
+                thread.append(Asked(results=results, pieces=pieces, name=name))
             case [Said(), *_] as said:
                 texts = tuple(text for one in said if isinstance(one, Said) for text in one.texts)
-                thread.append(Said(texts=texts, calls=said[-1].calls if isinstance(said[-1], Said) else ()))
+                calls = said[-1].calls if isinstance(said[-1], Said) else ()
+                thread.append(Said(texts=texts, calls=calls, name=name))
             case told:
                 thread.extend(told)
     return thread
@@ -61,14 +62,14 @@ def _entries(messages: Sequence[ContextMessage], say: Catalogue) -> Iterator[Ent
         match message.role:
             case "system":
                 if text := "\n\n".join(_texts(message.content, parts, say)):
-                    yield Told(text=text)
+                    yield Told(text=text, name=message.name)
             case "assistant":
                 yield from _assistant_entries(message, parts, pairs.calls.get(index, ()), say)
             case _:
                 is_with_its_call = message.role == "tool" and len(parts) < len(message.parts)
                 content = "" if is_with_its_call else own_content(message.role, message.content, message.parts)
                 if pieces := tuple(_pieces(content, parts, say)):
-                    yield Asked(pieces=pieces)
+                    yield Asked(pieces=pieces, name=message.name if message.role == "user" else "")
 
 
 def _assistant_entries(
@@ -76,7 +77,7 @@ def _assistant_entries(
 ) -> Iterator[Entry]:
     texts = tuple(_texts(message.content, [part for part in parts if part.get("type") != "tool_call"], say))
     if texts or made:
-        yield Said(texts=texts, calls=tuple(call for call, _ in made))
+        yield Said(texts=texts, calls=tuple(call for call, _ in made), name=message.name)
     if made:
         yield Asked(results=tuple(result for _, result in made))
 

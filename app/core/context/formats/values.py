@@ -55,6 +55,7 @@ class Told:
     """What the operator says: a message of role ``system``."""
 
     text: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,8 @@ class Asked:
 
     results: tuple[Result, ...] = ()
     pieces: tuple[Piece, ...] = ()
+    name: str = ""
+    """Of who says the pieces, for a provider that has a field for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,7 @@ class Said:
 
     texts: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
+    name: str = ""
 
 
 Entry = Told | Asked | Said

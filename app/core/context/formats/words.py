@@ -5,18 +5,35 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from app.core.context.formats.values import Media, Piece, Text
+from app.core.model.model_io import ContextMessage
+from app.core.retrieval.serving import before_text, split_off
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, as_text
 from app.core.text.patterns import compiled
 from app.core.text.served_text import value_as_data
+from app.core.text.speakers import named
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
 _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
+
+
+def with_names(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
+    """The messages for a provider that has no field for names: a user's own words begin with the name."""
+    return [_with_name(message) if message.name else message for message in messages]
+
+
+def _with_name(message: ContextMessage) -> ContextMessage:
+    """What is recalled stands before the words, and is not said by who says these."""
+    if message.role != "user" or not (message.content.strip() or message.parts):
+        return replace(message, name="")
+    recalled, said = split_off(message.content)
+    return replace(message, name="", content=before_text(recalled.rstrip(), "", named(message.name, said)))
 
 
 def piece_of(part: Part, say: Catalogue) -> Piece | None:
