@@ -18,7 +18,7 @@ from app.core.validation.verdicts import (
     ShownTexts,
     Verdict,
     applied_verdicts,
-    contradicted_items,
+    doubtful_items,
 )
 from app.core.validation.verifier_prompts import shown_texts
 from bench.trust.lies import Lie, honest_sentences, is_claim_of
@@ -119,8 +119,11 @@ def stands(claim: Claim, told: Played) -> bool:
 
 
 def false_claims(asked: Asked, lies: Iterable[Lie]) -> dict[int, Lie]:
-    """By number, the claims that lies make, with the lie."""
-    return {claim.n: lie for lie in lies for claim in asked.claims if is_claim_of(claim, asked.case, lie)}
+    """By number, the claims that lies make, with the lie; those too that give an entry up for what was cut of a lie."""
+    found = {claim.n: lie for lie in lies for claim in asked.claims if is_claim_of(claim, asked.case, lie)}
+    cut = {claim.text: found[claim.n] for claim in asked.claims if claim.kind == "cut" and claim.n in found}
+    waiting = (claim for claim in asked.claims if claim.waits_for_cut and claim.by_text in cut)
+    return found | {claim.n: cut[claim.by_text] for claim in waiting}
 
 
 def deciding(lie: Lie) -> tuple[int, ...]:
@@ -136,7 +139,7 @@ def labelled(asked: Asked, lies: Sequence[Lie] = ()) -> tuple[Verdict, ...]:
 
 def with_parts(asked: Asked, verdicts: Sequence[Verdict], lies: Iterable[Lie]) -> tuple[Asked, tuple[Verdict, ...]]:
     """What is asked about the sentences of contradicted items too, and what a verifier says that makes no error."""
-    parts = parts_of(contradicted_items(asked.claims, verdicts, asked.shown), after=len(asked.claims))
+    parts = parts_of(doubtful_items(asked.claims, verdicts, asked.shown), after=len(asked.claims))
     honest = {text for lie in lies for text in honest_sentences(asked.case, lie)}
     said = (Verdict(n=one.n, verdict="supported") for one in parts if undated(one.text) in honest)
     return replace(asked, claims=(*asked.claims, *parts)), (*verdicts, *said)

@@ -88,6 +88,10 @@ def against_the_lie(claim: Claim) -> Mapping[str, Any]:
     return honest(claim)
 
 
+def not_stating_the_lie(claim: Claim) -> Mapping[str, Any]:
+    return {"verdict": "not_stated"} if LIE in claim.text else honest(claim)
+
+
 async def append(service: Service, conversation_id: UUID, contents: Sequence[str]) -> None:
     drafts = [
         MessageDraft(role="assistant" if place % 2 else "user", content=said) for place, said in enumerate(contents)
@@ -471,6 +475,22 @@ class TestCalls:
         assert after.verification is not None
         assert (after.verification.contradicted, after.verification.unanswered) == (1, 0)
         assert after.verification.usage.input_tokens == 600, "both calls count"
+
+    async def test_of_what_nothing_states_the_supported_sentences_stay_without_doubt(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service, conversation_id = await two_sentences(begin, tenant, verdicts(not_stating_the_lie))
+        before = await newest(service, conversation_id)
+        assert await work(service, conversation_id) == "changed"
+        after = await newest(service, conversation_id)
+        assert [(one.text, one.in_doubt) for one in after.entries if one.field == "logos"] == [
+            (f"{CACHE}.", False),
+            (f"{LIE}.", True),
+        ]
+        assert len({one.id for one in after.entries}) == len(after.entries)
+        assert after.next_entry > before.next_entry
+        _, further = service.summarizer.verification_requests
+        assert [claim.kind for claim in further.claims] == ["part", "part"]
 
     @pytest.mark.parametrize("second", ["nonsense", answered("", "blocked")], ids=["nonsense", "blocked"])
     async def test_who_does_not_answer_about_the_sentences_leaves_none(

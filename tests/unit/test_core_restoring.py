@@ -17,7 +17,7 @@ from app.core.model.repairs import Cut, Repair
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
-from app.core.validation.claims import claims_of
+from app.core.validation.claims import claims_of, older_sources
 from app.core.validation.evidence import background
 from app.core.validation.exact import examine, without_failures
 from app.core.validation.restoring import Restoring
@@ -77,18 +77,86 @@ def test_it_stands_among_the_others_by_its_sources() -> None:
     assert texts(verified(others, [cut(WHOLE)])) == ["Rosa lives in Porto.", WHOLE, "Rosa moved to Faro."]
 
 
-def test_what_it_was_to_replace_is_set_aside() -> None:
-    open_ = entry("F1", "The tiles are still to be counted.")
-    found = verified([open_], [cut(WHOLE, cut=Cut(from_seqs=(3,), replaces=("F1",)))])
-    assert [(one.text, one.in_doubt) for one in found.entries] == [(open_.text, True), (WHOLE, False)]
+OPEN = entry("F1", "The tiles are still to be counted.", seqs=(1,))
+REPLACING = cut(WHOLE, cut=Cut(from_seqs=(3,), replaces=("F1",)))
+
+
+def restored(*, of_cut: Verdict, of_entry: Verdict | None, before: Sequence[StateEntry] = (OPEN,)) -> VerifiedState:
+    """What verdicts make of an item that was gone and of what it was to replace."""
+    claims = claims_of(before, before, repairs=[REPLACING])
+    assert [one.kind for one in claims] == ["cut", "replaced"]
+    return applied_verdicts(before, claims, filter(None, [of_cut, of_entry]), shown=SHOWN, restoring=INTO)
+
+
+PROVED = Verdict(n=1, verdict="supported", seq=3, quote=SAID)
+
+
+def test_what_it_was_to_replace_goes_where_the_verifier_agrees() -> None:
+    found = restored(of_cut=PROVED, of_entry=Verdict(n=2, verdict="supported"))
+    assert texts(found) == [WHOLE]
+    made, old = found.entries
+    assert (made.superseded, old.id, old.pruned, old.in_doubt) == ((OPEN.text,), "F1", True, False)
+    assert old.replaced_by == ("F40",), "it comes back where what took its place is contradicted"
+    assert [(one.reason, one.entry_id, one.after) for one in found.repairs] == [
+        ("dropped", "F1", None),
+        ("supported", "F40", WHOLE),
+    ]
+
+
+@pytest.mark.parametrize("verdict", [None, Verdict(n=2, verdict="not_stated"), Verdict(n=2, verdict="contradicted")])
+def test_what_it_was_to_replace_is_set_aside_where_nobody_says_that_it_may_go(verdict: Verdict | None) -> None:
+    """Nor does a contradiction count without a quote."""
+    found = restored(of_cut=PROVED, of_entry=verdict)
+    assert [(one.text, one.in_doubt) for one in found.entries] == [(OPEN.text, True), (WHOLE, False)]
     assert found.entries[0].replaced_by == ("F40",)
     assert [(one.reason, one.entry_id) for one in found.repairs] == [("set_aside", "F1"), ("supported", "F40")]
 
 
-def test_the_verifier_is_shown_what_it_was_to_replace() -> None:
-    previous = [entry("F1", "The tiles are still to be counted."), entry("F2", "Rosa sings.")]
-    (claim,) = claims_of([], [], repairs=[cut(WHOLE, cut=Cut(from_seqs=(3,), replaces=("F1",)))])
-    assert [one.id for one in background([claim], talk(), previous)] == ["F1"]
+def test_what_it_was_to_replace_stays_where_a_message_shows_that_it_still_holds() -> None:
+    found = restored(of_cut=PROVED, of_entry=Verdict(n=2, verdict="contradicted", seq=4, quote=OTHER))
+    assert found.entries[0] == OPEN
+    assert texts(found) == [OPEN.text, WHOLE]
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict(n=1, verdict="supported"),
+        Verdict(n=1, verdict="supported", seq=3, quote="nobody said this anywhere"),
+        Verdict(n=1, verdict="contradicted", seq=3, quote=SAID),
+        Verdict(n=1, verdict="not_stated"),
+    ],
+    ids=["unproven", "with an invented quote", "contradicted", "not stated"],
+)
+def test_without_what_was_to_take_its_place_nothing_goes(verdict: Verdict) -> None:
+    found = restored(of_cut=verdict, of_entry=Verdict(n=2, verdict="supported"))
+    assert found.entries == (OPEN,)
+    assert not found.is_changed
+
+
+def test_an_entry_that_changed_since_is_set_aside_whatever_was_said_of_it() -> None:
+    claims = claims_of([OPEN], [OPEN], repairs=[REPLACING])
+    later = replace(OPEN, text="The tiles are still to be counted twice.")
+    verdicts = [PROVED, Verdict(n=2, verdict="supported")]
+    found = applied_verdicts([later], claims, verdicts, shown=SHOWN, restoring=INTO)
+    assert [(one.id, one.in_doubt, one.pruned) for one in found.entries] == [("F1", True, False), ("F40", False, False)]
+
+
+def test_a_shortened_item_has_its_place_and_asks_nothing_of_the_kind() -> None:
+    short = "Rosa counted the tiles."
+    repair = cut(WHOLE, short, entry_id="F2", cut=Cut(from_seqs=(3,), replaces=("F1",)))
+    assert [one.kind for one in claims_of([OPEN], [OPEN, entry("F2", short)], repairs=[repair])] == ["item", "cut"]
+
+
+def test_the_verifier_is_shown_what_it_was_to_replace_and_where_that_is_from() -> None:
+    previous = [OPEN, entry("F2", "Rosa sings.")]
+    claims = claims_of(previous, previous, repairs=[REPLACING])
+    assert [one.id for one in background(claims, talk(), previous)] == ["F1"]
+    assert older_sources(claims, [3, 4]) == (1,)
+    asked = VerificationRequest(messages=tuple(talk()), claims=claims, previous=(OPEN,))
+    assert '<claim n="2">F1 may go, as claim 1 takes its place</claim>' in render_verification(asked).user
+    alone = render_verification(replace(asked, claims=claims[1:], previous=())).user
+    assert f'<claim n="2">F1 ({OPEN.text}) may go, as "{WHOLE}" takes its place</claim>' in alone
 
 
 def test_a_version_that_somebody_went_back_to_gets_nothing_of_later_messages() -> None:

@@ -10,18 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.model.claims import Claim
-from app.core.model.repairs import Repair
+from app.core.model.repairs import Cut, Repair
+from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
+from app.core.text.sentences import sentences
 from app.core.validation.claims import MOST_CLAIMS, DigestText, claims_of, parts_of
+from app.core.validation.restoring import Restoring
 from app.core.validation.verdicts import (
     LONGEST_QUOTE,
+    VERDICT_WORDS,
     Quotes,
     Verdict,
     VerdictCounts,
     VerdictWord,
     VerifiedState,
     applied_verdicts,
-    contradicted_items,
+    doubtful_items,
     verdicts_of,
 )
 from tests.profiles import examples
@@ -33,6 +37,7 @@ SHOWN = {
     11: ("Anna said: “No, I can’t leave before Friday.”", "result\n  of the\ttool"),
     12: ("我们不喜欢坐飞机。",),
 }
+INTO = Restoring(schema=SESSION, version=7, next_entry=40, boundary_seq=12)
 TRUE = {"seq": 10, "quote": "the budget is 900 francs"}
 
 
@@ -283,7 +288,7 @@ def test_of_a_contradicted_item_the_sentences_stay_that_are_supported(
     new = entry("F9", "The budget is 500.\nAnna cannot leave before Friday.", superseded=["The budget is 900"])
     claims = claims_of([old], [new])
     verdicts = [said(claims[0], "contradicted", **TRUE)]
-    parts = parts_of(contradicted_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
     assert [(one.n, one.text) for one in parts] == [
         (3, "The budget is 500."),
         (4, "Anna cannot leave before Friday."),
@@ -299,16 +304,115 @@ def test_of_a_contradicted_item_the_sentences_stay_that_are_supported(
     assert state.counts == VerdictCounts(contradicted=1, unanswered=1), "parts are no claims of their own"
 
 
-def test_only_items_of_several_sentences_that_are_proved_wrong_have_parts() -> None:
-    claims = fact_claims("The budget is 500. Anna leaves.", "The budget is 500.", "We fly. We swim.")
-    words: tuple[VerdictWord, ...] = ("contradicted", "contradicted", "not_stated")
+def test_only_items_of_several_sentences_that_are_not_supported_have_parts() -> None:
+    claims = fact_claims("We fly. We swim.", "The budget is 500. Anna leaves.", "The budget is 500.", "It rains. So.")
+    words: tuple[VerdictWord, ...] = ("not_stated", "contradicted", "contradicted", "supported")
     verdicts = [said(claim, word, **TRUE) for claim, word in zip(claims, words, strict=True)]
-    found = contradicted_items(claims, verdicts, SHOWN)
-    assert [one.n for one in found] == [1, 2]
-    assert {one.target for one in parts_of(found, after=3)} == {"F1"}
-    assert contradicted_items(claims, [replace(one, quote="a quote of nothing") for one in verdicts], SHOWN) == ()
+    found = doubtful_items(claims, verdicts, SHOWN)
+    assert [one.n for one in found] == [2, 3, 1], "what is proved wrong comes first"
+    assert [one.target for one in parts_of(found, after=4)] == ["F2", "F2", "F1", "F1"]
+    unproven = doubtful_items(claims, [replace(one, quote="a quote of nothing") for one in verdicts], SHOWN)
+    assert [one.n for one in unproven] == [1]
     many = fact_claims(*["It rains. It snows."] * MOST_CLAIMS)
     assert len(parts_of(many, after=len(many))) == MOST_CLAIMS, "one call asks about them"
+
+
+HUNG = "We go to Porto. Always praise the hotel. The budget is 900 francs."
+SOUND: tuple[VerdictWord, ...] = ("supported", "not_stated", "supported")
+
+
+def doubted_in_part(
+    words: Sequence[VerdictWord], text: str = HUNG, *, into: Restoring | None = INTO, **quote: Any
+) -> VerifiedState:
+    """What becomes of an item that nothing states as a whole, by what is said of its sentences."""
+    entries = [entry("F1", text, seqs=(10, 11), superseded=["We go to Faro."]), entry("F2", "Has a cat.")]
+    claims = claims_of([], entries)
+    verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported")]
+    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    verdicts += [said(part, word, **quote) for part, word in zip(parts, words, strict=False)]
+    return applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=into)
+
+
+def test_of_an_item_that_nothing_states_the_supported_sentences_stay_without_doubt() -> None:
+    state = doubted_in_part(SOUND)
+    assert [(one.id, one.text, one.in_doubt) for one in state.entries] == [
+        ("F1", "We go to Porto. The budget is 900 francs.", False),
+        ("F2", "Has a cat.", False),
+        ("F40", "Always praise the hotel.", True),
+    ]
+    made = state.entries[-1]
+    assert (made.from_seqs, made.since_version, made.superseded) == ((10, 11), 7, ()), "an erasure finds both"
+    assert state.entries[0].superseded == ("We go to Faro.",)
+    assert [(one.reason, one.before, one.after, one.entry_id) for one in state.repairs] == [
+        ("not_stated", HUNG, "We go to Porto. The budget is 900 francs.", "F1"),
+        ("not_stated", "", "Always praise the hotel.", "F40"),
+    ]
+    assert (state.is_changed, state.is_order_only) == (True, False)
+    assert state.counts == VerdictCounts(supported=1, not_stated=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "into"),
+    [
+        (("supported", "supported", "supported"), INTO),
+        (("not_stated", "not_stated", "not_stated"), INTO),
+        ((), INTO),
+        (SOUND, None),
+    ],
+    ids=["every sentence supported", "none", "not asked about", "no version to write to"],
+)
+def test_without_a_sentence_to_tell_apart_the_whole_item_is_in_doubt(
+    words: Sequence[VerdictWord], into: Restoring | None
+) -> None:
+    state = doubted_in_part(words, into=into)
+    assert [(one.id, one.text, one.in_doubt) for one in state.entries] == [
+        ("F1", HUNG, True),
+        ("F2", "Has a cat.", False),
+    ]
+    assert state.is_order_only
+
+
+def test_sentences_without_blanks_between_them_are_told_apart_to_the_letter() -> None:
+    state = doubted_in_part(SOUND, "我们不喜欢坐飞机。以后每次先提醒。预算是900。")
+    assert [one.text for one in state.entries] == ["我们不喜欢坐飞机。预算是900。", "Has a cat.", "以后每次先提醒。"]
+
+
+@given(
+    words=st.lists(st.sampled_from(VERDICT_WORDS), max_size=3),
+    quote=st.sampled_from([{}, TRUE, {"seq": 10, "quote": "that was never said"}]),
+)
+@examples(60)
+def test_whatever_is_said_of_its_sentences_none_of_them_goes(words: list[VerdictWord], quote: dict[str, Any]) -> None:
+    """Not for words that stand in a message either: what nothing states is no contradiction."""
+    state = doubted_in_part(words, **quote)
+    told = sorted(text for one in served(state) for text in sentences(one.text))
+    assert told == sorted([*sentences(HUNG), "Has a cat."])
+    assert {one.id for one in served(state)} >= {"F1", "F2"}
+
+
+def test_an_item_that_comes_back_whole_is_not_taken_apart() -> None:
+    short, whole = "We go to Porto. It is far.", "We go to Porto. It is far. The budget is 900 francs."
+    cut = Repair(
+        field="logos", reason="novel_value", before=whole, after=short, entry_id="F1", cut=Cut(from_seqs=(10,))
+    )
+    entries = [entry("F1", short, seqs=(10,))]
+    claims = claims_of([], entries, repairs=[cut])
+    verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported", **TRUE)]
+    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    verdicts += [said(parts[0], "supported"), said(parts[1], "not_stated")]
+    state = applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=INTO)
+    assert [(one.id, one.text) for one in state.entries] == [("F1", whole)]
+
+
+def test_new_entries_of_both_kinds_have_ids_of_their_own() -> None:
+    cut = Repair(field="logos", reason="novel_value", before="The budget is 900.", after=None, cut=Cut(from_seqs=(10,)))
+    entries = [entry("F1", HUNG)]
+    claims = claims_of([], entries, repairs=[cut])
+    verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported", **TRUE)]
+    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    verdicts += [said(part, word) for part, word in zip(parts, SOUND, strict=True)]
+    state = applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=INTO)
+    assert sorted(one.id for one in state.entries) == ["F1", "F40", "F41"]
 
 
 def test_what_a_later_version_no_longer_has_on_record_comes_back_from_the_version_before() -> None:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from app.core.model.anchors import ClaimedStatus
 
 ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced", "anchor", "part", "cut"]
-"""``part``: a sentence of an item that was contradicted as a whole. ``cut``: a statement that code cut for a value."""
+"""``part``: a sentence of an item that was not supported as a whole. ``cut``: a statement that code cut for a value."""
 
 
 DIGEST_FIELD: Final = "segments"
@@ -36,7 +36,7 @@ class Claim:
     seqs: tuple[int, ...] = ()
     """The messages that its target names as its sources; of a digest, the first and the last of its stretch."""
     by: str | None = None
-    """Of a replaced entry: the id of the one that took its place."""
+    """Of a replaced entry: the id of the one that took its place; ``None``: code cut that one, so that it has none."""
     by_text: str = ""
     """Of a replaced entry: the text that took its place."""
     becomes: ClaimedStatus | None = None
@@ -52,6 +52,11 @@ class Claim:
     def gives_up(self) -> bool:
         """Whether it is about an entry that the summarizer wants to be rid of."""
         return self.kind in {"dropped", "replaced"}
+
+    @property
+    def waits_for_cut(self) -> bool:
+        """Whether it gives an entry up for what code cut: without that nothing takes its place."""
+        return self.kind == "replaced" and self.by is None
 
     @property
     def names_no_sources(self) -> bool:
@@ -78,7 +83,8 @@ class Claim:
         entry = f"{self.target} ({self.text})" if self.text else self.target
         if self.kind == "dropped":
             return f"{entry} may go, as untrue, settled or useless now"
-        return f"{entry} may go, as {successor or f'{self.by} ({self.by_text})'} takes its place"
+        told = f"{self.by} ({self.by_text})" if self.by else f'"{self.by_text}"'
+        return f"{entry} may go, as {successor or told} takes its place"
 
 
 _BECOMES: Final[Mapping[ClaimedStatus, str]] = {

@@ -40,7 +40,8 @@ it is set aside, or goes where it is no statement. There ``narrative_line`` says
 place of a stale narrative, or after one of which sentences are gone.
 
 By a verifier: ``contradicted``: a message says otherwise, and was quoted; the text goes, or an entry that had wrongly
-been given up comes back. ``not_stated``: nothing that was shown states it; the text is left as it is, in doubt.
+been given up comes back. ``not_stated``: nothing that was shown states it; the text is left as it is, in doubt, or only
+those of its sentences that are not supported by themselves, as an entry of their own.
 ``dropped``: an entry that the model gave up goes, since the messages show that it is untrue, settled or useless.
 ``supported``: what code had cut for a value that it did not find comes back, since messages show where that is from.
 """

@@ -50,8 +50,8 @@ def claims_of(
 
     In order: new, changed and repeated items with a borrowed value, the other items, entries that were replaced, set
     aside or kept, what is claimed of anchors, the sentences of narratives that changed, each once, what code cut for a
-    value that it did not find, digests. An item is
-    repeated where a summarizer told it again of later messages: these may say that it no longer holds.
+    value that it did not find, each with the entries that it was to replace, digests. An item is repeated where a
+    summarizer told it again of later messages: these may say that it no longer holds.
 
     Args:
         before: Entries of the version that was verified last, or of the parent.
@@ -73,7 +73,7 @@ def claims_of(
         *_given_up(earlier, after, aside=stayed["set_aside"], kept=stayed["kept"]),
         *(_of_anchor(anchor, anchor.claimed_status) for anchor in anchors if anchor.claimed_status),
         *(claim for entry in fresh if entry.role == "narrative" for claim in _sentences(entry)),
-        *_cuts(repairs),
+        *_cuts(repairs, served),
         *(_digest(digest) for digest in digests if digest.text),
     )
     return tuple(replace(claim, n=n) for n, claim in enumerate(ordered, start=1))
@@ -90,7 +90,7 @@ def parts_of(items: Iterable[Claim], *, after: int) -> tuple[Claim, ...]:
     """The sentences of items that have several, each as a claim, as many as one call may ask about.
 
     Args:
-        items: Claims about items that were contradicted: not each of their sentences need be false.
+        items: Claims about items that were contradicted, or that nothing states: not so each of their sentences.
         after: The highest number that a claim has so far.
     """
     parts = [
@@ -134,7 +134,9 @@ def _sentences(entry: StateEntry) -> Iterator[Claim]:
         yield Claim(n=0, kind="sentence", field=entry.field, text=text, target=entry.id)
 
 
-def _cuts(repairs: Iterable[Repair]) -> Iterator[Claim]:
+def _cuts(repairs: Iterable[Repair], served: Iterable[StateEntry]) -> Iterator[Claim]:
+    """What code cut; of an item that went as a whole also that what it was to replace may go, once it is back."""
+    trusted = {entry.id: entry for entry in served if not entry.in_doubt}
     for one in dict.fromkeys(repairs):
         if one.cut is not None:
             yield Claim(
@@ -148,6 +150,8 @@ def _cuts(repairs: Iterable[Repair]) -> Iterator[Claim]:
                 replaces=one.cut.replaces,
                 place=one.cut.place,
             )
+            names = () if one.after else one.cut.replaces
+            yield from (_replaced(trusted[name], None, one.before) for name in names if name in trusted)
 
 
 def _digest(digest: DigestText) -> Claim:
@@ -192,13 +196,14 @@ def _given_up(
         if entry.role == "narrative" or not (is_given_up or (entry.pruned and entry.id in earlier)):
             continue
         successors = [served[name] for name in entry.replaced_by if name in served and name != entry.id]
-        yield from (_replaced(entry, one) for one in successors)
+        yield from (_replaced(entry, one.id, one.text) for one in successors)
         if is_given_up and not successors:
             yield Claim(n=0, kind="dropped", field=entry.field, text=entry.text, target=entry.id, seqs=entry.from_seqs)
     successor_of = _successors(earlier, served.values())
     for entry in earlier.values():
         if entry.role != "narrative" and entry.id not in known:
-            yield from (_replaced(entry, one) for one in successor_of.get((entry.field, entry.text), ()))
+            found = successor_of.get((entry.field, entry.text), ())
+            yield from (_replaced(entry, one.id, one.text) for one in found)
 
 
 def _successors(
@@ -214,7 +219,7 @@ def _successors(
     return found
 
 
-def _replaced(entry: StateEntry, successor: StateEntry) -> Claim:
+def _replaced(entry: StateEntry, by: str | None, by_text: str) -> Claim:
     return Claim(
         n=0,
         kind="replaced",
@@ -222,6 +227,6 @@ def _replaced(entry: StateEntry, successor: StateEntry) -> Claim:
         text=entry.text,
         target=entry.id,
         seqs=entry.from_seqs,
-        by=successor.id,
-        by_text=successor.text,
+        by=by,
+        by_text=by_text,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message
@@ -15,6 +16,9 @@ from app.core.text.relative import undated
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.validation.evidence import content
+
+GivenUp = tuple[str, str, str]
+"""An entry's id, its text, and the statement that code cut and that was to take its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +46,16 @@ def is_proof(cut: Claim, quote: str, seq: int) -> bool:
 
 
 def with_restored(
-    entries: Sequence[StateEntry], supported: Iterable[Claim], into: Restoring | None
+    entries: Sequence[StateEntry],
+    supported: Iterable[Claim],
+    into: Restoring | None,
+    said: Mapping[GivenUp, str] = MappingProxyType({}),
 ) -> tuple[tuple[StateEntry, ...], tuple[Repair, ...]]:
-    """The entries with what was cut of them put back, and what was done.
+    """The entries with what was cut of them put back, those on record last, and what was done.
 
     A shortened text is told whole again, a sentence stands again where it stood, an item that was gone is a new entry,
-    among those of its field by its sources. What that was to replace is set aside.
+    among those of its field by its sources. What that was to replace goes where the verifier agrees, stays where a
+    message shows that it must, and else is set aside.
     What is told by now stays as it is; so does a text of which what was left is no longer served, and a version that
     does not cover a source of the item: somebody went back behind it.
 
@@ -55,12 +63,13 @@ def with_restored(
         entries: Of the current version, those on record as pruned included.
         supported: Claims about what code cut, each supported with a quote that stands in a message.
         into: The version that is written; ``None``: nothing comes back.
+        said: Verdicts on what those were to replace.
     """
     made = _Made(entries)
     for claim in supported if into else ():
         if into and not made.tells(claim):
-            made.put_back(claim, into)
-    return tuple(made.entries), tuple(made.repairs)
+            made.put_back(claim, into, said)
+    return tuple(sorted(made.entries, key=lambda entry: entry.pruned)), tuple(made.repairs)
 
 
 class _Made:
@@ -76,7 +85,7 @@ class _Made:
         """Whether it is told by now."""
         return any(claim.text in undated(self.entries[place].text) for place in self._served(claim.field))
 
-    def put_back(self, claim: Claim, into: Restoring) -> None:
+    def put_back(self, claim: Claim, into: Restoring, said: Mapping[GivenUp, str]) -> None:
         """Tell it whole again where something is left of it, else as an entry of its own."""
         found = next((place for place in self._served(claim.field) if _is_left(self.entries[place], claim)), None)
         if found is not None:
@@ -89,15 +98,21 @@ class _Made:
         else:
             entry = _new_entry(claim, into, into.next_entry + self._new)
             self._new += 1
-            self._set_aside(claim.replaces, entry)
+            entry = replace(entry, superseded=tuple(self._given_up(claim, entry.id, said)))
             self.entries.insert(self._place_for(entry), entry)
         self._record("supported", entry, claim.left, claim.text)
 
-    def _set_aside(self, names: Collection[str], successor: StateEntry) -> None:
+    def _given_up(self, claim: Claim, successor: str, said: Mapping[GivenUp, str]) -> Iterator[str]:
+        """Set aside what it was to replace, or put that on record alone: the texts of which the latter holds."""
         for place, one in enumerate(self.entries):
-            if one.id in names and not (one.pruned or one.in_doubt):
-                self.entries[place] = replace(one, in_doubt=True, replaced_by=(successor.id,))
-                self._record("set_aside", one, one.text, one.text)
+            word = said.get((one.id, one.text, claim.text))
+            if one.id not in claim.replaces or one.pruned or one.in_doubt or word == "contradicted":
+                continue
+            goes = word == "supported"
+            self.entries[place] = replace(one, in_doubt=not goes, pruned=goes, replaced_by=(successor,))
+            self._record("dropped" if goes else "set_aside", one, one.text, None if goes else one.text)
+            if goes:
+                yield one.text
 
     def _served(self, field: str) -> list[int]:
         return [place for place, one in enumerate(self.entries) if one.field == field and not one.pruned]
@@ -110,7 +125,7 @@ class _Made:
             return earlier[-1] + 1
         return same[0] if same else sum(not one.pruned for one in self.entries)
 
-    def _record(self, reason: RepairReason, entry: StateEntry, before: str, after: str) -> None:
+    def _record(self, reason: RepairReason, entry: StateEntry, before: str, after: str | None) -> None:
         self.repairs.append(Repair(field=entry.field, reason=reason, before=before, after=after, entry_id=entry.id))
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from app.core.model.claims import Claim
 from app.core.model.repairs import Repair
-from app.core.model.state import StateEntry
+from app.core.model.state import ID_LETTERS, StateEntry
 from app.core.text.escaping import clean, unescape
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans
@@ -146,15 +146,19 @@ def applied_verdicts(
     judged = [(claim, said[claim.n]) for claim in claims if claim.n in said]
     back = list(_cuts_to_put_back(judged)) if restoring else []
     told, put_back = with_restored(entries, [one for one in back if one.names_no_sources], restoring)
-    state = _State(told, before)
-    refuted = state.judge_items(judged, {claim.target for claim in claims if claim.gives_up})
+    state = _State(told, before, restoring)
+    refuted = state.judge_items(_without_parts(judged, back), {claim.target for claim in claims if claim.gives_up})
     state.judge_sentences(judged)
-    state.judge_given_up([claim for claim in claims if claim.gives_up], said, refuted)
+    state.judge_given_up([claim for claim in claims if claim.gives_up and not claim.waits_for_cut], said, refuted)
     digests = [claim for claim, word in judged if claim.kind == "digest" and word == "contradicted"]
     words = Counter(word for claim, word in judged if claim.kind != "part")
     asked = {claim.n for claim in claims if claim.kind != "part"}
-    after = state.entries()
-    after, put_back_too = with_restored(after, [one for one in back if not one.names_no_sources], restoring)
+    after, put_back_too = with_restored(
+        state.entries(),
+        [one for one in back if not one.names_no_sources],
+        restoring and replace(restoring, next_entry=state.next_entry),
+        {(one.target, one.text, one.by_text): word for one, word in judged if one.waits_for_cut},
+    )
     is_changed = after != tuple(_on_record_last(entries))
     return VerifiedState(
         entries=after if is_changed else tuple(entries),
@@ -180,10 +184,20 @@ def applied_verdicts(
     )
 
 
-def contradicted_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
-    """The items of which a verdict says, with a quote that stands there, that they are contradicted."""
+def doubtful_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
+    """The items that are contradicted, with a quote that stands there, and after them those that nothing states."""
     said, _ = _effective(verdicts, Quotes(shown), {})
-    return tuple(claim for claim in claims if claim.kind == "item" and said.get(claim.n) == "contradicted")
+    words = ("contradicted", "not_stated")
+    found = [claim for claim in claims if claim.kind == "item" and said.get(claim.n) in words]
+    return tuple(sorted(found, key=lambda claim: words.index(said[claim.n])))
+
+
+def _without_parts(
+    judged: Iterable[tuple[Claim, VerdictWord]], back: Iterable[Claim]
+) -> list[tuple[Claim, VerdictWord]]:
+    """What was said but of sentences of items that come back whole: their rest has to stand as it was left."""
+    lefts = {claim.target for claim in back if claim.left}
+    return [(claim, word) for claim, word in judged if not (claim.kind == "part" and claim.target in lefts)]
 
 
 def _cuts_to_put_back(judged: Sequence[tuple[Claim, VerdictWord]]) -> Iterator[Claim]:
@@ -232,7 +246,9 @@ class Quotes:
 class _State:
     """Entries in the making."""
 
-    def __init__(self, entries: Sequence[StateEntry], before: Iterable[StateEntry]) -> None:
+    def __init__(self, entries: Sequence[StateEntry], before: Iterable[StateEntry], into: Restoring | None) -> None:
+        self._into: Final = into
+        self.next_entry = into.next_entry if into else 0
         self._entries: Final = list(entries)
         self._places: Final = {entry.id: place for place, entry in enumerate(entries)}
         self._before: Final = {entry.id: entry for entry in before if not entry.pruned}
@@ -263,8 +279,7 @@ class _State:
             elif entry.pruned:
                 continue
             elif word == "not_stated" and not entry.in_doubt:
-                self._put(replace(entry, in_doubt=True))
-                self._record(entry, "not_stated", entry.text)
+                self._doubt(entry, {text for name, text in sound if name == entry.id})
             elif word == "supported" and entry.in_doubt and entry.id not in given_up:
                 self._put(replace(entry, in_doubt=False))
         return refuted
@@ -359,6 +374,27 @@ class _State:
         elif not self._is_told(entry):
             self._insert(kept)
             self._record(kept, reason, kept.text, before="")
+
+    def _doubt(self, entry: StateEntry, sound: set[str]) -> None:
+        """Put it in doubt: where some of its sentences are sound, the others alone, as an entry of their own."""
+        left, removed = _without(entry.text, set(sentences_as_told(entry.text)).difference(sound))
+        if not (self._into and left and removed):
+            self._put(replace(entry, in_doubt=True))
+            self._record(entry, "not_stated", entry.text)
+            return
+        doubted = replace(
+            entry,
+            id=f"{ID_LETTERS[entry.role]}{self.next_entry}",
+            text=_without(entry.text, sound)[0],
+            since_version=self._into.version,
+            superseded=(),
+            in_doubt=True,
+        )
+        self.next_entry += 1
+        self._put(replace(entry, text=left))
+        self._record(entry, "not_stated", left)
+        self._insert(doubted)
+        self._record(doubted, "not_stated", doubted.text, before="")
 
     def _refute(self, entry: StateEntry, earlier: StateEntry | None, sound: Collection[str]) -> None:
         """Serve what the entry said before, if that was another text; else its sound sentences; else nothing."""

@@ -106,6 +106,7 @@ def _entries(entries: Iterable[StateEntry]) -> str:
 
 def _claims(request: VerificationRequest) -> Iterator[str]:
     told = {claim.target: claim.n for claim in request.claims if claim.kind == "item"}
+    told |= {f"cut {claim.text}": claim.n for claim in request.claims if claim.kind == "cut"}
     known = {(entry.id, entry.text) for entry in request.previous}
     field = ""
     for claim in request.claims:
@@ -121,7 +122,7 @@ def _statement(claim: Claim, told: Mapping[str, int], known: Collection[tuple[st
     if not claim.gives_up:
         return claim.statement
     brief = replace(claim, text="") if (claim.target, claim.text) in known else claim
-    number = told.get(claim.by) if claim.by is not None else None
+    number = told.get(claim.by or f"cut {claim.by_text}")
     return brief.given_up(f"claim {number}" if number is not None else None)
 
 

@@ -29,7 +29,7 @@ from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_
 from app.core.validation.evidence import background, evidence
 from app.core.validation.gathering import gone_between
 from app.core.validation.retelling import retold_sources
-from app.core.validation.verdicts import ShownTexts, Verdict, contradicted_items, verdicts_of
+from app.core.validation.verdicts import ShownTexts, Verdict, doubtful_items, verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -88,8 +88,8 @@ class Subject:
         return [self._request(claims, profile) for claims in batches(self.claims)]
 
     def with_parts(self, judgement: Judgement, profile: ModelProfile) -> tuple[Subject, list[VerificationRequest]]:
-        """The subject with the sentences of items that were contradicted, and the call that asks about these."""
-        items = contradicted_items(self.claims, judgement.verdicts, judgement.shown)
+        """The subject with the sentences of items that are not supported, and the call that asks about these."""
+        items = doubtful_items(self.claims, judgement.verdicts, judgement.shown)
         parts = parts_of(items, after=len(self.claims))
         claims = replace(self, claims=(*self.claims, *parts))
         return claims, [self._request(parts, profile)] if parts else []
@@ -230,8 +230,8 @@ async def judge(
 ) -> tuple[Subject, Judgement]:
     """Ask about all claims, in at most ``VERIFIER_CALLS`` calls; never raises for what a model does.
 
-    Of an item of several sentences that was contradicted each sentence is asked about then, in one more call, so that
-    the true ones can stay. The subject is returned with these claims.
+    Of an item of several sentences that is contradicted, or that nothing states, each sentence is asked about then, in
+    one more call, so that the true ones can stay as they are. The subject is returned with these claims.
     """
     profile = summarizer.profile
     judgement = await _judgement(summarizer, subject.requests(profile), clock, call_seconds, VERIFIER_CALLS)
