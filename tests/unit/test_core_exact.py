@@ -19,7 +19,7 @@ from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateSchema
 from app.core.text.patterns import compiled
 from app.core.text.values import values
-from app.core.validation import exact, expected_amounts
+from app.core.validation import cutting, exact, expected_amounts
 from app.core.validation.asking import MOST_DOUBTS, doubts_of, second_answer
 from app.core.validation.exact import STRETCHES, Examined, Settled, examine, with_answers, without_failures
 from app.core.validation.gate import GateReport, judge, judge_again
@@ -474,7 +474,7 @@ def test_nothing_under_a_negation_or_a_condition_is_cut(text: str) -> None:
 
 
 def test_control_without_the_look_for_a_negation_it_would_say_the_contrary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "_BOUND", compiled(r"(?!)"))
+    monkeypatch.setattr(cutting, "_BOUND", compiled(r"(?!)"))
     text = "Clara does not pay fees (above 777 euros) for the cabin"
     assert texts(left(item(text, 1))) == ["Clara does not pay fees for the cabin"]
 

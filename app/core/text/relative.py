@@ -22,9 +22,10 @@ _TABLES: Final[Mapping[str, Relative]] = {
 }
 _STARTS: Final = ".!?…:;\"'“«„(（[—–-•*。！？：；「"
 """After one of them a sentence, or what somebody says, may begin."""
-_QUOTED: Final = compiled(
+QUOTED: Final = compiled(
     r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」|『[^』\n]{1,600}』|`[^`\n]{1,600}`"
 )
+"""A quotation, or code in a line."""
 _HAN: Final = "\u3400"
 
 
@@ -57,7 +58,7 @@ def _relative_times(text: str, possible: int) -> list[Near]:
         if bit & possible
         for match in pattern.finditer(text)
     ]
-    quoted = [found.span() for found in _QUOTED.finditer(text)] if matches else []
+    quoted = [found.span() for found in QUOTED.finditer(text)] if matches else []
     found = [
         Near(
             language,

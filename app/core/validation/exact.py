@@ -1,8 +1,8 @@
 """The exact checks of a summary: values that nobody stated, and orders to the reader.
 
-Honest text is never made worse: a text that fails is asked about again; what fails still loses the parenthesis, the
-sentence or the part between semicolons that holds the value, or goes as a whole. No other sentence is ever put in its
-place, but for one: where less than half of a narrative holds, the newest entries are told instead.
+Honest text is never made worse: a text that fails is asked about again; what fails still loses the part that holds the
+value (``cutting``), or goes as a whole. No other sentence is ever put in its place, but for one: where less than half
+of a narrative holds, the newest entries are told instead.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.repairs import Cut, Repair, RepairReason
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
-from app.core.text.languages.joined import pattern_of
-from app.core.text.patterns import compiled
 from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
-from app.core.text.words import stems
 from app.core.validation.calculations import follows
+from app.core.validation.cutting import before_orders, without_values
 from app.core.validation.expected import Basis
 from app.core.validation.orders import orders_in
 from app.core.validation.same_subject import is_about_same
@@ -37,12 +35,6 @@ _LEAST_LEFT: Final = 0.5
 _LINE_ITEMS: Final = 2
 _MOST_RECKONED: Final = 8
 """Values of one statement that may follow from others."""
-_LEAST_WORDS: Final = 3
-_SEMICOLONS: Final = ";；"
-_PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
-_PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
-_BOUND: Final = pattern_of("clauses", "bounds")
-"""A negation or a condition: what stands under one is not cut, since the rest would say the contrary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,54 +377,5 @@ def _without(failure: Failure) -> str:
     if failure.field == STRETCHES:
         return ""
     if failure.reason == "order":
-        return _before_orders(failure)
-    text = failure.statement
-    for value in failure.values:
-        text = _without_value(text, value.text)
-    return text or _without_parts(failure)
-
-
-def _before_orders(failure: Failure) -> str:
-    """The sentences before the first order: those after it may go on with it."""
-    left: list[str] = []
-    for sentence in sentences(failure.statement):
-        if sentence in failure.orders:
-            break
-        left.append(sentence)
-    text = " ".join(left)
-    return text if _says_something(text) else ""
-
-
-def _without_parts(failure: Failure) -> str:
-    """A statement without those of its sentences, or of their parts between semicolons, that hold a failing value.
-
-    A sentence with a negation or a condition beside such a value may turn the one before it: both go.
-    """
-    left: list[str] = []
-    for start, end in sentence_spans(failure.statement):
-        parts = [(one.group(), start + one.start()) for one in _PART.finditer(failure.statement[start:end])]
-        failing = [any(at <= one.start < at + len(part) for one in failure.values) for part, at in parts]
-        if any(fails and _BOUND.search(part) for (part, _), fails in zip(parts, failing, strict=True)):
-            left = left[:-1]
-            continue
-        kept = "".join(part for (part, _), fails in zip(parts, failing, strict=True) if not fails).strip()
-        if kept and failing[-1]:  # the end of the sentence went with its last part
-            kept = kept.rstrip(_SEMICOLONS).rstrip() + (parts[-1][0][-1:] if parts[-1][0][-1:] in ENDS else "")
-        left.append(kept)
-    text = " ".join(filter(None, left))
-    return text if _says_something(text) else ""
-
-
-def _says_something(text: str) -> bool:
-    return len(list(stems(text))) >= _LEAST_WORDS
-
-
-def _without_value(text: str, value: str) -> str:
-    if value not in text:
-        return text
-    bound = _BOUND.search(text)
-    for inside in _PARENTHESIS.finditer(text):
-        if value in inside[1] and (bound is None or bound.start() >= inside.end()):
-            left = text[: inside.start()].rstrip() + text[inside.end() :]
-            return left if value not in left and _says_something(left) else ""
-    return ""
+        return before_orders(failure.statement, failure.orders)
+    return without_values(failure.statement, failure.values)

@@ -89,6 +89,8 @@ class Clauses(Section):
     """What turns or bounds the rest of its sentence, which is therefore never cut off."""
     bounds: Patterns = ()
     """A negation or a condition: without what stands under it, the rest would say the contrary."""
+    contrasts: Patterns = ()
+    """What limits the clause before it, beside ``bounds`` and ``binds``: a contrast, a condition, an end."""
     turns: Words = ()
     """Words that turn or bound what the rest says."""
     articles: Words = ()

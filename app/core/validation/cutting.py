@@ -1,0 +1,163 @@
+"""What is left of a statement without what fails in it: its own words, in their order, or nothing.
+
+A parenthesis that holds a failing value goes, or the end of a sentence from the comma before the value, or the part
+between semicolons, or the sentence. Nothing under a negation or a condition goes alone: the rest would say the
+contrary.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from app.core.text.clauses import clause_starts
+from app.core.text.language import detect
+from app.core.text.languages.joined import pattern_of
+from app.core.text.languages.loading import languages
+from app.core.text.patterns import compiled
+from app.core.text.relative import QUOTED
+from app.core.text.sentences import ENDS, sentence_spans, sentences
+from app.core.text.values import Value, values
+from app.core.text.words import stems, words
+
+_LEAST_WORDS: Final = 3
+_COMMAS: Final = ",，"
+_SEMICOLONS: Final = ";；"
+_PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
+_PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
+_FORMULA: Final = compiled(r"\$(?!\s)[^$\n]{1,300}(?<!\s)\$(?!\d)")  # not from one price to the next
+_OPENED: Final = frozenset('([（«“„「"`$')
+_BOUND: Final = pattern_of("clauses", "bounds")
+"""A negation or a condition."""
+_CONTRAST: Final = pattern_of("clauses", "contrasts")
+_BINDS: Final = pattern_of("clauses", "binds")
+"""Both limit the clause before them."""
+_READ: Final = frozenset(one.code for one in languages() if one.clauses.contrasts)
+"""The languages of which we know that."""
+
+
+def before_orders(statement: str, orders: Collection[str]) -> str:
+    """The sentences before the first order: those after it may go on with it."""
+    left: list[str] = []
+    for sentence in sentences(statement):
+        if sentence in orders:
+            break
+        left.append(sentence)
+    return _told(" ".join(left))
+
+
+def without_values(statement: str, failing: Sequence[Value]) -> str:
+    """A statement without what holds failing values of it; empty where nothing else is told."""
+    text = statement
+    for value in failing:
+        text = _without_parenthesis(text, value.text)
+    return text or _Statement(statement, failing).rest()
+
+
+def _without_parenthesis(text: str, value: str) -> str:
+    if value not in text:
+        return text
+    bound = _BOUND.search(text)
+    for inside in _PARENTHESIS.finditer(text):
+        if value in inside[1] and (bound is None or bound.start() >= inside.end()):
+            left = text[: inside.start()].rstrip() + text[inside.end() :]
+            return _told(left) if value not in left else ""
+    return ""
+
+
+class _Statement:
+    """A statement with values that fail."""
+
+    def __init__(self, text: str, failing: Sequence[Value]) -> None:
+        self._text, self._failing = text, {one.start for one in failing}
+        self._values = values(text)
+        self._starts = [one.start for one in self._values]
+        self._plain = _masked(text, self._values)
+        self._has_clauses = detect(text) in {None, *_READ}
+
+    def rest(self) -> str:
+        """It without those of its sentences, or of their parts, that hold a failing value.
+
+        A sentence with a negation or a condition beside such a value may turn the one before it: both go.
+        """
+        left: list[str] = []
+        for start, end in sentence_spans(self._text):
+            kept = self._of_sentence(start, end)
+            if kept is None:
+                left = left[:-1]
+            else:
+                left.append(kept)
+        return _told(" ".join(filter(None, left)))
+
+    def _of_sentence(self, start: int, end: int) -> str | None:
+        """What is left of a sentence; ``None`` where the one before it goes too."""
+        kept, fails = "", False
+        for part in _PART.finditer(self._plain, start, end):
+            first, last = part.span()
+            told = self._values[bisect_left(self._starts, first) : bisect_left(self._starts, last)]
+            fails = not self._failing.isdisjoint(one.start for one in told)
+            if not fails:
+                kept += self._text[first:last]
+            elif beginning := self._beginning(first, last, told):
+                kept += beginning + (part.group()[-1] if part.group()[-1] in _SEMICOLONS else "")
+            elif _BOUND.search(self._text, first, last):
+                return None
+        kept = kept.strip()
+        if kept and fails:  # the end of the sentence went with its last part
+            kept = kept.rstrip(_SEMICOLONS).rstrip()
+            kept += self._text[end - 1] if self._text[end - 1] in ENDS and kept[-1] not in ENDS else ""
+        return kept
+
+    def _beginning(self, start: int, end: int, told: Sequence[Value]) -> str:
+        """A part of a sentence to the comma before its first failing value, where another value is saved by that.
+
+        The clauses after the one that fails go with it: they may go on with it ("Proxmox is 10.0.0.7, port 8006").
+        """
+        number = next(number for number, one in enumerate(told) if one.start in self._failing)
+        comma = start + _last_comma(self._plain[start:end], told[number].start - start)
+        left, gone = self._plain[start:comma], self._text[comma:end]
+        saves = self._has_clauses and told[0].start < comma and not _is_bare(left)
+        is_open = not _OPENED.isdisjoint(left)
+        if not saves or is_open or _is_turned(left, gone) or self._is_listed(told, number, end):
+            return ""
+        return self._text[start:comma]
+
+    def _is_listed(self, told: Sequence[Value], number: int, end: int) -> bool:
+        """Whether a value is a bare one behind another of its kind: a list needs them all ("for 20, 62 and 8")."""
+        before, one = told[number - 1], told[number]
+        behind = told[number + 1].start if number + 1 < len(told) else end
+        is_next = before.kind == one.kind and not self._plain[before.end : one.start].strip(f"{_COMMAS} ")
+        return is_next and _is_bare(self._plain[one.end : behind])
+
+
+def _masked(text: str, found: Sequence[Value]) -> str:
+    """The text with zeros for its values, and lines for quotations, brackets and formulas: no clause begins in them."""
+    plain = list(text)
+    for pattern in (QUOTED, _PARENTHESIS, _FORMULA):
+        for one in pattern.finditer(text):
+            plain[one.start() : one.end()] = "_" * (one.end() - one.start())
+    for value in found:
+        plain[value.start : value.end] = "0" * (value.end - value.start)
+    return "".join(plain)
+
+
+def _last_comma(plain: str, place: int) -> int:
+    """The one that ends the clause before a place; 0 where none does."""
+    marks = [at - 1 - plain[at - 1].isspace() for at in clause_starts(plain) if at <= place]
+    return next((at for at in reversed(marks) if plain[at] in _COMMAS), 0)
+
+
+def _is_turned(left: str, gone: str) -> bool:
+    """Whether a negation, a condition or a contrast stands in either, or what goes limits what is left."""
+    return any(one.search(text) for one in (_BOUND, _CONTRAST) for text in (left, gone)) or bool(_BINDS.search(gone))
+
+
+def _is_bare(plain: str) -> bool:
+    """Whether nothing but values is told."""
+    return all(word.isdigit() for word in words(plain))
+
+
+def _told(text: str) -> str:
+    """The text; nothing where it says too little."""
+    return text if len(stems(text)) >= _LEAST_WORDS else ""
