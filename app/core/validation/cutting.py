@@ -26,7 +26,7 @@ _COMMAS: Final = ",，"
 _SEMICOLONS: Final = ";；"
 _PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
 _PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
-_FORMULA: Final = compiled(r"\$(?!\s)[^$\n]{1,300}(?<!\s)\$(?!\d)")  # not from one price to the next
+_FORMULA: Final = compiled(r"\$(?!\s)[^$\n]{1,300}+(?<!\s)\$(?!\d)")  # not from one price to the next
 _OPENED: Final = frozenset('([（«“„「"`$')
 _BOUND: Final = pattern_of("clauses", "bounds")
 """A negation or a condition."""
