@@ -7,8 +7,9 @@ worked on; the others (``held``) are only counted, as are eight that were writte
 about code, lessons, support and friends, are halved likewise (``work-open``, ``work-held``). ``--show`` prints what
 fails of the open talks.
 
-The last columns are a control: one number, amount, date or time of each statement gives way to a random one. Of the
-hints that the writer of such a statement is given, so many name the value that stood there.
+The other columns are a control: one number, amount, date or time of each statement gives way to a random one. Of the
+hints that the writer of such a statement is given, so many name the value that stood there. The last two say how many
+of the true values of what fails are left after cutting, of honest statements and of those with a random value.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from typing import Any, Final
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
+from app.core.model.repairs import Repair
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import attribute_sources, parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
-from app.core.validation.exact import Failure, examine, without_failures
+from app.core.validation.exact import STRETCHES, Failure, examine, without_failures
 from app.core.validation.shown import Shown
 from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
@@ -42,7 +44,8 @@ SETS: Final = ("open", "held", "later", "work-open", "work-held")
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
-failing``, and of the hints ``hint, right`` and ``hint, wrong``."""
+failing``, of the hints ``hint, right`` and ``hint, wrong``, and of what is cut ``true values`` and ``true values,
+left``, each with ``changed, `` before it of the control."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +92,27 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
             found[kind, "failing"] += 1
         left = without_failures(examined, answer.schema, answer.previous)
         found["items", "gone"] += len(answer.candidate.items) - len(left.candidate.items)
+        _count_left(found, left.repairs)
         for kind, item in answer.statements():
             changed, value = changed_value(item.text, answer.shown, dice)
             if value:
                 found[kind, "changed"] += 1
                 one = CandidateItem(field=item.field, text=changed, from_seqs=item.from_seqs)
-                failures = examine(Candidate(items=(one,), narrative={}), answer.shown).failures
-                found[kind, "changed, failing"] += bool(failures)
-                for hint in (one.says for one in failures if one.says):
+                examined = examine(Candidate(items=(one,), narrative={}), answer.shown)
+                found[kind, "changed, failing"] += bool(examined.failures)
+                _count_left(found, without_failures(examined, answer.schema).repairs, wrong=1)
+                for hint in (one.says for one in examined.failures if one.says):
                     found[kind, "hint, right" if _names(hint, value) else "hint, wrong"] += 1
     return found
+
+
+def _count_left(found: Counts, repairs: Iterable[Repair], wrong: int = 0) -> None:
+    """How many true values stood in what was cut, with so many wrong ones in each, and how many stand in its rest."""
+    what = "changed, true values" if wrong else "true values"
+    for repair in repairs:
+        if repair.reason == "novel_value" and repair.field != STRETCHES:
+            found["all", what] += len(values(repair.before)) - wrong
+            found["all", f"{what}, left"] += len(values(repair.after or ""))
 
 
 def _one_each(failing: Iterable[Failure]) -> Iterator[Failure]:
@@ -185,8 +199,14 @@ def main() -> int:
             right, wrong = (sum(found[kind, f"hint, {which}"] for kind in KINDS) for which in ("right", "wrong"))
             shares = [_share(found[kind, "failing"], found[kind, "all"]) for kind in KINDS]
             gone = str(found["items", "gone"])
-            rows.append([name, language, str(len(some)), gone, *shares, _share(*control), _share(right, right + wrong)])
+            kept = [
+                _share(found["all", f"{what}, left"], found["all", what])
+                for what in ("true values", "changed, true values")
+            ]
+            hints = _share(right, right + wrong)
+            rows.append([name, language, str(len(some)), gone, *shares, _share(*control), hints, *kept])
     heads = [*(f"{kind}, failing" for kind in KINDS), "one value changed", "hints, right"]
+    heads += ["values left", "beside the changed one"]
     print_table(["set", "language", "answers", "items gone", *heads], rows)
     if asked.show:
         for answer in [*given["open"], *given["work-open"]]:
