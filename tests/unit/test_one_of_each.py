@@ -264,7 +264,6 @@ def scores_words(source: str) -> bool:
 SPENDING: Final = {
     "continuity/statements.py": {"of_block": "characters: the line that crosses the bound is cut"},
     "planning/cuts.py": {"_before_tokens": "the fewest messages that weigh at least so much, not at most"},
-    "reading/choice.py": {"choose": "until it asks ``best_first`` for the next one"},
     "retrieval/used.py": {"_bounded": "characters: the passage that crosses the bound is cut"},
     "segments/digests.py": {
         "_steps": "ends once mere markers have no room, and keeps steps that may be lighter than they",
@@ -273,10 +272,7 @@ SPENDING: Final = {
     "segments/extractive.py": {"add": "a term that an earlier one says already takes no room"},
     "state/shrinking.py": {"_chosen_entries": "what repeats comes last; words of a record never without its id"},
     "state/thinning.py": {"_in_turn": "two lists by turns, whatever the room"},
-    "summarizer/offline/extractive.py": {"_within": "until it is ``first_fitting``"},
     "summarizer/offline/files.py": {"_fitting": "what is not told in full is named: it takes room all the same"},
-    "summarizer/offline/keeping.py": {"_opening": "until it is ``each_fitting``", "_in_place_of": "the same"},
-    "summarizer/system_context.py": {"system_context": "until it is ``each_fitting``"},
     "text/file_types.py": {"_object_streams": "bytes of a file that are unpacked"},
 }
 """Loops that spend a budget outside of its module, each with its reason."""
@@ -376,7 +372,7 @@ WEIGHT: Final = re.compile(r"token|weight|cost|size|spent|used|room|left|excess"
 def test_one_module_asks_for_the_best_by_now() -> None:
     """Options whose worth falls while others are taken, kept in a heap."""
     found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if has_heap(path.read_text("utf-8"))}
-    assert found == {"text/budget.py", "reading/choice.py"}
+    assert found == {"text/budget.py"}
     assert has_heap("import heapq\n"), "control"
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heapreplace
 from itertools import chain
 from typing import Final
 
 from app.core.reading.scoring import Worth
+from app.core.text.budget import Budget, best_first
 from app.core.text.token_counts import least_tokens
 
 WORTH_A_PLACE: Final = 0.8
 """What says less is left out, however much room there is."""
-
-MOST_LOOKS: Final = 12
-"""At one option: its worth only falls, and what falls that often is hardly news."""
 
 _SAME: Final = 0.7  # of the smaller one's words shared: the same thing said again
 _DAMPED: Final = 0.9
@@ -114,28 +111,20 @@ def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bo
     What is worth too little, or only repeats, is left out. With ``at_least_one``, something that holds an exact value
     is taken even when nothing is worth a place. What is chosen is added to ``told``.
     """
-    heap = [
-        (-per_token(told.worth(option) * told.crowding(option, room), option), option.key, 0, option)
-        for option in options
-    ]
-    heapify(heap)
     chosen: list[Option] = []
-    left = room
-    while heap and left >= _SMALLEST:
-        promised, key, looks, option = heap[0]
+    budget = Budget(room)
+
+    def worth_by_now(option: Option) -> float | None:
         worth = told.worth(option)
         if worth < WORTH_A_PLACE and not (at_least_one and not chosen and option.worth.values):
-            heappop(heap)
-            continue
-        now = -per_token(worth * told.crowding(option, room), option)
-        if now > promised and looks < MOST_LOOKS:
-            heapreplace(heap, (now, key, looks + 1, option))
-            continue
-        heappop(heap)
-        if _FRAME + least_tokens(option.size) > left:
-            continue
-        if (cost := option.cost()) <= left and not told.repeats(option.stems):
-            left -= cost
+            return None
+        return per_token(worth * told.crowding(option, room), option)
+
+    for option in best_first(options, worth_by_now, lambda option: option.key):
+        if budget.left < _SMALLEST:
+            break
+        may_fit = _FRAME + least_tokens(option.size) <= budget.left
+        if may_fit and not told.repeats(option.stems) and budget.takes(option.cost()):
             chosen.append(option)
             told.take(option)
     return sorted(chosen, key=lambda option: option.key)

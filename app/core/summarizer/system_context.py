@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from app.core.text.budget import each_fitting
 from app.core.text.languages.joined import alternatives, whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
@@ -37,15 +38,10 @@ def system_context(system_prompt: str, *, room: int) -> str:
         room: The most tokens they may weigh; terms come first where there is too little.
     """
     lines = _lines(system_prompt)
-    chosen: set[int] = set()
-    left = room
-    for kind in ("terminology", "workflow"):
-        for number, line in enumerate(lines):
-            cost = estimate_text(line) + 1
-            if number not in chosen and cost <= left and _is(kind, line):
-                chosen.add(number)
-                left -= cost
-    return "\n".join(line for number, line in enumerate(lines) if number in chosen)
+    kinds: tuple[Kind, ...] = ("terminology", "workflow")
+    wanted = dict.fromkeys(number for kind in kinds for number, line in enumerate(lines) if _is(kind, line))
+    chosen = each_fitting(wanted, room, lambda number: estimate_text(lines[number]) + 1)
+    return "\n".join(lines[number] for number in sorted(chosen))
 
 
 def _lines(text: str) -> list[str]:

@@ -34,6 +34,7 @@ from app.core.summarizer.offline.retold import is_told, retold, spelled_out
 from app.core.summarizer.offline.style import style_items
 from app.core.summarizer.offline.understood import understood_items
 from app.core.summarizer.wording import SAVING_SHARE
+from app.core.text.budget import first_fitting
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import language_of_locale
 from app.core.text.shortening import fitted
@@ -274,13 +275,7 @@ class _Collected:
         """The first items that fit; none for a role which has neither a field nor a place among the facts."""
         if role not in self._roles and role != "open":
             return []
-        kept: list[Item] = []
-        for item in items:
-            room -= item.cost
-            if room < 0:
-                break
-            kept.append(item)
-        return kept
+        return first_fitting(items, room, lambda item: item.cost)
 
     def drops(self, last_seq: int) -> list[dict[str, Any]]:
         """The entries that had to make room for what is worth more."""

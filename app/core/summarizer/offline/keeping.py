@@ -23,6 +23,7 @@ from app.core.reading.scoring import (
 from app.core.reading.sentence import sentence_of
 from app.core.reading.tool_data_lines import parse_line
 from app.core.summarizer.offline.items import ANSWERED, cost, parted
+from app.core.text.budget import each_fitting, without_last
 from app.core.text.relative import undated
 from app.core.text.words import stems
 
@@ -42,7 +43,6 @@ class Keeping:
     def __init__(self, earlier: Sequence[StateEntry]) -> None:
         self._earlier = earlier
         self._options = [option_of(entry, -len(earlier) + number) for number, entry in enumerate(earlier)]
-        self._costs = [option.cost() for option in self._options]
 
     def beside(
         self, news: Sequence[Option], *, total: int, new: int, least: int, told: Told
@@ -56,11 +56,11 @@ class Keeping:
             least: Tokens for new ones at least.
             told: What stands elsewhere already.
         """
-        free = total - sum(self._costs)
+        free = total - sum(map(_tokens_of, self._options))
         known = told.with_all(self._options)
         news = [option for option in news if not known.repeats(option.stems)]
         chosen = choose(news, room=min(new, max(free, least)), told=known, at_least_one=True)
-        if sum(option.cost() for option in chosen) <= free:
+        if sum(map(_tokens_of, chosen)) <= free:
             return chosen, ()
         return self._in_place_of(news, chosen, total=total, new=new, told=told)
 
@@ -68,22 +68,19 @@ class Keeping:
         self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, told: Told
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The best of both, the first chosen ones and the exact values of the first messages among them."""
-        spent = sum(option.cost() for option in first)
+        spent = sum(map(_tokens_of, first))
         reserved = self._opening(total)
-        left = total - spent - sum(option.cost() for option in reserved)
+        left = total - spent - sum(map(_tokens_of, reserved))
         told = told.with_all([*reserved, *first])
         taken = {option.key for option in [*reserved, *first]}
         rest = [option for option in [*self._options, *news] if option.key not in taken]
         more = choose(rest, room=left, told=told)
         fresh = [option for option in more if option.key >= 0]
-        while fresh and spent + sum(option.cost() for option in fresh) > new:
-            fresh.pop()
+        fresh = without_last(fresh, spent + sum(map(_tokens_of, fresh)) - new, _tokens_of)
         kept = {option.key for option in [*reserved, *more]}
-        left -= sum(option.cost() for option in more)
-        for option in sorted(self._options, key=lambda option: (-option.worth.total, option.key)):
-            if option.key not in kept and option.cost() <= left:
-                left -= option.cost()
-                kept.add(option.key)
+        others = [option for option in self._options if option.key not in kept]
+        others.sort(key=lambda option: (-option.worth.total, option.key))
+        kept |= {option.key for option in each_fitting(others, left - sum(map(_tokens_of, more)), _tokens_of)}
         gone = tuple(
             entry.id for entry, option in zip(self._earlier, self._options, strict=True) if option.key not in kept
         )
@@ -91,14 +88,17 @@ class Keeping:
 
     def _opening(self, total: int) -> list[Option]:
         """Entries with exact values from the messages with which the talk set out: what it is all about."""
-        left = int(_OF_OPENING * total)
-        reserved: list[Option] = []
-        for entry, option, tokens in zip(self._earlier, self._options, self._costs, strict=True):
-            opened = entry.from_seqs and min(entry.from_seqs) <= _OPENED and option.worth.values
-            if opened and tokens <= left and role_of(parted(entry.text)[0]) not in _ROLE:
-                left -= tokens
-                reserved.append(option)
-        return reserved
+        opening = (
+            option
+            for entry, option in zip(self._earlier, self._options, strict=True)
+            if entry.from_seqs and min(entry.from_seqs) <= _OPENED and option.worth.values
+            if role_of(parted(entry.text)[0]) not in _ROLE
+        )
+        return each_fitting(opening, int(_OF_OPENING * total), _tokens_of)
+
+
+def _tokens_of(option: Option) -> int:
+    return option.cost()
 
 
 def option_of(entry: StateEntry, key: int) -> Option:
