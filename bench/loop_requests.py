@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -346,10 +345,3 @@ class Visitor:
                 self.send("erase a message", "DELETE", f"{path}/messages/{one['id']}")
         self.send("restore, hierarchical", "POST", f"{path}/restore", json={"state_version": 0})
         self.send("delete a conversation", "DELETE", path)
-
-
-def size_of(given: Mapping[str, Any]) -> int:
-    """Bytes of a body."""
-    if "json" in given:
-        return len(json.dumps(given["json"], ensure_ascii=False).encode())
-    return len(given.get("content", b""))

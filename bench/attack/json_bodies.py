@@ -21,7 +21,6 @@ from bench.attack.target import Target
 NAME: Final = "json"
 JSON: Final = "application/json"
 MUST = Literal["yes", "no", "may"]
-Json = dict[str, Any]
 CREATED: Final = 201
 REFUSED: Final = range(400, 500)
 BAD: Final = 500

@@ -26,7 +26,6 @@ from tests.gemini_server import Gemini
 from tests.servers import ROOT
 
 Run = Callable[..., Result]
-GAUGE = re.compile(r"\[(\d+|\d\.\d) % · [\d,]+ of [\d,]+ tokens · .+\]")
 RUSSIAN = "Меня зовут Анна, я планирую поездку в Ригу на 14 мая, бюджет 900 евро."
 
 

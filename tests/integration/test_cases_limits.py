@@ -6,7 +6,6 @@ Each control plays the same scenario with one guard taken out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
@@ -38,7 +37,6 @@ JUMP = WORDS.format(seq=99) * 32
 BUDGET, WINDOW, TARGET = 3_060, 3_600, 1_836
 DIGESTS: Final = 3_000  # tokens that a summarizer reads at once
 DOWN = ModelUnavailableError("server_error")
-Break = Callable[[pytest.MonkeyPatch], None]
 
 
 @pytest.fixture

@@ -32,11 +32,6 @@ FACTS: Final = (
 )
 VALUES: Final = ("BK-2291", "/srv/app/booking.py", "18:45", "512")
 FILLER: Final = "The weather was grey again, and the coffee in the harbour kitchen tasted of old rain, number {}. "
-RUSSIAN: Final = (
-    "Анна Петрова руководит проектом в Риге, и бюджет составляет 48 250 евро до 14 мая 2026 года.",
-    "Мы решили использовать Postgres для бронирования; заявка BK-2291 лежит в файле /srv/app/booking.py.",
-    "Паром линии Нордвинд отправляется в 18:45 от седьмого причала, а номер каюты 512.",
-)
 STORY: Final = "Anna Petrova and the assistant planned the Riga project, chose a database, and booked the ferry for all"
 SICK: Final[Mapping[str, tuple[Json, str]]] = {
     "error_text": ({"conversation_summary": "Error: 429 Too Many Requests"}, "error text"),

@@ -40,7 +40,6 @@ from tests.integration.test_turns import chat, start
 MODEL = "google:gemini-3-flash-preview"
 PATIENCE = 60.0
 SAMPLES = tool_samples.__name__
-DIED = RuntimeError("the process died")
 CALLER = replace(FAKE_PROFILE, calls_tools=True)
 MID_TURN = {
     "name": "mid_turn",

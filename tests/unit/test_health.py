@@ -8,8 +8,6 @@ from app.core.model.schemas import SESSION
 from app.core.validation.health import findings
 from tests.corpus import assert_values, corpus
 
-STORY = "Anna and the assistant planned a trip to Riga in May, and the flight is booked for the fourteenth."
-
 
 def sick(**state: Any) -> list[tuple[str, str | None]]:
     return [(found.sickness, found.field) for found in findings(SESSION, state, covered_messages=20)]

@@ -218,7 +218,6 @@ def message(**fields: Any) -> Message:
 
 CALL: Final = {"type": "tool_call", "id": "call_1", "name": "look", "arguments": {"at": "Paris"}}
 RESULT: Final = {"type": "tool_result", "tool_call_id": "call_1", "content": "sunny"}
-IMAGE: Final = {"type": "media", "media_type": "image/png", "data": "aGk=", "detail": "low"}
 
 
 @pytest.mark.parametrize(

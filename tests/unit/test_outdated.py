@@ -36,7 +36,6 @@ def anchor(seq: int, content: str, superseded_by: int | None = None, *, gone: bo
 
 
 BUDGET = "The budget is 4 500 EUR."
-SPAN = talk(BUDGET, "Noted.", "No, 6 200 EUR.", "Noted.")
 NOW = anchor(3, "No, 6 200 EUR.")
 
 

@@ -14,8 +14,6 @@ from app.core.model.policies.resolving import PRESETS, resolve
 from tests.unit.api_fakes import world
 
 Json = dict[str, Any]
-Cell = tuple[str, Json]
-"""A cell's words, and the policy that they are about."""
 
 MATRIX: Final = Path(__file__).parents[2] / "docs" / "presets-matrix.md"
 
