@@ -23,7 +23,7 @@ _COLOURS: Final = {
     "over": "bold red",
 }
 _UNKNOWN: Final = "yellow"
-"""Of a newer service."""
+"""Of a status that only a newer service knows."""
 
 
 def show_gauge(screen: Screen, gauge: Gauge) -> None:

@@ -45,13 +45,13 @@ class Imported:
     """Of an export: name, media type, tokens, and the data in Base64."""
     is_export: bool = False
     left_out: int = 0
-    """Typed commands, and messages that were erased."""
+    """Messages of an export that are not imported: commands, and those that were erased, replaced or are empty."""
     identity: str = ""
-    """What makes it the same conversation in another file; empty: the whole file and the place in it."""
+    """What tells that two files hold the same conversation; empty: the whole file and the place in it tell it."""
     hidden: int = 0
-    """What the program that it comes from does not show: reasoning, instructions of its own."""
+    """Messages that the other program does not show either: reasoning, its own instructions."""
     other_branches: int = 0
-    """Messages that were asked or answered anew."""
+    """Messages of the branches that are not imported: only the one that was open last is."""
 
 
 def read_conversations(text: str, name: str) -> list[Imported]:
@@ -135,7 +135,7 @@ def _imported(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], nam
 
 
 def _refuse_unasked(messages: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
-    """Results of calls that nobody made: the service takes none."""
+    """Refuse results of calls that no message makes: the service would."""
     made: set[str] = set()
     for message, where in zip(messages, places, strict=True):
         for part in message.get("parts") or ():
@@ -152,7 +152,7 @@ def _is_file(value: Any) -> bool:
 
 
 def _is_unsaid(message: Any) -> bool:
-    """What an export shows, and what was no part of what was said."""
+    """Whether an exported message is not imported: a command, or one that was erased, replaced or is empty."""
     if not isinstance(message, Mapping):
         return False
     empty = not message.get("content") and not message.get("parts")
@@ -160,7 +160,7 @@ def _is_unsaid(message: Any) -> bool:
 
 
 def _with_title(about: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
-    """A conversation without a title has its name in the file."""
+    """The conversation's fields; its ``id`` is the title where it has none."""
     name = value.get("id")
     return about | {"title": name} if "title" not in about and isinstance(name, str) and name else about
 

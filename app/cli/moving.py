@@ -1,4 +1,4 @@
-"""``throughline move-media`` and ``index-words``: what versions before stored, made as it is today."""
+"""``throughline move-media`` and ``index-words``: bring what earlier versions stored into today's form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.usecases.history.indexing import index_step
 from app.usecases.history.moving import move_step
 
 Step = Callable[[UnitOfWorkFactory, Place | None], Awaitable[tuple[int, Place | None]]]
-"""From a place, so many messages were changed, and the place that was reached; ``None`` at the end."""
+"""Goes on from a place; gives how many messages it changed, and the place that was reached; ``None`` at the end."""
 
 
 def move_media() -> None:
@@ -37,7 +37,7 @@ def index_words() -> None:
 
 
 def _in_steps(step: Step, broken: str) -> int:
-    """How many messages all steps changed."""
+    """Take all steps; how many messages they changed. ``broken`` ends the complaint where one fails."""
     settings = read_settings()
     try:
         if settings.database_url:

@@ -38,7 +38,7 @@ _CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
 """Types whose patterns ask for an object by themselves."""
 
 _SEVERAL: Final = 2
-"""Exact values of one statement: with so many it tells data, whatever its words."""
+"""With so many exact values a statement is data, whatever its words."""
 
 _QUOTES: Final = frozenset('"“«„`「')
 _QUOTED: Final = capped(
@@ -48,7 +48,7 @@ _QUOTED: Final = capped(
 
 
 def type_of(statement: Statement, role: Speaker, tables: Sequence[Table]) -> AnchorType | None:
-    """The type of which it is an anchor, said by this speaker."""
+    """The type of anchor that a statement of this speaker is; ``None`` where it is none."""
     fitting = reads_of(statement, tables)
     if role == "user" and not statement.is_question:
         first: AnchorType | None = next((one for one in map(_first, fitting) if one is not None), None)
@@ -59,7 +59,13 @@ def type_of(statement: Statement, role: Speaker, tables: Sequence[Table]) -> Anc
 
 
 class Reading:
-    """A statement as one table sees it."""
+    """A statement as one table sees it.
+
+    Args:
+        masked: The statement with quotations blanked out.
+        possible: What ``SAID`` says of it: only cues with one of these bits can match.
+        table: A language's.
+    """
 
     def __init__(self, masked: str, possible: int, table: Table) -> None:
         self.masked = masked
@@ -68,7 +74,7 @@ class Reading:
 
     @cached_property
     def texts(self) -> list[str]:
-        """See ``leads``."""
+        """The statement in every form that cues are tried on (``leads``)."""
         return leads(self.masked, self.table)
 
     def has(self, cue: Cue) -> bool:
@@ -81,7 +87,7 @@ class Reading:
 
 
 def reads_of(statement: Statement, tables: Sequence[Table]) -> list[Reading]:
-    """The statement as the tables see it whose letters it has."""
+    """The statement as each table sees it, of the languages that are written in its letters."""
     plain = statement.plain.replace("\xa0", " ")
     masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_mask, plain)
     possible = SAID.may_match_text(masked)
@@ -89,7 +95,7 @@ def reads_of(statement: Statement, tables: Sequence[Table]) -> list[Reading]:
 
 
 def _first(read: Reading) -> AnchorType | None:
-    """The type of which a label, or its own words, leave no doubt."""
+    """The type that a label ("Decision: …") or a standing rule gives: it comes before all other cues."""
     for type_ in _ORDER:
         rule = read.table.rules.get(type_)
         if rule is not None and (read.has_whole(rule.labelled) or _stands(rule, read)):
@@ -98,12 +104,12 @@ def _first(read: Reading) -> AnchorType | None:
 
 
 def is_standing(statement: Statement, tables: Sequence[Table]) -> bool:
-    """Whether it is a rule or a wish that its own words make one."""
+    """Whether its words state a rule or a wish that goes on holding ("from now on …")."""
     return any(_stands(rule, read) for read in reads_of(statement, tables) for rule in read.table.rules.values())
 
 
 def is_told_by_value(statement: Statement, tables: Sequence[Table]) -> bool:
-    """Whether a fact of a user is one for its exact values alone: no words say that it matters."""
+    """Whether a user's fact is an anchor for its exact values alone: no cue says that it matters."""
     for read in reads_of(statement, tables):
         rule = read.table.rules.get("critical_fact")
         if rule is None:
@@ -137,7 +143,7 @@ def _is(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -
 
 
 def _denied(type_: AnchorType, read: Reading) -> bool:
-    """Whether it only sounds so: an exception of the table, somebody else's words, or what merely might be."""
+    """Whether something speaks against the type: an exception of the table, reported speech, a mere possibility."""
     table = read.table
     if read.has_whole(table.rules[type_].never):
         return True
@@ -176,7 +182,7 @@ def _is_data(statement: Statement) -> bool:
 
 
 def _is_concrete(statement: Statement) -> bool:
-    """Whether it says what is promised or asked, not only that something is."""
+    """Whether it says what is promised or asked: "I will do it" does not."""
     return not stems_of(statement.text) <= GENERIC_STEMS
 
 
@@ -191,5 +197,5 @@ def has_name(statement: Statement) -> bool:
 
 
 def _mask(quote: re.Match[str]) -> str:
-    """Somebody else's words, or a value: what it says is not said by the speaker."""
+    """A quotation without its words: they are not the speaker's own."""
     return "“" + "·" * (len(quote.group()) - 2) + "”"

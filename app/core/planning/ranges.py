@@ -1,4 +1,4 @@
-"""Which stretches of a conversation are finished: they can be told on their own, folded or not."""
+"""Which stretches of a conversation are finished, so that each can be summarized on its own, folded or not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.planning.cuts import Tail, legal_cuts
 from app.core.text.token_counts import Estimator
 
 FOLLOWING = 64
-"""Messages after a range that say whether it is finished: the results of its last calls are among them."""
+"""Messages after a range that are read to see whether it is finished: results of its last calls may be there."""
 
 
 def is_finished(outline: Sequence[Outline], to_seq: int, *, complete: bool, estimator: Estimator) -> bool:

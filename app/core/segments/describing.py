@@ -26,7 +26,7 @@ _OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
 _REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
 _FIELD: Final = compiled(r"\s{0,4}:")
 _WORD: Final = compiled(r"[a-z_ ]*")
-"""What a tool is told or tells in small letters: the name of a field, one of a few choices."""
+"""A tool's data in small letters: the name of a field, or one of a few choices; no exact value."""
 _SAMPLE: Final = 200_000  # characters of one message that are searched for exact values
 
 

@@ -13,7 +13,7 @@ _NOTHING: Final = capped(r"(?!)", 1)
 
 
 SAID: Final = PatternIndex()
-"""What is looked for in every sentence, by whoever looks: one look tells what of it may stand there."""
+"""The literals that cues need, of all modules: one search of a text tells which cues may match it."""
 
 
 class Cue:
@@ -44,7 +44,7 @@ class Cue:
 
         Args:
             texts: Parts of one text.
-            possible: What ``SAID`` says of that text.
+            possible: What ``SAID.may_match_text`` says of that text.
         """
         left = self.mask & possible
         while left:

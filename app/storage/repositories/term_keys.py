@@ -78,16 +78,16 @@ def keys_of(messages: Iterable[Message]) -> list[list[int]]:
 
 
 class TermKeyRepository:
-    """Keys that versions before made."""
+    """Finds messages whose keys an earlier version made, and makes them again."""
 
     def __init__(self, session: TenantSession) -> None:
         self._session = session
 
     async def outdated(self, after: Place | None, *, limit: int) -> tuple[list[Place], Place | None]:
-        """The messages, of the next ``limit`` or fewer where together they are large, whose keys are others today.
+        """Look at the next ``limit`` messages of all tenants, or at fewer where they are large.
 
         Returns:
-            Them, of all tenants, and the place that was reached; ``None`` at the end.
+            Those whose keys would be others today, and the place that was reached; ``None`` at the end.
         """
         place = tuple_(*_PLACE)
         begin = true() if after is None else place > after
@@ -103,7 +103,7 @@ class TermKeyRepository:
         return found, last if count < len(listed) or len(listed) == limit else None
 
     async def renew(self, message_id: UUID) -> bool:
-        """Store today's keys of a message as it reads now, for it may have been erased meanwhile."""
+        """Make a message's keys again, of the text that it has now: it may have been erased meanwhile."""
         of = col(MessageRow.id) == message_id
         rows = await self._session.rows(select(*_READ).where(of).with_for_update(key_share=True))
         for row in rows:

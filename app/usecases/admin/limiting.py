@@ -46,14 +46,14 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """Limits that hold for somebody."""
+    """The limits of one tenant or one key."""
 
     whose: Whose
     id: UUID
     limits: Limits
 
     def name(self, limit: str) -> str:
-        """Under which it is counted."""
+        """The name under which one of them is counted."""
         return f"{limit}:{self.whose}:{self.id}"
 
 
@@ -93,7 +93,7 @@ class LimitService:
         return tightest(found[1])
 
     async def take(self, kind: Kind) -> Place | None:
-        """A place for a turn or a stream of whoever asks; ``None`` without limits. Raises ``RateLimitedError``."""
+        """A place for a turn or a stream of the caller; ``None`` without limits. Raises ``RateLimitedError``."""
         principal = asker()
         bounds = [] if principal is None else self._bounds(principal)
         limited = [(bound, most) for bound in bounds if (most := getattr(bound.limits, kind)) is not None]

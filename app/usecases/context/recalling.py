@@ -35,7 +35,7 @@ five talks in one, 300 lose three points of the evidence that 1 500 find within 
 MOST_CANDIDATES: Final = 1_500
 """Where the budget holds many: as many as a conversation that is looked at whole."""
 CHOICE: Final = 3
-"""Candidates for each message that the budget has room for: with fewer there is little to choose from."""
+"""Candidates for each message that the budget has room for: with one each there would be no choice."""
 RELATED: Final = 16
 """Words that mean the same as the question's that are sought with them; each is one more look into the index."""
 QUESTION_CHARACTERS: Final = 4_000
@@ -79,7 +79,7 @@ class Asked:
         return self.query is not None and budget is not None
 
     def makes_room(self, budget: int | None) -> bool:
-        """Whether other things may have to go for it, or be laid out anew, even where the whole would fit."""
+        """Whether other sections may be dropped or laid out again for it, even where the whole context would fit."""
         return self.fills(budget) or bool(self.passages) or self.wanted.levels is not None
 
 
@@ -140,14 +140,14 @@ def search_stems(question: str) -> list[str]:
 
 
 def most_looked_at(material: Material, asked: Asked, budget: int | None) -> int:
-    """How many messages are looked at, beside their neighbours: by how many of the conversation's could be recalled."""
+    """How many messages are read to choose from, without their neighbours: the more, the more the room can hold."""
     total = material.conversation.total
     room = (1.0 if asked.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
     return candidates_for(room * total.messages / max(total.tokens, 1))
 
 
 def candidates_for(places: float) -> int:
-    """How many messages are looked at where there is room for so many of them."""
+    """How many messages are read to choose from where there is room for so many."""
     return min(max(CANDIDATES, round(CHOICE * places)), MOST_CANDIDATES)
 
 

@@ -83,18 +83,21 @@ class AnchorService:
 
 
 def is_served(conversation: Conversation, anchor: Anchor) -> bool:
-    """Whether an anchor stands in the block while it is active, or behind its marker."""
+    """Whether the state block shows an anchor while it is active, in full or counted by a marker.
+
+    It does not while the anchor's message is sent word for word.
+    """
     layout = conversation.layout
     return layout is not None and anchor.seq <= conversation.boundary_seq and anchor.seq not in layout.held
 
 
 async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: VerifiedState) -> bool:
-    """Apply what was claimed of anchors and verified, and forget what was not.
+    """Give anchors the status that a model claimed for them, where the verifier agreed; drop refused claims.
 
-    What a user has set meanwhile stays, and so does what is claimed otherwise by now.
+    An anchor that a user has set meanwhile stays as it is, and so does one of which something else is claimed by now.
 
     Returns:
-        Whether an anchor changed that stands in the block, or behind its marker.
+        Whether one of these anchors is served (``is_served``).
     """
     await uow.anchors.unclaim(conversation.id, [UUID(claim.target) for claim in verified.refused])
     moved = False
@@ -114,7 +117,7 @@ async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: V
 
 
 async def _successor(uow: UnitOfWork, conversation_id: UUID, anchor: Anchor) -> UUID | None:
-    """The anchor that took its place: the only one that the message behind the claim holds."""
+    """The anchor that takes its place: that of the message behind the claim, if it holds exactly one."""
     if anchor.claimed_seq is None or anchor.claimed_seq == anchor.seq:
         return None
     active = await uow.anchors.active(conversation_id, through_seq=anchor.claimed_seq)

@@ -1,7 +1,7 @@
-"""Making the word index of stored messages as messages get it today: step by step, beside everything.
+"""Makes the word index of stored messages again, as new messages get it today: in steps, while the service runs.
 
-Until then a message is found by the stems that it was stored with. Each one is read again under its lock before it is
-changed, so that an erased one stays without keys, and a step can end at any moment and be begun again.
+Until its turn comes, a message is found by the stems that it was stored with. Each one is read again under its lock
+before it is changed, so that an erased one stays without keys, and a step can end at any moment and be begun again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ STEP: Final = 200
 
 
 async def index_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int = STEP) -> tuple[int, Place | None]:
-    """Look at the next messages, and give those today's keys that have others.
+    """Look at the next messages, and make the keys again of those that would get others today.
 
     Returns:
-        How many there were, and the place that was reached; ``None`` at the end.
+        How many were made again, and the place that was reached; ``None`` at the end.
     """
     async with begin(None) as uow:
         found, reached = await uow.term_keys.outdated(after, limit=limit)

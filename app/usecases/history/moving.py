@@ -1,4 +1,4 @@
-"""Moving data that versions before stored within messages to where it is stored now: step by step, beside everything.
+"""Moves data that earlier versions stored within messages to where it is stored now: in steps, while the service runs.
 
 Until it is moved it is read where it is. Each message is moved in a transaction of its own under its conversation's
 lock, so that a step can end at any moment, and be begun again.

@@ -1,4 +1,8 @@
-"""What is kept for a time only: events, turns, measurements, audit; removed in bounded batches."""
+"""Deletes what is kept for a time only, in bounded batches.
+
+Always: answers by `Idempotency-Key`, spending, unused prefixes of requests. Where a period is set: events, turns,
+measurements, audit.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,9 @@ ROWS: Final = 5_000
 BATCHES: Final = 20
 """Transactions of one kind in a row: the next sweep goes on."""
 IDLE_PREFIX: Final = timedelta(days=7)
-"""What requests began with so long ago is known no more."""
+"""A prefix of requests that was not used for so long is deleted."""
 IDEMPOTENCY_AGE: Final = timedelta(hours=24)
+"""For so long a repeated request gets the first answer again."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -26,7 +31,7 @@ Forgetting = Callable[[UnitOfWork], Awaitable[int]]
 
 
 class RetentionService:
-    """Forgets what is older than it is kept."""
+    """Deletes rows that are older than their kind is kept."""
 
     def __init__(self, uow: UnitOfWorkFactory, retention: Retention) -> None:
         self._uow = uow

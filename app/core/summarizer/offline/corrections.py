@@ -24,21 +24,21 @@ _NEAR: Final = 6  # messages: as far as a correction without a subject of its ow
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What a text says, for telling contradiction."""
+class Content:
+    """What a text is compared by: its content words and exact values."""
 
     stems: frozenset[str]
     values: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, found: Iterable[str], identifiers: Iterable[Identifier]) -> Claim:
+    def of(cls, found: Iterable[str], identifiers: Iterable[Identifier]) -> Content:
         """By its stems and its identifiers."""
         values = frozenset([(item.kind, item.text.lower()) for item in identifiers if item.kind in EXACT_KINDS])
         return cls(content_of(found), values)
 
     @property
     def keys(self) -> frozenset[str]:
-        """What another text about the same has, too."""
+        """Of these, a text about the same thing shares some."""
         return self.stems | {value for _, value in self.values}
 
 
@@ -47,29 +47,36 @@ def content_of(found: Iterable[str]) -> frozenset[str]:
     return frozenset([word for word in frozenset(found) - GENERIC_STEMS if not word[0].isdigit()])
 
 
-def _claim(passage: Passage) -> Claim:
-    return Claim.of(passage.stems, passage.identifiers)
+def _content(passage: Passage) -> Content:
+    return Content.of(passage.stems, passage.identifiers)
 
 
-def _claim_of(text: str) -> Claim:
-    return Claim.of(stems(text), find_identifiers(text))
+def _content_of_text(text: str) -> Content:
+    return Content.of(stems(text), find_identifiers(text))
 
 
-def _says_nothing_new(new: Claim, old: Claim) -> bool:
+def _says_nothing_new(new: Content, old: Content) -> bool:
     return new.stems <= old.stems and new.values <= old.values
 
 
-def _is_taken_back(new: Passage, claim: Claim, old: Passage, said: Claim) -> bool:
-    """Whether an earlier passage does not hold any more; where they share one word alone, another value has to tell."""
-    is_about = len(claim.stems & said.stems) > 1 or bool(given_up(new.text) or (claim.values and said.values))
+def _is_taken_back(new: Passage, content: Content, old: Passage, said: Content) -> bool:
+    """Whether an earlier passage no longer holds. One shared word suffices only beside values, or what is given up."""
+    is_about = len(content.stems & said.stems) > 1 or bool(given_up(new.text) or (content.values and said.values))
     if is_about and replaces(new.text, old.text, as_="correction"):
         return True
-    is_bare = len(claim.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
-    return is_bare and bool(claim.values and said.values) and answers_otherwise(new.text, old.text, near=True)
+    is_bare = len(content.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
+    return is_bare and bool(content.values and said.values) and answers_otherwise(new.text, old.text, near=True)
 
 
 class Corrections:
-    """Which earlier passages and previous entries each correcting passage replaces, clause by clause."""
+    """Which earlier passages and previous entries each correcting passage replaces, clause by clause.
+
+    Attributes:
+        antecedents: By the index of a passage, the earlier passage that it corrects.
+        replaced: By the index of a passage, the ids of the entries of which it replaces a clause.
+        outdated: Indexes of passages that no longer hold.
+        restated: Indexes of passages that repeat an earlier statement with another value.
+    """
 
     def __init__(self, passages: Sequence[Passage], previous: Sequence[StateEntry]) -> None:
         self.antecedents: dict[int, Passage] = {}
@@ -77,18 +84,18 @@ class Corrections:
         self.outdated: set[int] = set()
         self.restated: set[int] = set()
         self._passages = passages
-        self._claims = [_claim(passage) for passage in passages]
+        self._contents = [_content(passage) for passage in passages]
         self._texts = {entry.id: parted(entry.text) for entry in previous if entry.role in {"fact", "open"}}
         self._clauses = [
-            (entry, place, _claim_of(clause))
+            (entry, place, _content_of_text(clause))
             for entry, (_, clauses) in self._texts.items()
             for place, clause in enumerate(clauses)
         ]
         self._lost: set[tuple[str, int]] = set()
         self._index: defaultdict[str, list[int]] = defaultdict(list)
         self._stated: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-        for number, (_, _, claim) in enumerate(self._clauses):
-            for word in claim.stems:
+        for number, (_, _, content) in enumerate(self._clauses):
+            for word in content.stems:
                 self._index[word].append(number)
         for entry, (_, clauses) in self._texts.items():
             for place, clause in enumerate(clauses):
@@ -104,28 +111,28 @@ class Corrections:
     def _read(self) -> None:
         recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
         stated: dict[str, Passage] = {}
-        for passage, claim in zip(self._passages, self._claims, strict=True):
+        for passage, content in zip(self._passages, self._contents, strict=True):
             self._restate(passage, stated)
             if passage.cues & {"correction", "update"} and not passage.is_question and passage.role != "tool":
-                self._correct(passage, claim, recent)
+                self._correct(passage, content, recent)
             if not passage.is_question and passage.role != "tool":
-                for word in claim.keys:
+                for word in content.keys:
                     recent[word].append(passage.index)
 
-    def _correct(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> None:
-        old = self._antecedents(passage, claim, recent)
+    def _correct(self, passage: Passage, content: Content, recent: defaultdict[str, deque[int]]) -> None:
+        old = self._antecedents(passage, content, recent)
         if old:
             self.antecedents[passage.index] = old[0]
             self.outdated.update(one.index for one in old)
-            claim = Claim(claim.stems.union(*(content_of(one.stems) for one in old)), claim.values)
+            content = Content(content.stems.union(*(content_of(one.stems) for one in old)), content.values)
         if passage.role != "user" and not passage.is_named:
             return
-        counts = Counter(number for word in claim.stems for number in self._index.get(word, ()))
+        counts = Counter(number for word in content.stems for number in self._index.get(word, ()))
         found: dict[str, None] = {}
         for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
             entry, place, said = self._clauses[number]
             clause = self._texts[entry][1][place]
-            known = (entry, place) in self._lost or _says_nothing_new(self._claims[passage.index], said)
+            known = (entry, place) in self._lost or _says_nothing_new(self._contents[passage.index], said)
             if not known and any(replaces(one.text, clause, as_="correction") for one in (passage, *old)):
                 self._lost.add((entry, place))
                 found[entry] = None
@@ -148,15 +155,14 @@ class Corrections:
         lost = [
             (entry, place)
             for entry, place in self._stated.get(statement, ())
-            if (entry, place) not in self._lost
-            and self._texts[entry][1][place].casefold().rstrip(".") != said.rstrip(".")
+            if (entry, place) not in self._lost and self._texts[entry][1][place].casefold().rstrip(".") != said
         ]
         self._lost.update(lost)
         if found := (*self.replaced.get(passage.index, ()), *(entry for entry, _ in lost)):
             self.replaced[passage.index] = tuple(dict.fromkeys(found))
 
-    def _antecedents(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> list[Passage]:
-        counts = Counter(index for word in claim.keys for index in recent.get(word, ()))
+    def _antecedents(self, passage: Passage, content: Content, recent: defaultdict[str, deque[int]]) -> list[Passage]:
+        counts = Counter(index for word in content.keys for index in recent.get(word, ()))
         ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]
         found = (
             old
@@ -164,7 +170,7 @@ class Corrections:
             if old.seq < passage.seq
             and old.index not in self.outdated
             and self._same_side(old, passage)
-            and _is_taken_back(passage, claim, old, self._claims[old.index])
+            and _is_taken_back(passage, content, old, self._contents[old.index])
         )
         return list(islice(found, FEW))
 

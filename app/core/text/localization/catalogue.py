@@ -155,7 +155,7 @@ def catalogue_of(*wishes: str | None) -> Catalogue:
 
 
 def languages(wish: str) -> Sequence[str]:
-    """The primary languages of an ``Accept-Language`` header or of one tag, the dearest first."""
+    """The primary languages of an ``Accept-Language`` header or of one tag, the most wanted first."""
     parts = [found for one in wish[:_LONGEST_HEADER].split(",") if (found := _RANGE.fullmatch(one))]
     weighed = [(float(found[2]) if found[2] else 1.0, found[1].lower()) for found in parts]
     return [language for weight, language in sorted(weighed, key=lambda one: -one[0]) if weight > 0]
