@@ -1,7 +1,8 @@
 """What a later statement is about when it shares no word with the earlier one.
 
-Meant to miss rather than to mistake: a thing for another purpose, or one more thing, takes the place of nothing. What
-says more than another value takes the place only of a thing of its known kind: its own words may tell of anything.
+It rather misses a replacement than assumes a wrong one: a thing for another purpose, or one more thing, replaces
+nothing. A statement that says more than another value replaces only a thing of the same known kind, since its other
+words may be about anything.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _is_about_itself(whole: Topic, leaving: frozenset[str], topic: Topic) -> boo
 
 
 def _has_another_value(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001
-    """Whether both have another value of one kind; what is no technology has to be what was talked of last."""
+    """Whether both have a value of one kind, and not the same one; anything but technology has to stand near."""
     if not has_another_value(point, topic):
         return False
     if point.kinds & topic.kinds:

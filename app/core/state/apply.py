@@ -79,7 +79,7 @@ class ApplyContext:
     coming_tokens: int = 0
     """What this compaction brings along beside the state block: tools that are offered from then on."""
     lasting_tokens: int = 0
-    """What stands beside the state block now and whatever is folded: what is before it, and all held messages."""
+    """Tokens of the context that stay whatever is folded: what stands before the state block, and all held messages."""
 
 
 class FinalReason(str):
@@ -253,7 +253,11 @@ def _lost_of_model(
 
 
 def _told_before(merged: MergeResult, context: ApplyContext, room: int) -> list[tuple[int, str]]:
-    """What a state of one text said with exact values, or was just carried over from lists, and does not say now."""
+    """Earlier statements that the new state lacks.
+
+    Of a state that was carried over from another schema these are all its statements, else those of its one text that
+    hold exact values, as far as they fit into ``room`` tokens.
+    """
     if context.carried:
         return untold(
             context.schema, context.previous, merged.entries, outdated=Outdated(context.outdated, context.anchors)
@@ -266,13 +270,12 @@ def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor
     if most < QUOTES_LEAST:
         return ()
     cap = most_tokens(context.schema, context.budgets)
+    least = max(cap // QUOTES_SHARE, QUOTES_LEAST)
     if context.carried:
-        stale = Outdated(context.outdated, context.anchors)
-        older = untold(context.schema, context.previous, merged.entries, outdated=stale)
-        return (*older, *_lost_of_span(merged, context, found, room=max(cap // QUOTES_SHARE, QUOTES_LEAST)))
+        return (*_told_before(merged, context, least), *_lost_of_span(merged, context, found, room=least))
     left = cap - _own_tokens(state_of(context.schema, merged.entries), context)
-    room = min(most, max(cap // QUOTES_SHARE, QUOTES_LEAST, left))
-    older = forgotten(context.schema, context.previous, merged.entries, room=room, estimator=context.policy.estimator)
+    room = min(most, max(least, left))
+    older = _told_before(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
     return (*older, *_lost_of_span(merged, context, found, room=room))
 
@@ -355,7 +358,7 @@ def _most(context: ApplyContext) -> int:
 
 
 def _with_what_went(applied: Applied, whole: MergeResult, context: ApplyContext) -> Applied:
-    """What one text had no room for is on record as pruned statements.
+    """Record as pruned the statements for which a state of one text had no room.
 
     Those of the span name the messages that they came from; the others are older than the span, and stand in the
     version before.

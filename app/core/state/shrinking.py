@@ -96,7 +96,8 @@ def shrunk(
         said: What is served beside the state: what stands there need not be told, data that is talked of there is
             worth more.
         heard: What was talked of and is not served beside the state: data in it is worth more.
-        asked: How much a text tells of what is asked for, from 0 to 1: it is worth more. ``None``: of nothing.
+        asked: How much a text says about what is asked for, from 0 to 1: so much more it is worth. ``None``: nothing is
+            asked.
     """
 
     def excess_of(kept: Sequence[StateEntry]) -> int:
@@ -123,7 +124,7 @@ def shrunk(
 
 
 def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-    """Data of one call after the other after one label: each costs as much as a value."""
+    """The entries, with data of consecutive calls put under one label: a label costs as much as a value."""
     joined: list[StateEntry] = []
     for entry in entries:
         label, clauses = parted(entry.text)
@@ -139,7 +140,7 @@ def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
 def _widened(
     entries: Sequence[StateEntry], kept: Sequence[StateEntry], held: Callable[[Sequence[StateEntry]], bool]
 ) -> tuple[StateEntry, ...]:
-    """The chosen entries with some as they were, newest first, as far as what is left holds them."""
+    """The chosen entries, as many of them unshortened, newest first, as there is room for."""
     whole = {entry.id: entry for entry in entries}
     for entry in sorted(kept, key=age, reverse=True):
         wider = [whole[one.id] if one.id == entry.id else one for one in kept]

@@ -109,7 +109,7 @@ class Chunk:
         )
 
     def _left_behind(self) -> list[Anchor]:
-        """Anchors that the state stood beside, where none are served from now on."""
+        """Anchors that the present state block shows, where the policy no longer serves any."""
         layout = self.resolved.conversation.layout
         if self.resolved.budgets.anchor_tokens != 0 or layout is None:
             return []
@@ -257,7 +257,7 @@ async def _later(
 
 
 def _after_failures(resolved: Resolved, digestible: int) -> int:
-    """What failed as a whole is tried in halves, then in quarters, so that two blocked messages part."""
+    """The most tokens to fold: after failures half of them, then a quarter, so that two blocked messages are parted."""
     conversation = resolved.conversation
     if conversation.quiet.reason not in SMALLER_HELPS:
         return digestible

@@ -39,7 +39,7 @@ TOO_LONG_TOLD: Final = "not_smaller"  # not one sentence of it fits: the digest 
 async def remake(shell: Shell, lease: Lease) -> Compaction:
     """Run a row whose trigger is ``erasure``: one new version, the same boundary, only narratives changed.
 
-    Failing, it leaves the digest that stands in, and the conversation backs off as after any failure.
+    Where it fails, the digest that replaced the narrative stays, and the conversation backs off as after any failure.
 
     Raises:
         LeaseLostError: The row is no longer this process's.
