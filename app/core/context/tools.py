@@ -131,7 +131,7 @@ def result_tokens(budgets: Budgets, calls: int = 1) -> int:
 
 
 def quoted_tokens(most: int) -> int:
-    """What of it is left for what is quoted."""
+    """The tokens for quoted text in a result of at most so many tokens: its frame needs the rest."""
     return max(most - _FRAME, 1)
 
 

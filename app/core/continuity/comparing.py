@@ -33,11 +33,11 @@ _MOODS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How a context does beside the one before."""
+    """What a context still answers of the probes that the context before it answered."""
 
     continuity: Continuity
     lost: tuple[tuple[int, str], ...]
-    """(message, sentence) of probes that it does not answer, or answers otherwise; the first ones."""
+    """(message, sentence) of the first probes that it does not answer, or answers in another way."""
 
 
 class Exam:

@@ -1,4 +1,4 @@
-"""What a digest tells beside the state and the anchors: what these say already is not told a second time."""
+"""Leaves out of digests what the state and the anchors beside them say already."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAMPLE: Final = 4_000  # characters of a level; more than this is never served
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a text tells."""
+    """A text's exact values and sentences."""
 
     values: tuple[Value, ...]
     sentences: tuple[frozenset[str], ...]
@@ -29,7 +29,7 @@ class _Told:
 
 
 class Said:
-    """What stands in the block beside the digests.
+    """What the state block says beside its digests.
 
     Args:
         texts: The state's entries and the anchors, each one.
