@@ -7,9 +7,10 @@
   folded up to the last two, where an append looks for anchors at once;
 * the offline fold of a hundred messages, against a fixed piece of plain Python;
 * a context, and a context with a question that is new each time, in a folded conversation of 100 000 messages (10 000
-  with ``--quick``) against one of 1 000. The short conversations of the rounds over HTTP stay in the database, as in
-  one that serves: the plans that Postgres keeps are made for the average conversation, and a long one has to do well
-  by them.
+  with ``--quick``) against one of 1 000, and each with a question against the piece of plain Python
+  (``bench/figures/pieces.py`` measures the same of commit 150b694). The short conversations of the rounds over HTTP
+  stay in the database, as in one that serves: the plans that Postgres keeps are made for the average conversation, and
+  a long one has to do well by them.
 
 A ratio is the median over all rounds of one round's ratio, with the 95 % interval of that median (order statistics);
 beside it the ratio of the shortest times. Times are those of the clock on the wall, and, where it says CPU, of the
@@ -79,6 +80,7 @@ _WARM: Final = 3  # rounds that do not count
 _FOLDS: Final = 15
 _CONTEXTS: Final = 15
 _PIECE: Final = 12  # repetitions of the plain Python, which then takes a few hundredths of a second
+_PIECE_NAME: Final = "piece"
 _QUANTILE: Final = 1.96
 _TENANT: Final = "00000000-0000-7000-8000-000000000001"
 _ADD_KEY: Final = "INSERT INTO honest.api_keys (secret_hash, tenant_id, scopes) VALUES ($1, $2, '{read,write}')"
@@ -298,7 +300,7 @@ def _good(response: httpx.Response) -> httpx.Response:
 def folds(rounds: int = _FOLDS) -> Times:
     """Folds of texts that are new each time, in turns with a fixed piece of plain Python."""
     settle_garbage_collector()  # as the worker does that folds
-    found: dict[str, list[float]] = {"fold": [], "piece": []}
+    found: dict[str, list[float]] = {"fold": [], _PIECE_NAME: []}
     text = " ".join(message.content for message in talk(FOLDED, seed=1))
     for number in range(rounds + 1):
         span = talk(FOLDED, seed=2_000 + number)
@@ -309,7 +311,7 @@ def folds(rounds: int = _FOLDS) -> Times:
         plain, _ = _took(lambda: _piece(text))
         if number:  # what is compiled once is no part of a fold
             found["fold"].append(seconds)
-            found["piece"].append(plain)
+            found[_PIECE_NAME].append(plain)
     return found
 
 
@@ -354,14 +356,19 @@ async def contexts(servers: Endpoints, sizes: Sequence[int], rounds: int = _CONT
 
 
 async def _in_turns(ask: Callable[[int], Awaitable[object]], sizes: Sequence[int], rounds: int) -> Times:
-    found: dict[str, list[float]] = {f"{size}{unit}": [] for size in sizes for unit in ("", CPU)}
+    """The seconds of each size, and of the piece of plain Python, by the clock and by the processor."""
+    found: dict[str, list[float]] = {f"{name}{unit}": [] for name in (*sizes, _PIECE_NAME) for unit in ("", CPU)}
+    text = " ".join(message.content for message in talk(FOLDED, seed=1))
     for number in range(rounds + 1):
-        for size in sizes[:: 1 if number % 2 else -1]:
+        for name in (*sizes[:: 1 if number % 2 else -1], _PIECE_NAME):
             cpu, began = time.process_time(), time.perf_counter()
-            await ask(size)
+            if isinstance(name, int):
+                await ask(name)
+            else:
+                _piece(text)
             if number:
-                found[f"{size}"].append(time.perf_counter() - began)
-                found[f"{size}{CPU}"].append(time.process_time() - cpu)
+                found[f"{name}"].append(time.perf_counter() - began)
+                found[f"{name}{CPU}"].append(time.process_time() - cpu)
     return found
 
 
@@ -383,7 +390,7 @@ def ratios(http: Mapping[str, Times], folded: Times, long: Mapping[str, Times], 
             for part, label in PARTS.items()
             for ours, bare in ((OURS, BARE[0]), (FOLDED_OURS, BARE[0]), (OURS, BARE[1]))
         ),
-        ratio_of(f"fold of {FOLDED} messages{CPU}: against plain Python", folded["fold"], folded["piece"]),
+        ratio_of(f"fold of {FOLDED} messages{CPU}: against plain Python", folded["fold"], folded[_PIECE_NAME]),
         *(
             ratio_of(
                 f"{label}{unit}: {large} messages against {small}",
@@ -395,6 +402,15 @@ def ratios(http: Mapping[str, Times], folded: Times, long: Mapping[str, Times], 
                 ("ample", f"context of {AMPLE} tokens"),
                 ("question", "context with a new question"),
             )
+            for unit in ("", CPU)
+        ),
+        *(
+            ratio_of(
+                f"context with a new question{unit}: {size} messages against plain Python",
+                long["question"][f"{size}{unit}"],
+                long["question"][f"{_PIECE_NAME}{unit}"],
+            )
+            for size in sizes
             for unit in ("", CPU)
         ),
     ]

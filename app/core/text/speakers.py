@@ -46,6 +46,8 @@ def name_in(metadata: Mapping[str, object]) -> str:
 
 def short_name(given: str) -> str:
     """A name that somebody gave as it may stand in parentheses: one short line without parentheses of its own."""
+    if not given:
+        return ""
     plain = _PARENTHESES.sub(" ", clean(given[: 4 * MOST_OF_NAME]))
     return " ".join(plain.split())[:MOST_OF_NAME].rstrip()
 
