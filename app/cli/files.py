@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from app.cli.complaints import ComplaintError
+from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.screen import Screen, one_line
 from app.cli.speaking import spoken, text_of
@@ -52,13 +52,19 @@ def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, 
 @files.command()
 def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Key = None) -> None:
     """Remove a file from every context, and what a provider keeps of it."""
+    with one_clear_line():
+        _check_id(file_id)
+    with connected(url, key) as client:
+        client.remove_file(conversation_id(client, conversation), file_id)
+        Screen(spoken()).line(text_of("file_removed", id=file_id))
+
+
+def _check_id(file_id: str) -> None:
+    """Raises ``ComplaintError`` for what is no id: before the service is asked, which would name a path."""
     try:
         UUID(file_id)
     except ValueError:
         raise ComplaintError(text_of("complaint.no_file", given=repr(file_id))) from None
-    with connected(url, key) as client:
-        client.remove_file(conversation_id(client, conversation), file_id)
-        Screen(spoken()).line(text_of("file_removed", id=file_id))
 
 
 def _show(found: list[File], *, as_json: bool) -> None:

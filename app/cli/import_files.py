@@ -75,8 +75,9 @@ def open_source(file: Path) -> Source:
 
 
 def _is_archive(file: Path) -> bool:
+    """By its first bytes, or by its name: of a download that broke off, its text would not tell what is wrong."""
     with file.open("rb") as stream:
-        return stream.read(4) == b"PK\x03\x04"
+        return stream.read(4) == b"PK\x03\x04" or file.suffix.lower() == ".zip"
 
 
 def _of_archive(file: Path) -> list[Opener]:

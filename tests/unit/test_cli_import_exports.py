@@ -205,3 +205,10 @@ def test_memory_is_that_of_the_largest_conversation_and_one_too_large_is_refused
     file.write_text(changed(lambda values: values)[:-1] + ',{"mapping": {"' + "x" * 300_000 + '": 1}}]')
     with pytest.raises(ComplaintError, match="a conversation of more than 100,000 characters"):
         read(file)
+
+
+def test_a_download_that_broke_off_before_its_first_bytes_is_no_json_with_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "export.zip"
+    file.write_text("<html>Please log in</html>")
+    with pytest.raises(ComplaintError, match=r"the archive is damaged or cut off, or has a password\."):
+        open_source(file)
