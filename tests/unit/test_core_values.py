@@ -437,6 +437,40 @@ def test_a_short_number_that_names_something_is_no_value() -> None:
     assert values("as message #26 and №7 say") == ()
 
 
+@pytest.mark.parametrize(("told", "text", "other"), [
+    ("€14", "the bus is 14 €", "the bus is £14"),
+    ("$500", "500 bucks", "500 рублей"),
+    ("18 %", "eighteen percent", "18元"),
+    ("12 days", "it takes 12 days", "12 % of it"),
+    ("12 days", "a fortnight less two: 12", "valid for 12 months"),
+    ("12 days", "days: 12", "the log of 06:12:00Z"),
+    ("3 weeks", "3 wks", "3 hours"),
+    ("14,3 %", "14.3 percent", "€14.31"),
+])  # fmt: skip
+def test_a_number_that_counts_something_is_shown_by_no_other_measure(told: str, text: str, other: str) -> None:
+    assert [holds(told, shown_by) for shown_by in (text, other)] == [True, False]
+
+
+@pytest.mark.parametrize(("told", "text"), [
+    ("€14", "14 for the bus"),
+    ("12 days", "twelve, I think"),
+    ("15 %", "0.15 of all"),
+    ("25 %", "3 out of 12"),
+    ("5 min", "a pace of 5:40/km"),
+    ("¥500", "500 yen"),
+    ("120元", "¥120"),
+    ("$500", "500 pesos"),
+    ("$5", "50 cents, no: 5"),
+    ("2 s", r"$T = 2$"),
+    ("30 seconds", "90+30. Won the first round"),
+    ("14", "€14"),
+    ("14", "14 %"),
+    ("7 kg", "7 m"),
+])  # fmt: skip
+def test_control_a_bare_number_a_shared_sign_or_another_unit_shows_it(told: str, text: str) -> None:
+    assert holds(told, text)
+
+
 @pytest.mark.parametrize(
     ("text", "is_day"),
     [

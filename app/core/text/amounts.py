@@ -55,6 +55,8 @@ _MOST_GIVEN: Final = 4
 _BEFORE_MONEY: Final = TIGHT | {". ", ".", "/"}
 _TIGHT_COINS: Final = words_of("values", "tight_units") & CURRENCIES.keys()
 _PARTS_OF_MONEY: Final = {"CENT": 0.01, "DIME": 0.1}
+_SHARED_SIGNS: Final = frozenset({"¥", "peso", "pesos"})
+"""Of several currencies, or of one that others write with "$"."""
 _SHARE_BEFORE: Final = capped(
     rf"(?<![\d.,])(\d{{1,4}}) (?:[^\W\d_]{{1,12}} )?(?:{alternatives('values', 'out_of')}) ?$", 30
 )
@@ -264,6 +266,7 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
         readings, last = [reading + decimals for reading in readings], last + 1
     found = Found("money" if is_money else "number", c.tokens[first].start, c.tokens[last - 1].end, readings=readings)
     found.unit, found.scale = unit, scale * part
+    found.currency = _currency(c, place, money_at) if is_money else ""
     found.is_approximate = _is_about(c, first, last) or (scale != 1 and token.text not in SCALES)
     has_digits = token.kind == "n" and sum(sign.isdigit() for sign in token.text) > 1
     is_long = has_digits or max(readings) * scale > _SMALL
@@ -274,6 +277,14 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     if unit:
         give_distance(c, place, last, readings[0] * scale, unit)
     return last
+
+
+def _currency(c: Cursor, place: int, behind: int) -> str:
+    """The currency before or behind a number; empty where it may be another ("¥"), or none ("$T = 5$", "5. Won")."""
+    word = c.word(behind) if c.word(behind) in CURRENCIES and c.near(behind) else c.before(place)
+    is_sure = word not in _SHARED_SIGNS and not (word == "$" == c.word(behind))
+    code = CURRENCIES.get(word, "") if is_sure else ""
+    return "" if code in _PARTS_OF_MONEY else code
 
 
 def _more_of_unit(c: Cursor, place: int) -> tuple[float, int]:

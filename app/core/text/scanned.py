@@ -52,6 +52,8 @@ class Found:
     readings: list[float] = field(default_factory=list)
     """Of a number, as written."""
     unit: Unit | None = None
+    currency: str = ""
+    """Of money; empty where its sign does not tell."""
     scale: float = 1.0
     amounts: list[tuple[float, str]] = field(default_factory=list)
     """Each with the base of its unit; empty: as written."""

@@ -3,8 +3,9 @@
 What is only to be copied, as it is written, is found by ``identifiers.py``.
 
 A claim is strict: only what is plainly a value (``values``). What was shown is read generously (``Given``): a value is
-found when any reading of the text gives it, whatever its unit, currency, separators, words or order. What follows
-from other values by calculation is not found; days that follow from the message's date are.
+found when any reading of the text gives it, whatever its unit, separators, words or order. Only currencies, percent,
+lengths of time and times of the clock are told apart (``measure``): "12 days" is shown by a bare 12, but not by "12 %".
+What follows from other values by calculation is not found; days that follow from the message's date are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from app.core.text import moments
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.reader import day_of, read, scanned
+from app.core.text.scanned import Found
 from app.core.text.shapes import squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
@@ -36,6 +38,9 @@ _PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 _MOST_ALIKE: Final = 1_000
+_CLOCK: Final = "clock"
+_DAY: Final = 86_400
+_TOLD_APART: Final = frozenset({"%", "s", "mo"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,8 @@ class Value:
 
     ``n:4500`` is a number, ``q:7200|s`` an amount in the base of its unit, ``i:`` the letters and digits of a code,
     ``s:`` text that is searched for as it is, ``v:`` a version or digits as written, ``p:`` a part of a network's
-    address, ``r:7`` the number of a source; days and times (``d:``, ``o:``, ``t:``) are in ``moments.py``.
+    address, ``r:7`` the number of a source; days and times (``d:``, ``o:``, ``t:``) are in ``moments.py``. Of what was
+    shown, ``n:14|#EUR`` is a number of euros, and ``n:14|#`` a bare one.
     """
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
@@ -62,6 +68,8 @@ class Value:
     """The base of an amount's unit; empty without one, and for money."""
     factor: float = 1.0
     """From its own unit to that base."""
+    measure: str = ""
+    """What its number counts, if that is told apart from others."""
 
 
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
@@ -90,8 +98,33 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
         amount = one.readings[0] * one.scale if one.readings else None
         kind: Kind = one.kind  # type: ignore[assignment] # the reader's kinds are these
         base, factor = one.unit or ("", 1.0)
-        found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate, base, factor))
+        about = one.is_approximate
+        found.append(Value(kind, text[start:end], start, end, one.forms, amount, about, base, factor, _measure(one)))
     return tuple(found)
+
+
+def _measure(found: Found) -> str:
+    """A currency, percent, a length in hours or less (as times of the clock are too), in days, or in months.
+
+    Empty for a bare number, and for other units: their signs are letters that stand for much else (m, g, l, t).
+    """
+    base, factor = found.unit or (found.currency, 1.0)
+    if found.kind == "time" or (base == "s" and factor < _DAY):
+        return _CLOCK
+    return base if found.currency or base in _TOLD_APART else ""
+
+
+def _looked_up(value: Value) -> Iterator[str]:
+    """The forms of a value; its number, if that counts something, as one of the same or as a bare one."""
+    for form in value.forms:
+        if value.measure and _is_number(form):
+            yield from (f"{form}|#{value.measure}", f"{form}|#")
+        else:
+            yield form
+
+
+def _is_number(form: str) -> bool:
+    return form[:2] == "n:" and "&" not in form
 
 
 @memoized()
@@ -101,10 +134,20 @@ def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tup
     found = read(plain_text, pieces, day, all_readings=True)
     small = plain_text.text
     return (
-        frozenset(form for one in found for form in one.forms),
-        frozenset(amount for one in found for amount in one.amounts),
+        frozenset(form for one in found for form in _given_forms(one)),
+        frozenset(amount for one in found for amount in _given_amounts(one)),
         unquote(small) if "%" in small and "/" in small else small,
     )
+
+
+def _given_forms(found: Found) -> Iterator[str]:
+    yield from found.forms
+    yield from (f"{form}|#{_measure(found)}" for form in found.forms if _is_number(form))
+
+
+def _given_amounts(found: Found) -> Iterator[tuple[float, str]]:
+    yield from found.amounts
+    yield from ((amount, f"#{_measure(found)}") for amount, base in found.amounts if not base)
 
 
 class Given:
@@ -148,7 +191,7 @@ class Given:
     def sources(self, value: Value) -> frozenset[int]:
         """The sources that hold a value in any form; empty: it was not shown."""
         found: set[int] = set()
-        for form in value.forms:
+        for form in _looked_up(value):
             found |= (
                 frozenset.intersection(*(self._sources_of(part) for part in form.split("&")))
                 if "&" in form
@@ -205,7 +248,7 @@ class Given:
         found: set[int] = set()
         if value.kind == "identifier":
             return found
-        for form in value.forms:
+        for form in _looked_up(value):
             if form[:2] not in {"n:", "q:"} or "&" in form or value.amount is None:
                 continue
             number, _, base = form[2:].partition("|")
