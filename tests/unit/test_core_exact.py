@@ -370,6 +370,23 @@ def test_a_day_is_found_whose_month_stands_elsewhere(text: str, seqs: tuple[int,
     assert len(examine(candidate(item(text, *seqs)), Shown(months)).failures) == failing
 
 
+WEEK = talk("Dinner is on Friday.", *["Nice."] * 4, "We stay for a while.")
+
+
+@pytest.mark.parametrize(
+    ("text", "seqs", "failing"),
+    [
+        ("Dinner is on 20 November 2026", (1,), 0),
+        ("Dinner is on 20 November 2026", (3,), 0),
+        ("Dinner is on 20 November 2026", (), 0),
+        ("Dinner is on 20 November 2026", (6,), 1),
+        ("Dinner is on 21 November 2026", (1,), 1),
+    ],
+)
+def test_a_day_that_only_a_weekday_may_mean_counts_beside_it(text: str, seqs: tuple[int, ...], failing: int) -> None:
+    assert len(examine(candidate(item(text, *seqs)), Shown(WEEK)).failures) == failing
+
+
 # --- what goes
 
 

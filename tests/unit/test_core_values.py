@@ -479,6 +479,13 @@ def test_control_a_bare_number_a_shared_sign_or_another_unit_shows_it(told: str,
     assert holds(told, text)
 
 
+def test_a_day_that_a_weekday_may_mean_is_told_apart() -> None:
+    texts = shown("dinner on Thursday", "dinner on 3 September", at=datetime(2026, 8, 28, tzinfo=UTC))
+    [thursday] = values("3 September 2026")
+    assert [set(texts.plainly(thursday)), set(texts.by_weekday(thursday))] == [{2}, {1}]
+    assert texts.sources(thursday) == {1, 2}
+
+
 @pytest.mark.parametrize(
     ("text", "is_day"),
     [

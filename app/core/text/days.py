@@ -10,7 +10,7 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.moments import Day
-from app.core.text.scanned import LOOSE, TIGHT, Cursor, Found, Unit
+from app.core.text.scanned import LOOSE, TIGHT, WEEKDAY, Cursor, Found, Unit
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -107,7 +107,7 @@ def relative(c: Cursor, place: int) -> int:
     is_named = word not in WORDS_AND_VERBS or c.is_capital(place) or before in _BEFORE_WEEKDAYS
     is_named = is_named or c.gap(place + 1)[:1] in _STOPS
     if word in WEEKDAYS and (is_named or c.kind(place + 1) in {"n", "t"} or following in BEFORE_HOURS):
-        c.add_possible(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)))
+        c.add_possible(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)), WEEKDAY)
         if not _is_dated(c, place):
             c.weekdays[place] = WEEKDAYS[word]
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
@@ -130,9 +130,9 @@ def give_beside_dates(c: Cursor) -> None:
     for place, weekday in islice(c.weekdays.items(), _LIST):
         for day in sorted(days):
             after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
-            c.add_possible(place, moments.of_dates([day + after, day + after - timedelta(days=_WEEK)]))
+            c.add_possible(place, moments.of_dates([day + after, day + after - timedelta(days=_WEEK)]), WEEKDAY)
         numbers = {int(form[2:]) for one in told for form in one.forms if form.startswith("o:")}
-        c.add_possible(place, moments.of_dates(moments.such_days(c.at, numbers, weekday) if c.at else []))
+        c.add_possible(place, moments.of_dates(moments.such_days(c.at, numbers, weekday) if c.at else []), WEEKDAY)
 
 
 def _is_dated(c: Cursor, place: int) -> bool:

@@ -13,7 +13,7 @@ from app.core.text.hours import time_at
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText, plain_text_of
-from app.core.text.scanned import Cursor, Found, Token
+from app.core.text.scanned import WEEKDAY, Cursor, Found, Token
 from app.core.text.scanner import tokens
 from app.core.text.vocabulary import BEGINNINGS
 
@@ -65,7 +65,7 @@ def _complete(cursor: Cursor, place: int) -> int:
         stated(cursor, place, place + 1, token.data)
     elif token.kind == "weekday":
         days = moments.weekdays(cursor.at, token.data[1], token.data[0]) if cursor.at else []
-        cursor.add_possible(place, moments.of_dates(days))
+        cursor.add_possible(place, moments.of_dates(days), WEEKDAY)
         cursor.weekdays[place] = token.data[1]
     elif token.kind == "span":
         cursor.add_possible(place, moments.of_span(cursor.at, *token.data) if cursor.at else ())

@@ -14,6 +14,8 @@ TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})
 """What may stand between a number and its unit."""
 LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", " | ", ".-"})
 """What may stand within a date."""
+WEEKDAY: Final = "weekday"
+"""The kind of the days that a weekday may mean."""
 Unit = tuple[str, float]
 """The base of a unit and the factor to it."""
 _TIGHT_UNITS: Final = words_of("values", "tight_units")

@@ -23,7 +23,7 @@ from app.core.text import moments
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.reader import day_of, read, scanned
-from app.core.text.scanned import Found
+from app.core.text.scanned import WEEKDAY, Found
 from app.core.text.shapes import squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
@@ -58,7 +58,7 @@ class Value:
     ``n:4500`` is a number, ``q:7200|s`` an amount in the base of its unit, ``i:`` the letters and digits of a code,
     ``s:`` text that is searched for as it is, ``v:`` a version or digits as written, ``p:`` a part of a network's
     address, ``r:7`` the number of a source; days and times (``d:``, ``o:``, ``t:``) are in ``moments.py``. Of what was
-    shown, ``n:14|#EUR`` is a number of euros, and ``n:14|#`` a bare one.
+    shown, ``n:14|#EUR`` is a number of euros, ``n:14|#`` a bare one, and ``w:`` a day that a weekday may mean.
     """
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
@@ -141,7 +141,9 @@ def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tup
 
 
 def _given_forms(found: Found) -> Iterator[str]:
-    yield from found.forms
+    for form in found.forms:
+        is_day = found.kind == WEEKDAY and (moments.day_in(form) or moments.day_of_year_in(form))
+        yield f"w:{form}" if is_day else form
     yield from (f"{form}|#{_measure(found)}" for form in found.forms if _is_number(form))
 
 
@@ -190,6 +192,10 @@ class Given:
 
     def sources(self, value: Value) -> frozenset[int]:
         """The sources that hold a value in any form; empty: it was not shown."""
+        return self.plainly(value) | self.by_weekday(value)
+
+    def plainly(self, value: Value) -> frozenset[int]:
+        """The same without those where only a weekday may mean it."""
         found: set[int] = set()
         for form in _looked_up(value):
             found |= (
@@ -212,6 +218,10 @@ class Given:
             month, _, day = form.partition("&")
             if day.startswith("o:"):
                 yield self._sources_of(day), self._sources_of(month)
+
+    def by_weekday(self, value: Value) -> frozenset[int]:
+        """The sources that name a weekday which may mean this day."""
+        return frozenset(source for form in value.forms for source in self._forms.get(f"w:{form}", ()))
 
     def holding(self, number: float) -> frozenset[int]:
         """The sources in which a number stands without a unit."""

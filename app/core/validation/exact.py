@@ -109,11 +109,7 @@ def unsupported_values(
         beside: What it takes the place of.
         calculated: What was calculated already.
     """
-    novel = [
-        one
-        for one in found
-        if not (shown.sources(one) or (calculated and calculated.sources(one)) or shown.tells_day(one, seqs))
-    ]
+    novel = [one for one in found if not (shown.shows(one, seqs) or (calculated and calculated.sources(one)))]
     basis: Basis | None = None
     for value in novel[:_MOST_RECKONED]:
         if basis is None:

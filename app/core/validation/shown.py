@@ -94,12 +94,20 @@ class Shown:
         """Where a value stands, or else its number without its scale, beside an amount of its size: "70k? No, 60"."""
         return self._given.sources(value) or self._unscaled(value)
 
-    def tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
-        """Whether the day of a date ("the 18th", "16-18") stands in or beside these messages, its month anywhere.
+    def shows(self, value: Value, seqs: Sequence[int]) -> bool:
+        """Whether a value stands anywhere, or may be meant in or beside these messages."""
+        return bool(self._given.plainly(value) or self._unscaled(value)) or self._tells_day(value, seqs)
 
-        Of a statement that names no messages: whether the two stand beside each other.
+    def _tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
+        """Whether a weekday that may mean a date stands in or beside these messages, or its day ("the 18th", "16-18").
+
+        The month of the day may stand anywhere. Of a statement that names no messages: whether such a weekday stands
+        anywhere, or the day and the month beside each other.
         """
         near = self.near(seqs)
+        named = self._given.by_weekday(value)
+        if named and (not near or not named.isdisjoint(near)):
+            return True
         return any(
             (bool(months) and seq in near) if near else not months.isdisjoint(self.near([seq]))
             for days, months in self._given.days_and_months(value)
