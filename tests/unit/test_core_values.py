@@ -538,6 +538,20 @@ def test_an_identifier_that_ends_like_a_scale_is_no_rounding() -> None:
 
 
 @pytest.mark.parametrize(
+    ("claim", "text", "is_held"),
+    [
+        ("founded in 1920", "founded in 1919", False),
+        ("open until 2030", "open until 2028", False),
+        ("around 1920", "in 1919", True),
+        ("1920 EUR", "1919 EUR", True),
+        ("1,920 people", "1,919 people", True),
+    ],
+)
+def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds(claim, text) is is_held
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("Il totale all'11 maggio", ["11 maggio"]),

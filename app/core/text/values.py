@@ -71,6 +71,12 @@ class Value:
     measure: str = ""
     """What its number counts, if that is told apart from others."""
 
+    @property
+    def reads_as_year(self) -> bool:
+        """Whether it may be a year: a bare number of four digits, written as years are."""
+        is_plain = self.kind == "number" and not self.base and self.text.isdecimal()
+        return is_plain and self.amount is not None and _FIRST_YEAR <= self.amount <= _LAST_YEAR
+
 
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     """The exact values that a text claims, in order, none inside another.
@@ -253,10 +259,10 @@ class Given:
         A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
         tenth. Any other claim is a rounding only when it has fewer digits than the amount and is within 2 %; a whole
         number below a thousand only of one with decimals: 17,995 told as 18,000 is found, 147 told as 150 is not.
-        An identifier is no rounding, though its last letter may look like a scale (8841207K).
+        An identifier is no rounding, though its last letter may look like a scale (8841207K), nor is a year.
         """
         found: set[int] = set()
-        if value.kind == "identifier":
+        if value.kind == "identifier" or (value.reads_as_year and not value.approximate):
             return found
         for form in _looked_up(value):
             if form[:2] not in {"n:", "q:"} or "&" in form or value.amount is None:

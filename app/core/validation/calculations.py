@@ -19,7 +19,6 @@ from app.core.validation.odds import WEIGHTS
 
 CHANCE: Final = 0.035
 """The share of the values like one that may follow as well."""
-_FIRST_YEAR, _LAST_YEAR = 1900, 2100
 
 
 def follows(value: Value, basis: Basis) -> bool:
@@ -51,5 +50,4 @@ def expected_of(value: Value) -> Expected | None:
         return expected_time(value.forms)
     if value.kind not in {"number", "money"} or not value.amount:
         return None
-    is_year = not value.base and _FIRST_YEAR <= value.amount <= _LAST_YEAR and value.text.isdecimal()
-    return expected_year(round(value.amount)) if is_year else expected_amount(value)
+    return expected_year(round(value.amount)) if value.reads_as_year else expected_amount(value)
