@@ -16,7 +16,7 @@ from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
-from app.core.text.relative import near_days, undated
+from app.core.text.relative import is_relative, near_days, said_on, undated
 from app.core.text.sameness import canonical
 from app.core.validation import dates
 from app.core.validation.dates import dated
@@ -152,3 +152,10 @@ def test_every_word_of_a_language_is_found_in_a_text_of_its_own_signs(language: 
     assert language.relative
     for word in language.relative.days:
         assert language.code in {near.language for near in near_days(word)}
+
+
+def test_japanese_is_not_read_by_chinese_words_for_times() -> None:
+    japanese, chinese = "家は築46年で、今年の夏に耐震工事をする予定です。", "今年夏天要装修房子，请记下来。"
+    assert said_on(AT.date(), japanese) == ""
+    assert not is_relative(japanese)
+    assert said_on(AT.date(), chinese) == "（说于2025年5月）", "control: Chinese is"

@@ -13,6 +13,7 @@ from datetime import date
 from typing import Final, Literal, get_args
 
 from app.core.text.cued import SAID
+from app.core.text.language import detect
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Relative
 from app.core.text.patterns import compiled
@@ -48,7 +49,7 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    return _relative_times(text, SAID.may_match_text(text))
+    return _relative_times(text, _possible(text))
 
 
 def _relative_times(text: str, possible: int) -> list[Near]:
@@ -84,7 +85,7 @@ class Other:
 
 def other_times(text: str) -> list[Other]:
     """The other times of a text; first those of which most of the day is needed."""
-    possible = SAID.may_match_text(text)
+    possible = _possible(text)
     return [
         Other(language, match[0], needed)
         for language, needed, bit, pattern in _OTHER
@@ -95,12 +96,18 @@ def other_times(text: str) -> list[Other]:
 
 def is_relative(text: str) -> bool:
     """Whether a text tells any time by the day on which it is said."""
-    possible = SAID.may_match_text(text) & _ANY
+    possible = _possible(text) & _ANY
     if not possible:
         return False
     return bool(_relative_times(text, possible)) or any(
         bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER
     )
+
+
+def _possible(text: str) -> int:
+    """The patterns that may find something; Japanese shares signs with Chinese, whose words for times mean others."""
+    found = SAID.may_match_text(text)
+    return found & ~_CHINESE if found & _CHINESE and detect(text) == "ja" else found
 
 
 def in_brackets(day: date, language: str) -> str:
@@ -194,6 +201,9 @@ _OTHER: Final[Sequence[tuple[str, Needed, int, re.Pattern[str]]]] = [
     if source
 ]
 _ANY: Final = sum([*(bit for bit, _, _ in _NEAR.values()), *(bit for _, _, bit, _ in _OTHER)])
+_CHINESE: Final = sum(
+    [_NEAR["zh"][0], *(bit for language, _, bit, _ in _OTHER if language == "zh")],
+)
 _ADDED: Final = tuple(
     compiled(pattern, re.IGNORECASE) for table in _TABLES.values() for pattern in _added_patterns(table)
 )
