@@ -170,6 +170,22 @@ def test_a_small_budget_shortens_style_before_facts() -> None:
     assert "state_shortened" in found.warnings
 
 
+@pytest.mark.parametrize(("mark", "goes_first"), [(" (in doubt)", "Friday"), ("", "Monday")])
+def test_a_small_budget_gives_up_what_is_in_doubt_before_what_holds(mark: str, goes_first: str) -> None:
+    facts = ["The shop opens on every single Monday at 9:30", f"Friday at 8:15{mark}"]
+    source = material(said(8), policy=POLICY, state={**STATE, "logos": facts}, boundary=7)
+    whole = put_together(source)
+    blocks = [
+        put_together(source, budget).messages[1].content
+        for budget in range(whole.gauge.tokens - whole.gauge.breakdown.system, 60, -5)
+    ]
+    days = [{day for day in ("Monday", "Friday") if day in block} for block in blocks]
+
+    assert {"Monday", "Friday"} - {goes_first} in days
+    assert {goes_first} not in days
+    assert all((f"8:15{mark}" in block) == ("Friday" in block) for block in blocks)
+
+
 def test_a_small_budget_gives_up_the_days_of_held_messages_before_any_fact() -> None:
     held = replace(message(1, "The talk is tomorrow.", policy=POLICY), created_at=datetime(2026, 3, 2, tzinfo=UTC))
     source = material([held, *said(8)[1:]], policy=POLICY, state=STATE, boundary=7, days=True)

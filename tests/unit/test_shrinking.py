@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,6 +65,35 @@ def test_what_is_asked_for_goes_last() -> None:
 
     assert "$1000" in found
     assert "$1900" in found
+
+
+@pytest.mark.parametrize(("is_doubted", "stays", "goes"), [(True, "$1100", "$1200"), (False, "$1200", "$1100")])
+def test_what_is_in_doubt_goes_first_and_never_passes_for_the_newest(
+    *, is_doubted: bool, stays: str, goes: str
+) -> None:
+    sure, doubted = entries("User: The tower costs $1100 a night.", "User: The bridge costs $1200 now.")
+    given_entries = [sure, replace(doubted, in_doubt=is_doubted)]
+    found = told(shrunk(SESSION, given_entries, over=beyond(16)))
+
+    assert stays in found
+    assert goes not in found
+
+
+def test_a_question_brings_what_is_in_doubt_after_what_holds() -> None:
+    sure, other = entries("User: The tower costs $1100 a night.", "User: It rains.")
+    doubted = [
+        replace(one, id=f"F{number}", in_doubt=True)
+        for number, one in enumerate(entries("User: The bridge costs $1200.", "User: A boat costs $1300."), start=3)
+    ]
+    given_entries = [sure, other, *doubted]
+
+    def within(room: int, word: str) -> str:
+        return told(shrunk(SESSION, given_entries, over=beyond(room), asked=lambda text: float(word in text)))
+
+    assert "boat" in within(35, "boat")
+    assert "bridge" not in within(35, "boat")
+    assert "bridge" in within(35, "bridge")
+    assert within(14, "boat") == sure.text
 
 
 def test_what_stands_beside_the_state_need_not_be_told() -> None:

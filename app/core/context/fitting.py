@@ -30,6 +30,7 @@ from app.core.context.drafts import (
 from app.core.context.eliding import with_giants_elided, with_tail_elided
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError
+from app.core.model.in_doubt import unmarked
 from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
@@ -278,18 +279,28 @@ def _asked(material: Material) -> Callable[[str], float] | None:
 
 
 def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry, ...]:
-    """The texts of a served state as entries, in served order, for pruning by role."""
+    """The texts of a served state as entries, in served order, for pruning by role; those in doubt as the oldest.
+
+    A field serves what is in doubt behind all others: by its place alone it would pass for the newest.
+    """
     texts = [
-        (field, text)
+        (field, *unmarked(text))
         for field in schema.fields
         for text in (state[field.name] if field.is_list else [state[field.name]])
+        if text
     ]
+    by_age = sorted(range(len(texts)), key=lambda place: not texts[place][-1])
+    number_of = {place: number for number, place in enumerate(by_age)}
     return tuple(
         StateEntry(
-            id=f"{ID_LETTERS[field.role]}{number}", field=field.name, role=field.role, text=text, since_version=0
+            id=f"{ID_LETTERS[field.role]}{number_of[place]}",
+            field=field.name,
+            role=field.role,
+            text=text,
+            since_version=0,
+            in_doubt=in_doubt,
         )
-        for number, (field, text) in enumerate(texts)
-        if text
+        for place, (field, text, in_doubt) in enumerate(texts)
     )
 
 

@@ -1,12 +1,13 @@
 """A state rendered within less room than it takes: what tells most per token stays, clause by clause.
 
 An entry is a speaker and clauses; of one that does not fit as a whole the clauses that hold exact values may stay. Of
-equals the older goes first.
+equals the older goes first, and what is in doubt before all others.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -104,6 +105,9 @@ def shrunk(
         return over(state_of(schema, _joined(kept)))
 
     excess = over(state_of(schema, entries))
+    if excess > 0 and any(entry.in_doubt for entry in entries):
+        entries = _surer(entries, lambda fewer: over(state_of(schema, fewer)), asked)
+        excess = over(state_of(schema, entries))
     if excess <= 0:
         return tuple(entries)
     clauses = _clauses(entries, "\n".join(said), heard, asked)
@@ -121,6 +125,25 @@ def shrunk(
         else:
             low, best = room, kept
     return _joined(_widened(entries, best, lambda kept: excess_of(kept) <= 0))
+
+
+def _surer(
+    entries: Sequence[StateEntry],
+    over: Callable[[Sequence[StateEntry]], int],
+    asked: Callable[[str], float] | None,
+) -> Sequence[StateEntry]:
+    """The entries without those in doubt, of which as few go as is enough.
+
+    Where nothing is enough, those that tell of what is asked for stay, to be chosen from after all others.
+    """
+    told = {entry.id: asked(entry.text) if asked else 0.0 for entry in entries if entry.in_doubt}
+    least_first = sorted(told, key=told.__getitem__)
+
+    def without(count: int) -> list[StateEntry]:
+        return [entry for entry in entries if entry.id not in least_first[:count]]
+
+    enough = bisect_left(range(len(told) + 1), True, key=lambda count: over(without(count)) <= 0)  # noqa: FBT003
+    return without(enough if enough <= len(told) else sum(not share for share in told.values()))
 
 
 def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
@@ -161,7 +184,10 @@ def _chosen_entries(
             if option.cost() > room or (is_again and is_left):
                 continue
             if not is_again and (
-                is_left or told.repeats(option.stems) or told.worth(option) < _NEWS * option.worth.total
+                clause.entry.in_doubt
+                or is_left
+                or told.repeats(option.stems)
+                or told.worth(option) < _NEWS * option.worth.total
             ):
                 later.append(clause)
                 continue
@@ -175,8 +201,8 @@ def _chosen_entries(
     return tuple(_entry(entry, of_entry[id(entry)]) for entry in entries if id(entry) in of_entry)
 
 
-def _dearness(clause: _Clause) -> tuple[float, int]:
-    return -clause.option.worth.total / clause.option.cost(), clause.option.key
+def _dearness(clause: _Clause) -> tuple[bool, float, int]:
+    return clause.entry.in_doubt, -clause.option.worth.total / clause.option.cost(), clause.option.key
 
 
 def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
