@@ -180,6 +180,16 @@ def test_what_an_active_anchor_says_is_not_even_set_aside(given_up: str) -> None
         assert result.counts.restored_by_code == (0 if aside else 1)
 
 
+@pytest.mark.parametrize(
+    ("anchor", "reason"),
+    [("14 и 15.", "set_aside"), ("14.", "set_aside"), ("до 14 и 15 февраля", "kept"), ("письма 14 и 15", "kept")],
+)
+def test_an_anchor_of_bare_numbers_alone_says_nothing_of_an_entry(anchor: str, reason: str) -> None:
+    letters = entry("F1", "Письма 14 и 15. Ответа ждут до 14 и 15 февраля", seqs=(3,))
+    result = merged([letters], candidate(item(OTHER, 20, replaces=["F1"])), anchors=[anchored(anchor)])
+    assert [repair.reason for repair in result.repairs] == [reason]
+
+
 # --- constraints and goals
 
 

@@ -26,8 +26,10 @@ from app.core.state.supersession import supersede
 from app.core.summarizer.candidate import DROP_REASONS
 from app.core.text.sameness import canonical, covers, length, runs
 from app.core.text.sentences import sentences
+from app.core.text.words import stems
 from app.core.validation.dates import with_days
 from app.core.validation.same_subject import is_about_same
+from app.core.validation.survival import critical_values
 
 _OLDER_TEXTS: Final = 20
 """Of the texts that replaced entries had replaced themselves: earlier ones stand in earlier versions."""
@@ -231,12 +233,14 @@ def _in_doubt(
         for name in item.replaces
         if name in fate.replaced and name not in item.unproven and is_about_same(item.text, served[name].text)
     }
-    anchored = [canonical(anchor.content) for anchor in anchors]
+    anchored = [(canonical(anchor.content), anchor.content) for anchor in anchors]
     given_up = (fate.replaced.keys() - proven) | fate.dropped
 
     def stays(entry: StateEntry) -> bool:
         text = canonical(entry.text)
-        return any(seq in demands for seq in entry.from_seqs) or any(said in text for said in anchored)
+        return any(seq in demands for seq in entry.from_seqs) or any(
+            said in text and _says_something(content) for said, content in anchored
+        )
 
     kept = {name for name in given_up if stays(served[name])}
     return _Fate(
@@ -246,6 +250,11 @@ def _in_doubt(
         aside=frozenset(given_up - kept),
         kept=frozenset(kept),
     )
+
+
+def _says_something(content: str) -> bool:
+    """Whether an anchor has a word or an exact value: the bare number of a day stands in many an entry by chance."""
+    return bool(critical_values(content)) or any(len(word) > 1 and word.isalpha() for word in stems(content))
 
 
 def _given_up(entry: StateEntry, fate: _Fate, successors: tuple[str, ...]) -> StateEntry:
