@@ -33,6 +33,8 @@ HALVES: Final = {
     "sealed": _SEALED / "standing_rules.jsonl",
     "Spanish and French, open": _OPEN / "standing_rules_spanish_french.jsonl",
     "Spanish and French, sealed": _SEALED / "standing_rules_spanish_french.jsonl",
+    "Italian, Portuguese, Polish, Japanese, Dutch, open": _OPEN / "standing_rules_five_languages.jsonl",
+    "… sealed": _SEALED / "standing_rules_five_languages.jsonl",
 }
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str]]

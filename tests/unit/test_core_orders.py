@@ -427,6 +427,13 @@ def test_standing_rules_in_spanish_and_french_are_told_and_invented_ones_fail() 
     assert found["lie", "failing"] == found["lie", "orders"] > 20
 
 
+def test_standing_rules_in_five_more_languages_are_told_and_invented_ones_fail() -> None:
+    given = corpus("standing_rules_five_languages").rows
+    found = counted(blocks([{"lang": row.lang, "text": row.text, "expected": row.expected} for row in given]))
+    assert found["honest", "failing"] <= 7 < found["honest", "orders"]
+    assert found["lie", "failing"] == found["lie", "orders"] > 30
+
+
 def test_false_sentences_of_narratives_fail() -> None:
     """Orders that are told in other words than a person's fail as well: no words part them from invented ones."""
     rows = [{"id": row.id, "text": row.text, "expected": row.expected} for row in corpus("told_narratives").rows]
