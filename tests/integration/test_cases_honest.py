@@ -362,6 +362,6 @@ async def test_an_honest_paraphrase_is_applied_as_it_is_at_the_first_attempt(
 async def test_control_a_gate_that_wants_values_word_for_word(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, talk: Retold
 ) -> None:
-    monkeypatch.setattr("app.core.text.values.Given.sources", lambda *_: frozenset())
+    monkeypatch.setattr("app.core.text.values.Given.plainly", lambda *_: frozenset())
     with pytest.raises((AssertionError, SummarizerFailedError)):
         check_applied_as_it_is(talk, *await played(begin, tenant, talk))

@@ -250,9 +250,12 @@ async def _gathered(uow: UnitOfWork, material: Material, budget: int | None, ask
 
 
 def _size(material: Material, *, fits: bool) -> int:
-    """Bytes, about, of what is looked at: of messages that are all served, no text."""
+    """Bytes, about, of what is looked at: of messages that are all served, no text but that of parts."""
     messages = (*material.tail, *material.held)
-    texts = _SERVED * len(messages) if fits else sum(AN_ITEM + one.byte_length for one in messages)
+    if fits:
+        texts = sum(one.byte_length if one.parts else _SERVED for one in messages)
+    else:
+        texts = sum(AN_ITEM + one.byte_length for one in messages)
     return texts + AN_ITEM * (len(material.segments) + len(material.anchors))
 
 
