@@ -26,7 +26,7 @@ _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _CODE: Final = compiled(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
-_NUMBER: Final = compiled(r"\d++(?![^\W\d_])")
+_NUMBER: Final = compiled(r"(?<!\d)\d++(?![^\W\d_])")
 _PLACES: Final = frozenset("bBAZ")
 _KINDS: Final = frozenset("dDwWsSntrfva")
 
