@@ -88,7 +88,7 @@ test('an error of the model is told in the language of the page, and the message
     await send(page, 'Сколько причалов?');
     const alert = page.getByTestId('thread').getByRole('alert');
     await alert.waitFor();
-    assert.match(await alert.innerText(), /^Модель ответила пустотой\. Сообщение сохранено/);
+    assert.match(await alert.innerText(), /^Модель дала пустой ответ\. Сообщение сохранено/);
     await thinking();
     await page.getByRole('button', { name: 'Спросить ещё раз' }).click();
     await page.locator('[data-seq="2"]').getByText('seven').waitFor();
