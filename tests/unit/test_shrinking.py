@@ -79,18 +79,6 @@ def test_what_is_in_doubt_goes_first_and_never_passes_for_the_newest(
     assert goes not in found
 
 
-@pytest.mark.parametrize(("asked", "stays"), [("Thorsten", "Thorsten sulks"), ("Nobody", "tower")])
-def test_of_an_entry_that_is_asked_for_the_clause_that_tells_of_it_comes_first(asked: str, stays: str) -> None:
-    decided = (
-        "Decided: The electrician Kessler from Hagen in the valley builds the plant for 17600 euros; Thorsten sulks."
-    )
-    given_entries = entries(decided, "User: The tower costs $1000 a night.")
-    found = told(shrunk(SESSION, given_entries, over=beyond(17), asked=lambda text: 0.1 * (asked in text)))
-
-    assert stays in found
-    assert len(found.splitlines()) == 1
-
-
 def test_a_question_brings_what_is_in_doubt_after_what_holds() -> None:
     sure, other = entries("User: The tower costs $1100 a night.", "User: It rains.")
     doubted = [

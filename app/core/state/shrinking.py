@@ -45,7 +45,6 @@ from app.core.state.pruning import age, state_of
 from app.core.summarizer.offline.items import cost, parted, together
 from app.core.summarizer.offline.keeping import worth_of
 from app.core.text.memo import memoized
-from app.core.text.values import values
 from app.core.text.words import stems
 
 _RECENT: Final = 0.25  # what the newest entry's worth is raised by; the oldest one's by nothing
@@ -203,11 +202,7 @@ def _chosen_entries(
 
 
 def _dearness(clause: _Clause) -> tuple[bool, float, int]:
-    return clause.entry.in_doubt, -_density(clause), clause.option.key
-
-
-def _density(clause: _Clause) -> float:
-    return clause.option.worth.total / clause.option.cost()
+    return clause.entry.in_doubt, -clause.option.worth.total / clause.option.cost(), clause.option.key
 
 
 def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
@@ -278,27 +273,7 @@ def _clauses(
                 found.append(clause)
             else:
                 found.append(replace(clause, after=head))
-    return list(_answering_first(found, asked)) if asked else found
-
-
-def _answering_first(clauses: Sequence[_Clause], asked: Callable[[str], float]) -> Iterator[_Clause]:
-    """The clauses; of an entry that tells of the question, the one that says most of it is worth the place of the best.
-
-    Else the shortest would stay, which says nothing of it, and the answer would go. Where only the label is asked
-    for, the first with a value answers.
-    """
-    for entry, group in groupby(clauses, lambda one: one.entry):
-        of_entry = list(group)
-        is_talk = not any(_is_data(one.label) or is_call(one.text) for one in of_entry)
-        first = max(of_entry, key=lambda one: (asked(one.text), bool(values(one.text)), -one.number))
-        best = max(map(_density, of_entry))
-        for one in of_entry:
-            is_raised = one is first and is_talk and asked(entry.text) > 0 < _density(one)
-            yield _raised(one, best / _density(one)) if is_raised else one
-
-
-def _raised(clause: _Clause, factor: float) -> _Clause:
-    return replace(clause, option=replace(clause.option, worth=clause.option.worth.times(factor)))
+    return found
 
 
 def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
