@@ -78,8 +78,7 @@ _MOST_SCALES, _NOT_FAR = 3, 6
 _LONG_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
 _LAST_DAY: Final = 31
-_LEAST_NAMING: Final = {"#": 3, "№": 2}
-"""Digits of a number that names something: "#12" may be a message, or an item of a list."""
+_LEAST_NAMING: Final = 3  # digits of a number that names something
 
 
 def number_at(c: Cursor, place: int) -> int:
@@ -149,8 +148,8 @@ def _is_kelvin(c: Cursor, place: int) -> bool:
 def _is_reference(c: Cursor, place: int) -> bool:
     """Whether a number names something ("PR #218", "№ 4711"), with digits enough to tell it from others."""
     token = c.tokens[place]
-    sign = _REFERENCE.search(c.text[max(0, token.start - _BEFORE) : token.start])
-    return sign is not None and token.text.isdecimal() and len(token.text) >= _LEAST_NAMING[sign[0][0]]
+    before = c.text[max(0, token.start - _BEFORE) : token.start]
+    return token.text.isdecimal() and len(token.text) >= _LEAST_NAMING and _REFERENCE.search(before) is not None
 
 
 def _add_identifier(c: Cursor, place: int) -> int:
