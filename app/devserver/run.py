@@ -87,14 +87,11 @@ class Service:
 
     def _run(self, signals: Signals, cleanup: ExitStack, started: Callable[[], None]) -> None:
         self.check()
-        signals.obey()
         if self._embeds:
             cleanup.callback(lambda: self._stop_servers(force=signals.forced))
         self._env = self._start_servers()
-        signals.obey()
         migrate(self._env["DATABASE_URL"])
-        signals.obey()
-        supervisor = Supervisor(self._children(), revive=self._revive, emit=self._emit, pause=signals.pause)
+        supervisor = Supervisor(self._children(), revive=self._revive, emit=self._emit)
         cleanup.callback(lambda: supervisor.stop(lambda: signals.forced))
         supervisor.start(self._answers, seconds=_READY_SECONDS)
         if self._servers:

@@ -22,6 +22,8 @@ from app.devserver import die_with_parent
 
 # Between two looks at the children.
 _POLL_SECONDS = 0.1
+# After which a request to stop that Python dropped is raised again.
+_ASKED_AGAIN_SECONDS = 0.01
 # The first restart comes at once; a child that keeps dying gets this many within the window.
 _BACK_OFF_SECONDS = (0.0, 0.5, 1.0, 2.0, 4.0)
 _WINDOW_SECONDS = 60.0
@@ -43,12 +45,17 @@ class StopRequestedError(BaseException):
 
 
 class Signals:
-    """The first signal raises in the main thread; a later one, during the stop, turns it into a forced one."""
+    """The first signal raises in the main thread; a later one, during the stop, turns it into a forced one.
+
+    Python drops an exception that a handler raises within the callbacks of an import or of the garbage
+    collector. A request that was dropped is therefore raised again a moment later, until it is obeyed.
+    """
 
     _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def __init__(self) -> None:
         self._count = 0
+        self._is_stopping = False
         self._before: dict[signal.Signals, object] = {}
         self._shown_before = sys.unraisablehook
 
@@ -57,41 +64,36 @@ class Signals:
         """Say whether somebody lost patience."""
         return self._count > 1
 
-    def obey(self) -> None:
-        """Raise what a signal asked for before.
-
-        Python drops an exception that a handler raises within the callbacks of an import or of the garbage
-        collector: whoever begins the next step asks here whether it is still wanted.
-        """
-        if self._count:
-            raise StopRequestedError
-
-    def pause(self, seconds: float) -> None:
-        """Sleep, unless the end was asked for."""
-        self.obey()
-        time.sleep(seconds)
-        self.obey()
-
     def begin_stop(self) -> None:
         """From now on nothing raises: the way out must not be interrupted half way."""
+        self._is_stopping = True
         self._count = max(self._count, 1)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._handle) for number in self._NUMBERS}
+        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._ask_again)
         self._shown_before, sys.unraisablehook = sys.unraisablehook, self._show_dropped
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() itself returned
         sys.unraisablehook = self._shown_before
 
     def _show_dropped(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Nothing of our own exception: whoever obeys ends the command, and a traceback would look like a defect."""
-        if not isinstance(dropped.exc_value, StopRequestedError):
+        """Ask again where our own request was dropped; show what else was."""
+        if isinstance(dropped.exc_value, StopRequestedError):
+            signal.setitimer(signal.ITIMER_REAL, _ASKED_AGAIN_SECONDS)
+        else:
             self._shown_before(dropped)
+
+    def _ask_again(self, *_: object) -> None:
+        if not self._is_stopping:
+            raise StopRequestedError
 
     def _handle(self, *_: object) -> None:
         self._count += 1
@@ -218,12 +220,10 @@ class Supervisor:
         *,
         revive: Callable[[], list[str]],
         emit: Emit,
-        pause: Callable[[float], None],
     ) -> None:
         self._children = tuple(children)
         self._revive = revive
         self._emit = emit
-        self._pause = pause
 
     def start(self, ready: Callable[[], bool], *, seconds: float) -> None:
         """Start all children and wait until the service answers.
@@ -242,14 +242,14 @@ class Supervisor:
             if time.monotonic() >= deadline:
                 words = self._children[0].last_words
                 raise ChildFailedError(f"The service did not become ready within {seconds:g} seconds: {words}")
-            self._pause(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def watch(self) -> None:
         """Keep everything running; ends only by an exception."""
         for child in self._children:
             child.show()
         while True:
-            self._pause(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
             for name in self._revive():
                 self._emit("run", f"{name} had stopped and runs again")
             for child in self._children:

@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 
 from app.cli.commands import COMMANDS, app, imported
 from app.cli.running import _facts
+from app.devserver import supervisor
 from app.devserver.postgres import _reason
 from app.devserver.supervisor import Signals, StopRequestedError
 from app.settings import Settings
@@ -53,38 +55,70 @@ def test_python_itself_would_drop_that_interrupt() -> None:
     assert "Exception ignored" in complained
 
 
-def test_a_signal_whose_exception_was_dropped_is_obeyed_at_the_next_step() -> None:
-    class Thing:
-        pass
+def test_a_request_to_stop_that_python_drops_is_raised_again() -> None:
+    with Signals():
+        drop_a_request_to_stop()
+        with pytest.raises(StopRequestedError):
+            time.sleep(60)
 
+
+@pytest.fixture
+def slowly_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave time for the next line of a test before a dropped request is raised again."""
+    monkeypatch.setattr(supervisor, "_ASKED_AGAIN_SECONDS", 0.5)
+
+
+@pytest.mark.usefixtures("slowly_asked_again")
+def test_a_request_to_stop_is_raised_again_as_often_as_it_is_dropped() -> None:
+    with Signals():
+        drop_a_request_to_stop()
+        begin = time.monotonic()
+        call_where_exceptions_are_dropped(lambda: time.sleep(60))
+        assert time.monotonic() - begin < 30, "control: it was raised there, and dropped"
+        with pytest.raises(StopRequestedError):
+            time.sleep(60)
+
+
+@pytest.mark.usefixtures("slowly_asked_again")
+def test_nothing_raises_a_dropped_request_once_the_stop_has_begun() -> None:
     with Signals() as signals:
-        signals.obey()
-        signals.pause(0)
-        thing = Thing()
-        weakref.finalize(thing, os.kill, os.getpid(), signal.SIGTERM)
-        with warnings_of_dropped_exceptions() as dropped:
-            del thing
-        assert dropped == [StopRequestedError]
-        with pytest.raises(StopRequestedError):
-            signals.obey()
-        with pytest.raises(StopRequestedError):
-            signals.pause(60)
+        drop_a_request_to_stop()
+        signals.begin_stop()
+        time.sleep(0.6)
+        assert not signals.forced
 
 
-def test_a_dropped_request_to_stop_shows_no_traceback() -> None:
+def test_a_dropped_request_that_nobody_raises_again_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "setitimer", lambda *_: None)
+    with Signals():
+        drop_a_request_to_stop()
+        time.sleep(0.1)
+
+
+def drop_a_request_to_stop() -> None:
+    """Send a signal in a callback in which Python drops every exception."""
+    call_where_exceptions_are_dropped(lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+
+def call_where_exceptions_are_dropped(callback: Callable[[], None]) -> None:
     class Thing:
         pass
 
+    thing = Thing()
+    weakref.finalize(thing, callback)
+    del thing
+
+
+@pytest.mark.usefixtures("slowly_asked_again")
+def test_a_dropped_request_to_stop_shows_no_traceback() -> None:
     def fail() -> None:
         raise ValueError
 
-    with warnings_of_dropped_exceptions() as dropped, Signals():
-        stopped, failing = Thing(), Thing()
-        weakref.finalize(stopped, os.kill, os.getpid(), signal.SIGTERM)
-        del stopped
+    with warnings_of_dropped_exceptions() as dropped, Signals() as signals:
+        drop_a_request_to_stop()
+        signals.begin_stop()
         assert dropped == []
-        weakref.finalize(failing, fail)
-        del failing
+        call_where_exceptions_are_dropped(fail)
         assert dropped == [ValueError], "control: a defect is shown"
 
 
