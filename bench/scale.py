@@ -150,7 +150,7 @@ class Bench:
         Raises:
             RuntimeError: A job folded nothing though there was something to fold.
         """
-        container, before = self._container, -1
+        container, before = self._container, None
         tenant = (await container.keys.authenticate(None)).tenant_id
         await self._client.send(api.change_conversation(conversation_id, policy=POLICY))
         while (row := (await container.conversations.get(tenant, conversation_id)).conversation).last_seq:
@@ -158,9 +158,10 @@ class Bench:
             print(f"{left} messages to fold", file=sys.stderr)
             if left <= 2 * KEPT:
                 return
-            if row.boundary_seq == before:
+            reached = (row.boundary_seq, row.anchors_due_from)
+            if reached == before:
                 raise RuntimeError("nothing was folded")
-            before = row.boundary_seq
+            before = reached
             asked = CompactInput(keep_tail_messages=KEPT, wait=False)
             view = await container.manual.compact(tenant, conversation_id, asked, timeout=_WAIT)
             await container.compaction.execute(view.compaction.id)

@@ -14,6 +14,7 @@ from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation
 from app.core.model.errors import TooLargeError
 from app.core.model.records import Page
+from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import run, saving
 from app.usecases.compaction.manual import CompactInput
@@ -247,6 +248,35 @@ async def test_a_message_that_takes_too_long_has_none_and_keeps_nobody_from_thei
     monkeypatch.setattr(due_anchors, "read_due", reading)
     assert [one.seq for one in await anchors(service, conversation_id)] == [11, 13]
     assert (await service.row(conversation_id)).anchors_due_from is None
+
+
+@pytest.mark.parametrize(("read_before", "ended_as"), [(3, ("queued", 0)), (0, ("failed", 1))])
+async def test_a_job_that_only_gets_on_with_reading_is_gone_on_with(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, read_before: int, ended_as: tuple[str, int]
+) -> None:
+    service = Service(begin, tenant, settings=Settings(job_seconds=1))
+    conversation_id = await service.conversation()
+    await said(service, conversation_id, *TALK)
+    await service.say(conversation_id, 12)
+    asked = CompactInput(wait=False)
+    compactions, manual = service.container.compaction, service.container.manual
+    queued = (await manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE)).compaction
+    reading, left = due_anchors._read, iter(range(read_before))
+
+    async def stuck(*given: Any) -> Any:
+        return await reading(*given) if next(left, None) is not None else await asyncio.sleep(PATIENCE)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(due_anchors, "STEP", 1)
+        patched.setattr(due_anchors, "_read", stuck)
+        put_back = await compactions.execute(queued.id)
+    assert put_back is not None
+    assert (put_back.status, put_back.claims) == ended_as
+    assert (await service.row(conversation_id)).anchors_due_from == read_before + 1
+    again = await compactions.execute(queued.id)
+    while again is not None and again.status == "queued":  # a slow machine
+        again = await compactions.execute(queued.id)
+    assert (again.status if again else None) == ("applied" if read_before else None)
 
 
 async def test_the_worker_is_asked_for_each_further_step(service: Service) -> None:

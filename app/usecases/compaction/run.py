@@ -55,11 +55,29 @@ class CompactionService:
             return None
 
     async def _in_time(self, row: Compaction) -> Compaction:
+        """Run it for a job's own time.
+
+        A long history that was never folded is first read for anchors. A job whose time went into that is no failure:
+        the next one goes on where it stopped.
+        """
+        due_from, _ = await self._progress(row)
         try:
             async with asyncio.timeout(self._shell.timings.job_seconds):
                 return await self.run(row)
         except TimeoutError:
+            reached, has_folded = await self._progress(row)
+            if reached != due_from and not has_folded:
+                return await self.hand_over(Lease.of(row))
             return await self.end(Lease.of(row), status="failed", reason="deadline")
+
+    async def _progress(self, row: Compaction) -> tuple[int | None, bool]:
+        """The first message that is still to be read for anchors, and whether anything was ever folded."""
+        try:
+            async with self._shell.uow(row.tenant_id) as uow:
+                conversation = await uow.conversations.get(row.conversation_id)
+        except NotFoundError:
+            return None, True
+        return conversation.anchors_due_from, conversation.state_version > 0
 
     async def take(self, compaction_id: UUID, ran_in: RanIn) -> Compaction | None:
         """Claim a queued or orphaned row for this process."""
