@@ -12,7 +12,6 @@ from app.core.model.model_io import CallSettings, StructuredOutput, ToolName, To
 from app.http.fields import (
     MAX_CONTENT,
     MAX_PARTS,
-    Content,
     EventType,
     Flag,
     Input,
@@ -104,7 +103,7 @@ class ChatRequest(Input):
         list[Annotated[TextPart | MediaPart, Field(discriminator="type")]],
         Field(max_length=MAX_PARTS, description="Texts and media of the user's message."),
     ] = Field(default_factory=list)
-    content: Content | None = Field(default=None, description="May be empty only beside parts.")
+    content: str | None = Field(default=None, description="May be empty only beside parts.")
     tool_results: Annotated[list[ToolResult], Field(max_length=MAX_RESULTS)] = Field(default_factory=list)
     event_type: EventType = "casual"
     model: ModelName | None = Field(

@@ -13,7 +13,7 @@ from app.core.model.limits import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
 from app.core.text.patterns import compiled
 
 MAX_CONTENT: Final = 4_000_000
-"""Characters of one message: about a million tokens, the largest window there is."""
+"""Characters of what is no text of a message: one to count, a tool's description, arguments or error."""
 MAX_SYSTEM_PROMPT: Final = 400_000
 MAX_POLICY: Final = 32_768
 """Bytes of JSON."""
@@ -88,7 +88,6 @@ EventType = Annotated[
     AfterValidator(_event_type),
 ]
 Focus = Annotated[str, Field(min_length=1, max_length=1_000)]
-Content = Annotated[str, Field(max_length=MAX_CONTENT)]
 Count = Annotated[int, Strict(), Field(ge=0, le=MAX_TOKENS)]
 Budget = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Tokens after the system prompt and the files.")]
 Seq = Annotated[int, Strict(), Field(ge=1, le=2**63 - 1)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from app.http.fields import MAX_CONTENT, Count
+from app.http.fields import Count
 
 CallId = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -37,7 +37,7 @@ class TextPart(_Part):
     """Text beside ``content``."""
 
     type: Literal["text"]
-    text: Annotated[str, Field(max_length=MAX_CONTENT)]
+    text: str
 
 
 class ToolCallPart(_Part):

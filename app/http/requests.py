@@ -16,11 +16,11 @@ from app.core.model.segments import LEVEL_OF, LEVELS, LevelName
 from app.core.retrieval.serving import Passage
 from app.http.fields import (
     MAX_BATCH,
+    MAX_CONTENT,
     MAX_PARTS,
     MAX_PASSAGE,
     MAX_PASSAGES,
     Budget,
-    Content,
     Count,
     EventType,
     Flag,
@@ -113,7 +113,7 @@ class MessageInput(Input):
 
     role: Role
     parts: Annotated[list[Part], Field(max_length=MAX_PARTS)] = Field(default_factory=list, validate_default=True)
-    content: Content = Field(default="", validate_default=True, description="May be empty only beside parts.")
+    content: str = Field(default="", validate_default=True, description="May be empty only beside parts.")
     event_type: EventType = "casual"
     metadata: Metadata = Field(default_factory=dict)
     created_at: Time | None = None
@@ -309,7 +309,7 @@ class ContextRequest(Input):
 class TokenCountRequest(Input):
     """What to count: a text, or messages."""
 
-    text: Content | None = None
+    text: Annotated[str, Field(max_length=MAX_CONTENT)] | None = None
     messages: Annotated[list[MessageInput], Field(max_length=MAX_BATCH)] | None = None
 
     @model_validator(mode="after")

@@ -93,8 +93,13 @@ def test_a_body_of_too_many_values_and_a_text_of_too_many_bytes_are_refused(
     talk: Talk = start_talk(offline)
     lists = {"role": "user", "parts": [{"type": "text", "text": "a", "odd": [[]] * 300_000}]}
     assert "more than 200000" in refused(talk.post("/messages", lists), 413, "body_too_large")["detail"]
-    long = {"role": "user", "content": "é" * 2_000_001}
-    assert "at most 4000000" in refused(talk.post("/messages", long), 413, "message_too_large")["detail"]
+    for long in ("é" * 2_000_001, "a" * 4_000_001):
+        for body in ({"content": long}, {"parts": [{"type": "text", "text": long}]}):
+            for path in ("/chat", "/messages"):
+                sent = body if path == "/chat" else {"role": "user"} | body
+                assert "at most 4000000" in refused(talk.post(path, sent), 413, "message_too_large")["detail"]
+        door = talk.http.post("/v1/responses", json={"model": "throughline", "input": long})
+        assert door.json()["error"]["code"] == "context_length_exceeded", "the code by which libraries know it"
     beside = {"role": "user", "parts": [PARTS[0] | {"tokens": 0, "odd": "y" * 7_000_000}]}
     assert "tokens" in refused(talk.post("/messages", beside), 413, "message_too_large")["detail"]
     assert talk.history() == []

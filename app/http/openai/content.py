@@ -10,12 +10,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from app.core.text.parts import Part
-from app.http.fields import MAX_CONTENT, MAX_PARTS
+from app.http.fields import MAX_PARTS
 
 MAX_URL: Final = 8_192
 CallId = Annotated[str, Field(min_length=1, max_length=200)]
 ToolName = Annotated[str, Field(min_length=1, max_length=64)]
-Words = Annotated[str, Field(max_length=MAX_CONTENT)]
 
 
 class Given(BaseModel):
@@ -28,14 +27,14 @@ class TextContent(Given):
     """Words, under any of the names that they have there."""
 
     type: Literal["text", "input_text", "output_text", "summary_text", "reasoning_text"]
-    text: Words
+    text: str
 
 
 class RefusalContent(Given):
     """What an assistant said instead of an answer."""
 
     type: Literal["refusal"]
-    refusal: Words
+    refusal: str
 
 
 class ImageUrl(Given):
@@ -120,7 +119,7 @@ def form_of(value: Any) -> str:
 
 
 Content = Annotated[
-    Annotated[Words, Tag("text")] | Annotated[list[ContentPart], Field(max_length=MAX_PARTS), Tag("list")],
+    Annotated[str, Tag("text")] | Annotated[list[ContentPart], Field(max_length=MAX_PARTS), Tag("list")],
     Discriminator(form_of),
 ]
 

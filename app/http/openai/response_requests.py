@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolSpec
-from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT, Metadata
+from app.http.fields import MAX_SYSTEM_PROMPT, Metadata
 from app.http.openai.content import Given, form_of
 from app.http.openai.items import CallItem, InputItem, MessageItem, ResultItem, draft_of
 from app.http.openai.resources import DEFAULT_ECHO
@@ -51,7 +51,7 @@ def not_empty(text: str) -> str:
 Id = Annotated[str, Field(min_length=1, max_length=100)]
 Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked)]
 FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked)]
-Text = Annotated[str, Field(max_length=MAX_CONTENT), AfterValidator(not_empty)]
+Text = Annotated[str, AfterValidator(not_empty)]
 Input = Annotated[Annotated[Text, Tag("text")] | Annotated[Items, Tag("list")], Discriminator(form_of)]
 
 

@@ -43,7 +43,7 @@ class UiPart(_Given):
     """A part of a UI message; which fields it has depends on its type."""
 
     type: Annotated[str, Field(max_length=200)]
-    text: Annotated[str, Field(max_length=MAX_CONTENT)] | None = None
+    text: str | None = None
     url: str | None = None
     mediaType: Annotated[str, Field(max_length=200)] | None = None  # noqa: N815 - as it is on the wire
     filename: Annotated[str, Field(max_length=500)] | None = None

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 62f231a3fb52b63042afea8b3db6ef5ba3b6df09a812479e533092d4c8dc378c
+// sha256 of openapi.json: 8276de04e1f1bfc3dde93f639e7253d53a5624b7226eec1657e73a1f2eef3791
 
 export interface paths {
     "/conversations": {
