@@ -185,6 +185,8 @@ def test_a_message_beyond_the_budget_is_refused_with_limit_and_size(offline: Ser
         assert problem["size"] == OVERSIZED
         assert 0 < problem["limit"] < OVERSIZED
         assert str(problem["limit"]) in problem["detail"].replace(" ", "").replace(",", "")
+    batch = {"messages": [{"role": "user", "content": text} for text in ("Short.", text_of(OVERSIZED), "Short.")]}
+    assert refused(talk.post("/messages/batch", batch), 413, "message_too_large")["detail"].startswith("message 2 of 3")
     assert talk.history() == before
 
 

@@ -18,7 +18,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import sizes_of
 from app.usecases.compaction.pacing import ends_turn, measured_pace
 from app.usecases.history.anchoring import NOTHING_SAID, anchors_said, keep_anchors
-from app.usecases.history.drafts import MessageDraft, refuse_long
+from app.usecases.history.drafts import MessageDraft, named_among, refuse_long
 from app.usecases.history.due_anchors import ask_worker, due_after, find_due_anchors_within, waits_for_anchors
 from app.usecases.history.holding import (
     decide_protection,
@@ -129,19 +129,20 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
     Raises:
         TooLargeError: What is always served and this message together exceed the window, or its texts are too long.
     """
-    for draft in drafts:
-        refuse_long(draft)
+    names = [named_among(index, 1 if together else len(drafts)) for index in range(len(drafts))]
+    for draft, name in zip(drafts, names, strict=True):
+        refuse_long(draft, name)
     if resolved.policy.oversized == "elide":
         return
     window = _window(resolved)
     floor = _floor(resolved)
     sizes = [_size(resolved, draft) for draft in drafts]
-    for size in [sum(sizes)] if together else sizes:
+    for name, size in [("the message", sum(sizes))] if together else zip(names, sizes, strict=True):
         if floor + size > window:
             limit = max(window - floor, 0)
             beside = "state" if resolved.policy.anchor_share is None else "state, anchors"
             raise TooLargeError(
-                f"the message has {size} tokens, at most {limit} fit beside system prompt, {beside} and held"
+                f"{name} has {size} tokens, at most {limit} fit beside system prompt, {beside} and held"
                 f" messages in a window of {resolved.budgets.window}: shorten or split it, raise policy.context_window,"
                 " or set policy.oversized to elide",
                 extra={"limit": limit, "size": size},

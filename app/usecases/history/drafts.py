@@ -45,7 +45,12 @@ class MessageDraft:
         return self.weight or weigh(self.role, named_by(self.role, self.content, self.metadata), self.parts)
 
 
-def refuse_long(draft: MessageDraft) -> None:
+def named_among(index: int, count: int) -> str:
+    """How an error names one of the messages of a request."""
+    return "the message" if count == 1 else f"message {index + 1} of {count}"
+
+
+def refuse_long(draft: MessageDraft, name: str = "the message") -> None:
     """Refuse too much text whatever the window: every look at it takes memory and time. Raises ``TooLargeError``.
 
     One that was weighed need not be read again for that.
@@ -56,6 +61,6 @@ def refuse_long(draft: MessageDraft) -> None:
     size = byte_length(draft.content) + sum(map(byte_length, texts))
     if size > MESSAGE_BYTES:
         raise TooLargeError(
-            f"the texts of the message have {size} bytes, at most {MESSAGE_BYTES} are taken: split it",
+            f"the texts of {name} have {size} bytes, at most {MESSAGE_BYTES} are taken: split it",
             extra={"limit": MESSAGE_BYTES, "size": size},
         )

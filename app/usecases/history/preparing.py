@@ -16,7 +16,7 @@ from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.core.text.token_counts import Weight
 from app.off_loop import AN_ITEM, ON_LOOP, in_slices, off_loop
 from app.usecases.history.anchoring import MOST_ACTIVE, Read, message_statements, settled
-from app.usecases.history.drafts import MessageDraft, refuse_long
+from app.usecases.history.drafts import MessageDraft, named_among, refuse_long
 from app.usecases.history.due_anchors import waits_for_anchors
 from app.usecases.ports import NewId
 from app.usecases.shared.idempotency import Idem, done_before
@@ -182,7 +182,8 @@ async def prepared_groups(
             return [Prepared(tuple(group)) for group in groups]
         conversation = await uow.conversations.get(conversation_id)
         before = [] if waits_for_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MOST_ACTIVE)
-    await in_slices(refuse_long, drafts)
+    named = [(draft, named_among(index, len(drafts))) for index, draft in enumerate(drafts)]
+    await in_slices(lambda one: refuse_long(*one), named)
     return await _reckoned(shell, conversation, before, groups, after=after, size=size)
 
 
