@@ -237,8 +237,13 @@ def test_keep_full_sends_all_up_to_the_window_and_refuses_beyond() -> None:
     assert found.gauge.budget < found.gauge.tokens <= found.gauge.window
     assert found.warnings == ("context_over_budget",)
     assert found.truncated is None
-    with pytest.raises(ContextOverWindowError, match="3600"):
-        put_together(material(said(140, policy=policy), policy=policy))
+    over_window = material(said(140, policy=policy), policy=policy)
+    for source in (over_window, replace(over_window, tail=over_window.tail[60:], unloaded_tokens=2_000)):
+        with pytest.raises(ContextOverWindowError, match="3600") as caught:
+            put_together(source)
+        told = caught.value.extra
+        assert sum(told["breakdown"].values()) == told["tokens"] > told["window"]
+        assert told["breakdown"]["tail"] > told["tokens"] // 2, "also where not all was loaded"
 
 
 @pytest.mark.parametrize("place", [0, 5, -1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal
 
 from app.core.anchors.rendering import ANCHORS_MARKER, seqs_in
@@ -237,9 +237,19 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
         raise ContextOverWindowError(
             f"the context of {tokens} tokens exceeds the window of {material.budgets.window};"
             " compact the conversation, or choose on_failure: truncate",
-            extra={"tokens": tokens, "window": material.budgets.window},
+            extra={
+                "tokens": tokens,
+                "window": material.budgets.window,
+                "breakdown": asdict(_whole_breakdown(material, draft).scaled(tokens)),
+            },
         )
     return draft.warned("context_over_budget") if tokens > material.budgets.budget else draft
+
+
+def _whole_breakdown(material: Material, draft: Draft) -> Breakdown:
+    """Where the tokens of a draft are, messages that were not loaded among them."""
+    loaded = _assembled(material, draft).gauge.breakdown
+    return replace(loaded, tail=loaded.tail + material.conversation.counted(material.unloaded_tokens))
 
 
 def _assembled(material: Material, draft: Draft) -> AssembledContext:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import structlog
 
@@ -245,5 +245,5 @@ def _over_window(context: AssembledContext) -> ContextOverWindowError:
         f"the model's provider says that the context of {tokens} tokens is too long, and the policy leaves nothing out;"
         " the message is stored: compact the conversation, set policy.context_window to what the model takes, or choose"
         " on_failure: truncate",
-        extra={"tokens": tokens, "reason": TOO_LONG},
+        extra={"tokens": tokens, "breakdown": asdict(context.gauge.breakdown), "reason": TOO_LONG},
     )
