@@ -435,9 +435,10 @@ def search(conversation_id: Id, q: str, *, page_size: int | None = None) -> List
     return _list(_of(conversation_id, "search"), res.Page[res.SearchHit], q=q, limit=page_size)
 
 
-def stats(conversation_id: Id | None = None) -> Call[res.Stats]:
-    """The measures of a conversation, or of all of them."""
-    return get("/stats" if conversation_id is None else _of(conversation_id, "stats"), one(res.Stats))
+def stats(conversation_id: Id | None = None, *, since: datetime | None = None) -> Call[res.Stats]:
+    """The measures of a conversation, or of all of them; of all, ``since`` leaves out what ended before."""
+    path = "/stats" if conversation_id is None else _of(conversation_id, "stats")
+    return get(path, one(res.Stats), since=since)
 
 
 def export(conversation_id: Id) -> Call[Any]:

@@ -80,6 +80,7 @@ class Gauge(Resource):
     sync_at: int | None
     tokens_until_compaction: int | None
     breakdown: Breakdown
+    anchors_behind_marker: int = 0
     target: int | None = None
     adaptive: AdaptiveThresholds | None = None
 
@@ -346,6 +347,8 @@ class Segment(Resource):
     started_at: datetime | None
     ended_at: datetime | None
     message_count: int
+    is_current: bool = True
+    """Whether it is of the current state version."""
     level: str
     content: str
     messages: list[Message]

@@ -7,8 +7,9 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar, assert_type
+from typing import Any, Final, TypeVar, assert_type
 from uuid import UUID
 
 import httpx
@@ -31,6 +32,7 @@ from app.client import (
     Throughline,
     UnavailableError,
     endpoints,
+    resources,
 )
 from app.client.methods import Methods
 
@@ -374,6 +376,28 @@ def test_every_operation_of_the_document_has_a_method() -> None:
     ours = {path: item for path, item in document["paths"].items() if not path.startswith(others)}
     operations = {(method, _shape(path)) for path, item in ours.items() for method in item}
     assert operations - {("get", "/metrics")} <= known, operations - known
+
+
+RESOURCES: Final = {
+    kind.__name__: kind
+    for kind in vars(resources).values()
+    if isinstance(kind, type) and issubclass(kind, resources.Resource) and kind is not resources.Resource
+}
+
+
+def test_every_field_that_the_document_declares_is_one_of_its_resource() -> None:
+    document = json.loads((Path(__file__).parents[2] / "openapi.json").read_text(encoding="utf-8"))
+    schemas = document["components"]["schemas"] | {"Context": document["components"]["schemas"]["AssembledContext"]}
+    shared = RESOURCES.keys() & schemas.keys()
+    missing = {name: schemas[name]["properties"].keys() - RESOURCES[name].model_fields.keys() for name in shared}
+    assert {"Conversation", "Gauge", "Segment", "Context"} <= shared
+    assert not {name: fields for name, fields in missing.items() if fields}
+
+
+def test_statistics_are_asked_for_from_a_time_on() -> None:
+    at = datetime(2026, 11, 1, 12, tzinfo=UTC)
+    assert endpoints.stats(since=at).params == {"since": "2026-11-01T12:00:00Z"}
+    assert endpoints.stats().params == {}
 
 
 def _calls() -> Iterable[Any]:

@@ -115,9 +115,13 @@ export class Throughline {
   }
 
   stats(id: string, options?: Asked): Promise<Schemas["ConversationStats"]>;
-  stats(id?: undefined, options?: Asked): Promise<Schemas["ServiceStats"]>;
-  stats(id?: string, options: Asked = {}): Promise<Schemas["ConversationStats"] | Schemas["ServiceStats"]> {
-    if (id === undefined) return found(this.api.GET("/stats", sent(options)));
+  stats(id?: undefined, options?: Asked & { since?: string }): Promise<Schemas["ServiceStats"]>;
+  stats(
+    id?: string,
+    options: Asked & { since?: string } = {},
+  ): Promise<Schemas["ConversationStats"] | Schemas["ServiceStats"]> {
+    if (id === undefined)
+      return found(this.api.GET("/stats", { params: { query: { since: options.since } }, ...sent(options) }));
     return found(this.api.GET(`${ONE}/stats`, { params: at(id), ...sent(options) }));
   }
 

@@ -26,3 +26,11 @@ test("the engine's interface by its published names", async () => {
   assert.deepEqual(JSON.parse(seen[3].body), { query: "sea", budget: 700 });
   await assert.rejects(compressor.expand("auth", 4), RangeError);
 });
+
+test("statistics of all conversations, from a time on", async () => {
+  const { client, seen } = world([answer(200, {}), answer(200, {})]);
+  await client.stats(undefined, { since: "2026-11-01T12:00:00Z" });
+  await client.stats();
+  const asked = seen.map((one) => new URL(one.request.url).search);
+  assert.deepEqual(asked, ["?since=2026-11-01T12%3A00%3A00Z", ""]);
+});
