@@ -18,6 +18,7 @@ from app.cli.speaking import text_of
 from app.core.model.errors import DomainError
 from app.http.requests import MessageInput
 from app.http.strict_json import parse
+from app.usecases.compaction.commands import compact_command
 
 EXPORT: Final = "throughline.conversation"
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
@@ -119,7 +120,7 @@ def _imported(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], nam
     if not is_export:
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
         about, numbered = _with_system_prompt(_with_title(about, value), numbered)
-    said = [(where, one) for where, one in numbered if not (is_export and _is_unsaid(one))]
+    said = _said(numbered) if is_export else [*numbered]
     messages = tuple(checked_message(one, f"{name}: {where}") for where, one in said)
     _refuse_unasked(messages, [f"{name}: {where}" for where, _ in said])
     return Imported(
@@ -151,12 +152,31 @@ def _is_file(value: Any) -> bool:
     )
 
 
-def _is_unsaid(message: Any) -> bool:
-    """Whether an exported message is not imported: a command, or one that was erased, replaced or is empty."""
+def _said(numbered: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """An export without commands and their answers, and without what was erased, replaced or is empty.
+
+    A message to which its client gave the type of a command is an ordinary one, and stays.
+    """
+    said: list[tuple[str, Any]] = []
+    unanswered = 0
+    for where, message in numbered:
+        if isinstance(message, Mapping) and message.get("event_type") == "command":
+            is_answer = message.get("role") == "assistant" and unanswered > 0
+            is_command = message.get("status") == "erased" or compact_command(str(message.get("content"))) is not None
+            is_typed = message.get("role") == "user" and is_command
+            unanswered += is_typed - is_answer
+            if is_typed or is_answer:
+                continue
+        if not _is_gone(message):
+            said.append((where, message))
+    return said
+
+
+def _is_gone(message: Any) -> bool:
     if not isinstance(message, Mapping):
         return False
     empty = not message.get("content") and not message.get("parts")
-    return message.get("event_type") == "command" or message.get("status") in {"erased", "superseded"} or empty
+    return message.get("status") in {"erased", "superseded"} or empty
 
 
 def _with_title(about: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:

@@ -240,7 +240,7 @@ class TestTransfer:
         assert json.loads(file.read_text()) == talk.http.get(talk.path("/export")).json()
 
         shown = good(run("import", str(file)))
-        assert "2 commands or erased messages left out" in shown
+        assert "2 commands, erased or replaced messages left out" in shown
         again = client.conversation(id_in(shown))
         names = ("title", "system_prompt", "metadata", "preset", "policy", "locale")
         assert all(getattr(again, name) == talk.get()[name] for name in names)

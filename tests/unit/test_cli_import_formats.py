@@ -135,6 +135,18 @@ def test_an_export_without_what_was_no_part_of_the_talk() -> None:
     assert (found.pinned, found.left_out, found.is_export) == (frozenset({1}), 3, True)
 
 
+def test_a_message_that_its_client_called_a_command_is_imported_from_an_export() -> None:
+    row = {"status": "complete", "event_type": "command"}
+    own = [{**row, "role": "user", "content": "deploy now"}, {**row, "role": "assistant", "content": "Deployed."}]
+    typed = [{**row, "role": "user", "content": "/compact money"}, {**row, "role": "assistant", "content": "Folded."}]
+    erased = [{**typed[0], "content": "", "status": "erased"}, typed[1]]
+    between = [typed[0], own[0], typed[1], *own[1:]]
+    messages = [*own, *typed, *erased, *between]
+    found = one({"format": "throughline.conversation", "version": 1, "conversation": {}, "messages": messages})
+    assert [message["content"] for message in found.messages] == ["deploy now", "Deployed."] * 2
+    assert found.left_out == len(messages) - len(found.messages)
+
+
 def test_every_complaint_names_the_message() -> None:
     assert_values(corpus("import_faults"), lambda value: refused(json.dumps(value)), agrees=str.startswith)
 
