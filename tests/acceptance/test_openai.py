@@ -383,6 +383,7 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
         ("/chat/completions", {"messages": [user("x")], "n": 2}, 400, "n"),
         ("/chat/completions", {"messages": [user("x")], "logprobs": True}, 400, "logprobs"),
         ("/chat/completions", {"messages": [user("x")], "logit_bias": {"5": 1}}, 400, "logit_bias"),
+        ("/chat/completions", {"messages": [user("x")], "function_call": {"name": "look"}}, 400, "function_call"),
         ("/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, 400, "messages.0"),
         ("/chat/completions", {"messages": [user("x")], "model": "gpt-9"}, 404, "model"),
         ("/chat/completions", {"messages": [user("x")], "tool_choice": "required"}, 400, "tool_choice"),

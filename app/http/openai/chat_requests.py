@@ -166,7 +166,7 @@ class ChatCompletionRequest(Given):
                 ("modalities", bool(set(self.modalities or ()) - {"text"}), "only text is answered here"),
                 ("audio", self.audio is not None, "only text is answered here"),
                 ("functions", bool(self.functions), "use tools"),
-                ("function_call", self.function_call not in {None, "none", "auto"}, "use tool_choice"),
+                ("function_call", self.function_call not in (None, "none", "auto"), "use tool_choice"),
                 ("web_search_options", self.web_search_options is not None, "nothing is searched for here"),
                 ("verbosity", self.verbosity not in {None, "medium"}, "say it in the system message"),
             ]
