@@ -328,6 +328,10 @@ def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Cl
     assert (last["type"], last["response"]["status"]) == ("response.failed", "failed")
     assert last["response"]["error"].keys() == {"code", "message"}
     assert events(chat(scripted, user("x"), stream=True))[-1]["error"]["code"] == "model_unavailable"
+    provider.script("")
+    empty = chat(scripted, user("x"))
+    refused(empty, 502, "empty_reply")
+    assert empty.json()["error"]["message"] == "the model gave an empty answer: send the request again"
 
 
 def test_a_reply_that_was_cut_off_says_so(scripted: httpx.Client, provider: OpenAI) -> None:

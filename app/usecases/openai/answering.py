@@ -25,6 +25,10 @@ from app.usecases.shared.caller import asker
 from app.usecases.shared.shell import Shell
 
 TOO_LONG: Final = "context_too_long"
+_TOLD: Final[Mapping[str, str]] = {
+    "blocked": "the model's provider blocked the answer: say it in other words",
+    "empty_reply": "the model gave an empty answer: send the request again",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +238,7 @@ def _failure(error: ModelFailedError) -> DomainError:
     if reason == TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")
     return ModelFailedError(
-        f"the model did not answer ({told_reason(reason)})",
+        _TOLD.get(error.stable_code) or f"the model did not answer ({told_reason(reason)})",
         code=error.stable_code,
         retry_after=error.retry_after,
         extra={"reason": reason},
