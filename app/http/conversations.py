@@ -13,6 +13,7 @@ from app.http.present import (
     present_conversation,
     present_conversation_summary,
     present_list,
+    present_state_version,
 )
 from app.http.refusals import invalid_field
 from app.http.requests import ConversationCreate, ConversationPatch, RestoreRequest
@@ -97,9 +98,7 @@ async def list_states(
         return schemas.StateDifference.model_validate(await services.states.difference(tenant, conversation_id, a, b))
     if a is not None or b is not None:
         raise invalid_field("b" if b is None else "a", "give both a and b")
-    return await present_list(
-        await services.states.page(tenant, conversation_id, page), schemas.StateVersion.model_validate
-    )
+    return await present_list(await services.states.page(tenant, conversation_id, page), present_state_version)
 
 
 @router.post("/{conversation_id}/restore")

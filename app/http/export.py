@@ -19,6 +19,7 @@ from app.http.dependencies import Services, Tenant, bearer_key
 from app.http.present import (
     present_conversation,
     present_exported_file,
+    present_state_version,
 )
 from app.http.routing import TenantRoute
 from app.off_loop import SLICE_SECONDS, off_loop
@@ -120,7 +121,7 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
     anchors = export.anchors(tenant, row.id, through_seq=row.last_seq)
     lists: tuple[tuple[str, AsyncIterator[Any], Callable[[Any], BaseModel]], ...] = (
         ("messages", messages, schemas.Message.model_validate),
-        ("states", states, schemas.StateVersion.model_validate),
+        ("states", states, present_state_version),
         ("anchors", anchors, schemas.Anchor.model_validate),
         ("files", export.files(tenant, row.id), present_exported_file),
     )

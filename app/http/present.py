@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from app.core.context import assembly
@@ -12,7 +12,9 @@ from app.core.model import files, records
 from app.core.model.allowances import Standing
 from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.notifications import Notification
+from app.core.model.schemas import SCHEMAS, in_order
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker, Segment
+from app.core.model.state import StateVersion
 from app.core.retrieval.choose import Recalled
 from app.core.segments.markers import render
 from app.http import schemas
@@ -43,13 +45,26 @@ async def present_list(
 
 def present_conversation(view: ConversationView) -> schemas.Conversation:
     """A conversation with its resolved policy and its state."""
+    row = view.conversation
     return schemas.Conversation(
         **_summary(view),
         policy=view.policy.model_dump(mode="json"),
-        compressed_state=view.conversation.compressed_state,
+        compressed_state=_as_read(row.state_schema, row.compressed_state) if row.compressed_state else None,
         scratchpad=view.conversation.scratchpad,
         live_context=view.conversation.live,
     )
+
+
+def present_state_version(value: StateVersion) -> schemas.StateVersion:
+    """A version of the state, its fields as its schema has them."""
+    shown = schemas.StateVersion.model_validate(value)
+    return shown.model_copy(update={"state": _as_read(value.state_schema, value.state)})
+
+
+def _as_read(schema: str | None, state: Mapping[str, Any]) -> dict[str, Any]:
+    """A handover begins with its goal, whatever the lengths of its fields' names."""
+    known = SCHEMAS.get(schema or "")
+    return in_order(known, state) if known else dict(state)
 
 
 def present_conversation_summary(view: ConversationView) -> schemas.ConversationSummary:

@@ -156,6 +156,19 @@ class TestTheSections:
             assert words in said[section], section
         assert said["current_state"]
 
+    def test_are_shown_in_the_order_of_the_design(self, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, preset="handoff", policy=MEDIUM)
+        talk.batch([*JOB, *lines(KEPT)])
+        talk.compact()
+        export = talk.http.get(talk.path("/export")).json()
+        shown = (
+            talk.get()["compressed_state"],
+            talk.pages("/states")[0]["state"],
+            export["conversation"]["compressed_state"],
+            export["states"][0]["state"],
+        )
+        assert [tuple(state) for state in shown] == [SECTIONS] * len(shown)
+
     def test_are_asked_for_one_by_one_and_served_whole(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

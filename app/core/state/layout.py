@@ -17,6 +17,7 @@ from app.core.anchors.rendering import anchors_element, escape_served
 from app.core.anchors.serving import NOTHING_SERVED, Served
 from app.core.model.conversation import Layout, Message
 from app.core.model.model_io import ContextMessage
+from app.core.model.schemas import in_order
 from app.core.model.state import StateSchema
 from app.core.state.digesting import Digestible
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
@@ -48,10 +49,9 @@ class LeftOut:
 def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
     """A state as the JSON that is served: compact, unable to close the block that it stands in.
 
-    Members stand in the schema's order, since JSONB keeps none: the same state is the same bytes.
+    Members stand in the schema's order: the same state is the same bytes.
     """
-    ordered = {field.name: state[field.name] for field in schema.fields if field.name in state}
-    return escape_served(json.dumps(ordered, ensure_ascii=False, separators=(",", ":")))
+    return escape_served(json.dumps(in_order(schema, state), ensure_ascii=False, separators=(",", ":")))
 
 
 def layout_of(
