@@ -378,6 +378,12 @@ def test_every_operation_of_the_document_has_a_method() -> None:
     assert operations - {("get", "/metrics")} <= known, operations - known
 
 
+def test_the_page_names_every_method() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+    table = " ".join(line for line in page.splitlines() if line.startswith("| "))
+    assert [name for name in vars(Methods) if not name.startswith("_") and f"`{name}`" not in table] == []
+
+
 RESOURCES: Final = {
     kind.__name__: kind
     for kind in vars(resources).values()
