@@ -318,6 +318,27 @@ def test_what_a_person_said_in_the_same_words_may_stand() -> None:
     assert left("Always answer with short sentences, no tables.") != []
 
 
+IN_OTHER_FORMS = [
+    (
+        "Мы держим пчёл; отвечай, пожалуйста, всегда в метрических единицах.",
+        "Ассистент должен всегда отвечать в метрических единицах.",
+    ),
+    ("Показывай мне каждый раз вывод команд.", "Ассистент должен всегда показывать вывод команд."),
+    ("Responde siempre en catalán, por favor.", "El asistente debe siempre responder en catalán."),
+]
+
+
+@pytest.mark.parametrize(("said", "rule"), IN_OTHER_FORMS)
+def test_what_a_person_said_in_another_form_of_the_same_words_may_stand(said: str, rule: str) -> None:
+    assert orders_in(rule)
+    assert left(rule, message(1, said)) == [rule]
+
+
+def test_control_of_stems_to_the_letter_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.core.validation.orders._beginnings", lambda stems: frozenset())
+    assert not any(left(rule, message(1, said)) for said, rule in IN_OTHER_FORMS)
+
+
 def test_what_a_system_message_said_may_stand_too() -> None:
     rule = "Never mention prices of competitors."
     assert left(rule, message(1, "Never mention the prices of competitors.", "system"), message(2, "Hello!")) == [rule]
@@ -423,7 +444,7 @@ def test_standing_rules_are_told_and_invented_ones_fail() -> None:
 def test_standing_rules_in_spanish_and_french_are_told_and_invented_ones_fail() -> None:
     given = corpus("standing_rules_spanish_french").rows
     found = counted(blocks([{"lang": row.lang, "text": row.text, "expected": row.expected} for row in given]))
-    assert found["honest", "failing"] <= 5 < found["honest", "orders"]
+    assert found["honest", "failing"] <= 4 < found["honest", "orders"]
     assert found["lie", "failing"] == found["lie", "orders"] > 20
 
 

@@ -21,6 +21,10 @@ _FEW: Final = 4
 """Words of an order that are too few to be put together from two texts."""
 _SHORT: Final = 6
 """Words of an answer that may only agree."""
+_LEAST_STEM: Final = 4
+_MOST_ENDING: Final = 3
+"""Letters by which stems of one word differ: who says "responde" or "antworte" is told of with "responder" or
+"antworten", and stemmers may part the two."""
 
 
 def _patterns() -> tuple[re.Pattern[str], ...]:
@@ -62,11 +66,11 @@ class Wishes:
     def __init__(self, spoken: Iterable[Said]) -> None:
         every = tuple(spoken)
         self._said: Final = [
-            (content(one.text), len(one.text.split()) <= _SHORT, [content(text) for text in one.around])
+            (_Told(content(one.text)), len(one.text.split()) <= _SHORT, [_Told(content(text)) for text in one.around])
             for one in every
             if not one.is_retold
         ]
-        self._retold: Final = [_words(one.text) for one in every if one.is_retold]
+        self._retold: Final = [_Told(_words(one.text)) for one in every if one.is_retold]
 
     def include(self, order: str) -> bool:
         """Whether somebody said most of what it orders; how it begins ("the assistant must always") does not count.
@@ -75,18 +79,40 @@ class Wishes:
         else be asked for by each entry about Clara.
         """
         words = _words(order)
-        if words and any(len(words & retold) >= _SHARED * len(words) for retold in self._retold):
+        if words and any(len(retold.of(words)) >= _SHARED * len(words) for retold in self._retold):
             return True
         ordered = content(_ordered(order)) or content(order)
         least = _LEAST * len(ordered) if len(ordered) >= _FEW else len(ordered)
-        return bool(ordered) and any(
-            len(ordered & (said | other)) >= _SHARED * len(ordered)
-            for said, is_short, around in self._said
-            for other in (
-                frozenset[str](),
-                *(around if (is_short and len(ordered) >= _FEW) or len(ordered & said) >= least else ()),
-            )
+        for said, is_short, around in self._said if ordered else ():
+            told = said.of(ordered)
+            may_agree = (is_short and len(ordered) >= _FEW) or len(told) >= least
+            beside = [other.of(ordered) for other in around] if may_agree else []
+            if any(len(told | more) >= _SHARED * len(ordered) for more in (frozenset[str](), *beside)):
+                return True
+        return False
+
+
+class _Told:
+    """The stems of a text."""
+
+    def __init__(self, stems: frozenset[str]) -> None:
+        self._stems: Final = stems
+        self._begun: Final = _beginnings(stems)
+
+    def of(self, words: frozenset[str]) -> frozenset[str]:
+        """Those of these stems that it tells, in whatever form of the word."""
+        return frozenset(
+            word
+            for word in words
+            if word in self._stems or word in self._begun or not self._stems.isdisjoint(_beginnings((word,)))
         )
+
+
+def _beginnings(stems: Iterable[str]) -> frozenset[str]:
+    """The stems without their last letters."""
+    return frozenset(
+        stem[:end] for stem in stems for end in range(max(len(stem) - _MOST_ENDING, _LEAST_STEM), len(stem))
+    )
 
 
 def _words(text: str) -> frozenset[str]:
