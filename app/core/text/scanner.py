@@ -61,8 +61,9 @@ _SHAPES: Final = (
         rf"(?: ?(?P<day>\d{{1,2}}(?![\d年月点:])|{_FEW_HAN}{{1,3}}) ?[日号]?)?)"
     ),
     rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[日号](?!线))",
+    rf"(?P<han_decimal>[{HAN_SIGNS}]{{1,20}}+点[一二三四五六七八九](?![十分刻])[零一二三四五六七八九]{{0,5}})",
     (
-        rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时](?![一二三四五六七八九][零一二三四五六七八九])"
+        rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时]"
         rf"(?:(?P<part>半|一刻|三刻|整|钟)|(?P<minute>\d{{1,2}}|{_FEW_HAN}{{1,3}})分?)?)"
     ),
     r"(?P<weekday>(?P<which>上上|上|下下|下|这|本)?个?(?:周|星期|礼拜)(?P<name>[一二三四五六日天]))",
@@ -86,9 +87,9 @@ _SCAN: Final = compiled("|".join(_SHAPES))
 _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "url": shapes.url, "email": shapes.email, "path": shapes.path, "version": shapes.version, "uuid": shapes.code,
     "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
-    "han_date": shapes.han_date, "han_day": shapes.han_day, "han_time": shapes.han_time, "weekday": shapes.weekday,
-    "span": shapes.span, "number": shapes.number, "han_word": shapes.word, "han_number": shapes.han_number,
-    "fraction": shapes.fraction, "sign": shapes.sign,
+    "han_date": shapes.han_date, "han_day": shapes.han_day, "han_decimal": shapes.han_number,
+    "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span, "number": shapes.number,
+    "han_word": shapes.word, "han_number": shapes.han_number, "fraction": shapes.fraction, "sign": shapes.sign,
 }  # fmt: skip
 
 
