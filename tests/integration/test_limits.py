@@ -126,8 +126,9 @@ async def test_running_turns(begin: UnitOfWorkFactory) -> None:
 
 
 async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None:
-    model = ScriptedChatModel(Reply(pieces=("Yes.",), usage=Usage(input_tokens=60, output_tokens=40, cost_usd=0.25)))
-    limits = {"chat_tokens_per_hour": 150, "chat_usd_per_hour": None}
+    usage = Usage(input_tokens=600_000, output_tokens=400_000, cost_usd=0.25)
+    model = ScriptedChatModel(Reply(pieces=("Yes.",), usage=usage))
+    limits = {"chat_tokens_per_hour": 1_500_000, "chat_usd_per_hour": None}
     async with keyed(begin, chat=model, key_limits=limits) as api:
         tenant = str(uuid4())
         (_, mine), (_, sisters) = await api.key(tenant), await api.key(tenant)
@@ -137,11 +138,12 @@ async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None
             assert (await client.post("/v1/chat/completions", json=PROMPT)).status_code == 200
             over = await client.post(f"/conversations/{conversation}/chat", json=CHAT)
             refused(over, "chat_tokens_per_hour")
+            assert "(chat tokens per hour: 1500000)" in over.json()["detail"]
             assert 3_000 < int(over.headers["retry-after"]) <= 3_660
             assert (await client.post("/v1/chat/completions", json=PROMPT)).status_code == 429
             assert (await sister.post("/v1/chat/completions", json=PROMPT)).status_code == 200, "control: its own hour"
             standing = {(one["of"], one["name"]): one["used"] for one in (await sister.get("/limits")).json()["limits"]}
-            assert standing["key", "chat_tokens_per_hour"] == 100
+            assert standing["key", "chat_tokens_per_hour"] == 1_000_000
             assert standing["tenant", "chat_usd_per_hour"] == pytest.approx(0.75)
             assert standing["tenant", "chat_calls_per_hour"] == 3
 

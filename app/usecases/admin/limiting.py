@@ -222,9 +222,9 @@ class LimitService:
 
 def _over(standing: Standing) -> RateLimitedError:
     words = WORDS.get(standing.name) or standing.name.replace("_", " ")
-    limit = f"{standing.limit:g}"
+    limit = f"{standing.limit:.15g}"  # of tokens an hour there may be millions
     return RateLimitedError(
-        f"the limit of this {standing.whose} is reached: {limit} {words}; try again in {math.ceil(standing.wait)} s",
+        f"the limit of this {standing.whose} is reached ({words}: {limit}); try again in {math.ceil(standing.wait)} s",
         retry_after=standing.wait,
         extra={
             "reason": standing.name,
