@@ -14,6 +14,8 @@ import structlog
 from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 
+from app.usecases.shared.pauses import pause_after
+
 # A connection that says nothing for this long is asked; silent for as long again, it is dropped.
 _QUIET_SECONDS = 5.0
 _CONNECT_SECONDS = 2.0
@@ -112,7 +114,7 @@ class WakeUpHub:
 
     def _pause(self) -> float:
         first, last = _BACKOFF_SECONDS
-        return min(last, first * 2.0 ** min(self._failures, 10)) * random.uniform(0.5, 1.0)
+        return pause_after(self._failures + 1, first, last) * random.uniform(0.5, 1.0)
 
     async def _listen(self, pubsub: PubSub) -> None:
         """Read and subscribe at the same time, until one of the two fails."""

@@ -37,6 +37,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.caching.prefixes import LOST, copy_of, fingerprint_of
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.files.serving import FileServing
+from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.shell import Shell
 
 MOST_CACHES: Final = 100
@@ -303,7 +304,7 @@ class _Work:
             await uow.commit()
 
     async def _pause(self, uow: UnitOfWork) -> None:
-        pause = min(FIRST_PAUSE * 2 ** min(self._row.tries - 1, 10), LONGEST_PAUSE)
+        pause = pause_after(self._row.tries, FIRST_PAUSE, LONGEST_PAUSE)
         await uow.caches.update(self._row.id, due_at=self._shell.clock.now() + pause)
 
     async def _leave_alone(self, uow: UnitOfWork, **values: Any) -> None:

@@ -10,12 +10,12 @@ from app.core.model.conversation import Conversation, Quiet
 from app.core.model.policies.policy import Trigger, trigger_messages, trigger_tokens
 from app.core.model.records import Compaction, FoldRequest, RanIn
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
 BACK_OFF_MAX = timedelta(hours=1)
-DOUBLINGS = 7  # from half a minute past an hour
 
 
 async def claim_background(uow: UnitOfWork, resolved: Resolved, shell: Shell, trigger: Trigger) -> UUID | None:
@@ -126,5 +126,5 @@ def quiet_after_failure(
 
     ``at_least`` is what the provider asked for.
     """
-    pause = min(max(BACK_OFF * 2 ** min(conversation.failure_count, DOUBLINGS), at_least), BACK_OFF_MAX)
+    pause = min(max(pause_after(conversation.failure_count + 1, BACK_OFF, BACK_OFF_MAX), at_least), BACK_OFF_MAX)
     return Quiet(until=now + pause, reason=reason)

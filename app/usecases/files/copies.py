@@ -20,6 +20,7 @@ import structlog
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
 from app.core.model.files import FILE_FAILED, FILE_LOST, KeptFile, ProviderFile
 from app.usecases.shared.caller import audit_own
+from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.shell import Shell
 
 LASTING: Final = timedelta(minutes=10)
@@ -204,7 +205,7 @@ class FileCopyService:
         return copy.uri
 
     async def _delete(self, found: ProviderFile) -> None:
-        pause = min(FIRST_PAUSE * 2 ** min(found.tries, TRIES), LONGEST_PAUSE)
+        pause = pause_after(found.tries + 1, FIRST_PAUSE, LONGEST_PAUSE)
         async with self._shell.uow(found.tenant_id) as uow:
             copy = await uow.file_copies.take(found.account, found.name, pause=pause)
             await uow.commit()

@@ -11,6 +11,7 @@ import structlog
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
 from app.core.model.records import ProviderCopy
 from app.usecases.shared.caller import audit_own
+from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.shell import Shell
 
 AT_ONCE: Final = 20
@@ -40,7 +41,7 @@ class ProviderCopyService:
         return len(due) == AT_ONCE
 
     async def _delete(self, found: ProviderCopy) -> None:
-        pause = min(FIRST_PAUSE * 2 ** min(found.tries, TRIES), LONGEST_PAUSE)
+        pause = pause_after(found.tries + 1, FIRST_PAUSE, LONGEST_PAUSE)
         async with self._shell.uow(found.tenant_id) as uow:
             copy = await uow.copies.take(found.response_id, pause=pause)
             await uow.commit()

@@ -10,6 +10,7 @@ import structlog
 
 from app.core.model.instruments import BACKGROUND_DEATHS
 from app.usecases.ports import Clock, Meter
+from app.usecases.shared.pauses import pause_after
 
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
@@ -72,7 +73,7 @@ class _Task:
             error = await self._until_end()
             self._failures = 1 if self.is_well else self._failures + 1
             self._began = None
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._failures - 1, 10))
+            pause = pause_after(self._failures, FIRST_PAUSE, LONGEST_PAUSE)
             self._meter.count(BACKGROUND_DEATHS, task=self._name)
             _log.error("background.died", task=self._name, error=error, again_in_seconds=pause)
             await self._clock.sleep(pause)

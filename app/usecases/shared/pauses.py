@@ -1,0 +1,16 @@
+"""How long to wait before something that failed is tried again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final, TypeVar
+
+Pause = TypeVar("Pause", float, timedelta)
+
+_MOST_DOUBLINGS: Final = 20
+"""Every longest pause is shorter than so many make the first."""
+
+
+def pause_after(failures: int, first: Pause, longest: Pause) -> Pause:
+    """The first pause after one failure, twice as long after each further one in a row, up to the longest."""
+    return min(first * (1 << min(failures - 1, _MOST_DOUBLINGS)), longest)
