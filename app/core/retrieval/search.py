@@ -11,7 +11,7 @@ from app.core.retrieval.features import features
 from app.core.retrieval.question import question_of
 from app.core.retrieval.weights import FITTED
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import is_code, sentence_spans
 from app.core.text.stemming import stem_in, stems_in
 from app.core.text.words import stems, words
 
@@ -160,15 +160,9 @@ def _worth(sentence: str, query: Query, wanted: frozenset[str]) -> float:
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    """Where the sentences stand; a sentence that wrapped lines were joined to is left out, for it stands nowhere."""
-    found: list[tuple[int, int]] = []
-    position = 0
-    for sentence in sentences(text):
-        start = text.find(sentence, position)
-        if start >= 0:
-            position = start + len(sentence)
-            found.append((start, position))
-    return found
+    """Where the sentences stand, but for those that go on in a next line: a snippet is one line of the text."""
+    spans = sentence_spans(text)
+    return [(start, end) for start, end in spans if "\n" not in text[start:end] or is_code(text[start:end])]
 
 
 def _near_hit(text: str, query: Query) -> str:
