@@ -14,7 +14,7 @@ from app.core.anchors.statements import Statement, statements
 from app.core.anchors.tables import TABLES, Table
 from app.core.model.conversation import Message
 from app.core.model.provenance import regions
-from app.core.reading.passages import own_words
+from app.core.reading.passages import before_paste
 from app.core.text.patterns import compiled
 
 _BLANK_LINE: Final = compiled(r"\n[ \t\r]*+\n")
@@ -70,7 +70,7 @@ def is_pasted(message: Message, offset: int, text: str) -> bool:
     """Whether a passage of a message stands in what its sender only shows."""
     if message.role != "user":
         return False
-    if offset >= len(own_words(message.content)) or OwnWords(message, statements(message)).are_pasted(offset):
+    if offset >= len(before_paste(message.content)) or OwnWords(message, statements(message)).are_pasted(offset):
         return True
     pasted, own = (" ".join(region.split()) for region in regions(message.content))
     plain = " ".join(text.split())

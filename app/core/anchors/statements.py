@@ -12,14 +12,14 @@ from typing import Final
 
 from app.core.anchors.tables import LONGEST
 from app.core.model.conversation import Message
-from app.core.reading.passages import is_data, own_words
+from app.core.reading.passages import before_paste, is_data
 from app.core.text.clauses import clause_starts
 from app.core.text.corrected import with_corrections
 from app.core.text.cued import SAID
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
-from app.core.text.sentences import asks, sentence_spans
+from app.core.text.sentences import LINE_BREAK, asks, sentence_spans
 
 _MOST_READ: Final = 20_000  # characters: more than anybody says in one go
 
@@ -32,7 +32,6 @@ _SHOWN: Final = compiled(
     rf"|[ \t]*(?:\[?\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d|(?:{alternatives('talk', 'letters')}):\s)"  # a log, a letter
 )
 _OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
-_BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _FENCES: Final = ("```", "~~~")
 _EMPHASIS: Final = "*_~"
 _MOST_MARKS: Final = 3
@@ -64,7 +63,12 @@ class Statement:
     def joined(self, following: Statement, content: str) -> Statement | None:
         """Two statements as one, where they stand in one line of this content and are no longer than one may be."""
         text = content[self.offset : following.offset + len(following.text)]
-        if following.is_question or following.sentence == self.sentence or len(text) > LONGEST or _BREAK.search(text):
+        if (
+            following.is_question
+            or following.sentence == self.sentence
+            or len(text) > LONGEST
+            or LINE_BREAK.search(text)
+        ):
             return None
         return Statement(text=text, offset=self.offset, is_question=False, sentence=following.sentence)
 
@@ -99,7 +103,7 @@ def statements(message: Message) -> list[Statement]:
         return []
     spoken = message.content[:_MOST_READ]
     if message.role == "user":
-        spoken = own_words(spoken)
+        spoken = before_paste(spoken)
     if is_data(spoken):
         return []
     return list(_statements(spoken))

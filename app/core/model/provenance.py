@@ -13,6 +13,7 @@ from app.core.model.conversation import Message
 from app.core.model.state import Origin
 from app.core.text.language import detect, language_of_locale
 from app.core.text.patterns import compiled
+from app.core.text.scripts import EAST_ASIAN
 from app.core.text.words import stems
 
 _BLOCK: Final = 1_200  # letters without a blank line: nobody types that much in one go
@@ -91,7 +92,7 @@ def sample_of(messages: Sequence[Message]) -> str:
     return spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
 
 
-_SIGNS: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_SIGNS: Final = compiled(f"[{EAST_ASIAN}]+")
 _FENCE: Final = compiled(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
 _QUESTION: Final = compiled(r"[?？]")  # not the Arabic one: with it, other blocks would count as pasted
 _BLANK: Final = compiled(r"\n[ \t]*\n")

@@ -18,7 +18,11 @@ from app.core.model.secret_columns import in_columns
 from app.core.model.secret_names import NAMED, given_in_answer, names_secret
 from app.core.model.secret_shapes import AFTER_NAMES, BEFORE_NAMES, Finder, Found
 from app.core.text.parts import Part, own_content
+from app.core.text.patterns import compiled
 from app.core.text.plain_view import PlainView, plain_view
+
+REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
+"""What stands where a secret was."""
 
 _PASSES: Final = 4  # what is redacted can uncover a neighbour; more than this no honest text needs
 _DEEPEST: Final = 64  # levels of a tool's arguments that are looked into

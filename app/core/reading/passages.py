@@ -133,7 +133,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
             continue
         name = told_name or speakers.get(message.role)
         content = message.content[label.end :] if label else message.content
-        own = len(own_words(content))
+        own = len(before_paste(content))
         dumped = is_data(content) or _holds_data(message)
         speaker = name or role_label(message.role, language)
         repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
@@ -238,8 +238,8 @@ def _brief(text: str) -> str:
     return text[heading.end() :] if heading else text
 
 
-def own_words(content: str) -> str:
-    """What the speaker says themselves: the first paragraph, where a long text was pasted below it."""
+def before_paste(content: str) -> str:
+    """A message, or only its first paragraph where a much longer text was pasted below it."""
     first, blank, rest = content.lstrip().partition("\n\n")
     pasted = blank and len(rest) >= _PASTED and len(first) <= len(rest) // 4
     return content[: len(content) - len(rest)] if pasted else content

@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import PLEASANTRY, cues_of
-from app.core.reading.passages import own_words
+from app.core.reading.passages import before_paste
 from app.core.retrieval.passage_search import Found, notes_of, rank, telling
 from app.core.retrieval.serving import split_off
 from app.core.text.language import detect, likeliest
@@ -102,7 +102,7 @@ def _quote(found: Found, say: Catalogue) -> str:
 
 
 def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
-    pieces = sentences(own_words(said))
+    pieces = sentences(before_paste(said))
     telling = [piece for piece in pieces if not PLEASANTRY.match(piece) and len(stems(piece)) > 1]
     if not telling:
         if _THANKS.match(said):

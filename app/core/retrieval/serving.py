@@ -19,6 +19,7 @@ from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 from app.core.text.localization.days import date_line
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
+from app.core.text.sentences import LINE_BREAK
 from app.core.text.speakers import label_of, short_name
 
 RECALLED_TAG: Final = "recalled"
@@ -27,7 +28,6 @@ LEFT_OUT: Final = "…"
 """The line between two recalled messages of a day that did not stand next to each other."""
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
-_BREAKS: Final = compiled("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _LONG: Final = compiled(r'<message role="(\w+)"(?: name="[^"\n]*")?(?: part="1")?>\n')
 _LONG_END: Final = "\n</message>"
 
@@ -218,7 +218,7 @@ def _parted(line: str) -> tuple[str, str]:
 def _escaped(text: str) -> tuple[str, bool]:
     """A text as it is served, and whether it takes several lines: one is weighed in several elements."""
     escaped = escape_served(text)
-    return escaped, _BREAKS.search(escaped) is not None
+    return escaped, LINE_BREAK.search(escaped) is not None
 
 
 def _is_named(text: str, marks: tuple[str, ...]) -> bool:

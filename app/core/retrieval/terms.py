@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text.patterns import compiled
+from app.core.text.scripts import SCRIPTS
 from app.core.text.stemming import stems_in
 from app.core.text.word_lists import COMMON_SIGNS
 
-_SIGN: Final = compiled(r"[\u3400-\u9fff\uf900-\ufaff]")
+_SIGN: Final = compiled(f"[{SCRIPTS['han']}]")
 
 
 def terms(text: str, language: str | None = None) -> list[str]:

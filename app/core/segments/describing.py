@@ -8,22 +8,22 @@ from typing import Final
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.model.provenance import language_or_locale
+from app.core.model.redaction import REDACTED
 from app.core.model.segments import CutSegment
 from app.core.segments.reading import stretch_of
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
+from app.core.text.scripts import EAST_ASIAN
 
 MOST_IDENTIFIERS: Final = 200
 """Exact values that are kept of a segment; the originals have the rest."""
 _LONGEST_IDENTIFIER: Final = 300  # characters; beyond it a value is a document
-_SIGNS: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_EAST_ASIAN: Final = compiled(f"[{_SIGNS}]")
-_BEGINS: Final = compiled(rf"(?<=[{_SIGNS}])(?=[A-Za-z0-9])")
-_ENDS: Final = compiled(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{_SIGNS}])")
+_SIGN: Final = compiled(f"[{EAST_ASIAN}]")
+_BEGINS: Final = compiled(rf"(?<=[{EAST_ASIAN}])(?=[A-Za-z0-9])")
+_ENDS: Final = compiled(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{EAST_ASIAN}])")
 _BETWEEN: Final = frozenset(":,;{}[]()")  # what begins so stood between two quoted texts of data
 _OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
-_REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
 _FIELD: Final = compiled(r"\s{0,4}:")
 _WORD: Final = compiled(r"[a-z_ ]*")
 """A tool's data in small letters: the name of a field, or one of a few choices; no exact value."""
@@ -57,7 +57,7 @@ def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for message in messages:
         if message.role != "system" and len(found) < MOST_IDENTIFIERS:
-            text = _REDACTED.sub(" ", clean(message_text(message)[:_SAMPLE]))
+            text = REDACTED.sub(" ", clean(message_text(message)[:_SAMPLE]))
             is_data = message.role == "tool" or any(part.get("type") in _OF_TOOLS for part in message.parts)
             found.update(dict.fromkeys(_values(text, is_data=is_data)))
     return tuple(found)[:MOST_IDENTIFIERS]
@@ -78,4 +78,4 @@ def _values(text: str, *, is_data: bool) -> Iterator[str]:
 
 def _spaced(text: str) -> str:
     """Spaces around Latin letters that stand right beside Chinese, Japanese or Korean: there no code would be seen."""
-    return _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _EAST_ASIAN.search(text) else text
+    return _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _SIGN.search(text) else text

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from app.core.model.redaction import REDACTED
 from app.core.reading.passages import Passage
 from app.core.text.escaping import clean
 from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.patterns import compiled
+from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.shortening import clip
 from app.core.text.word_lists import GENERIC, NOISE, STOPWORDS, TECHNOLOGY, respelled
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stem
@@ -44,13 +46,13 @@ _ACRONYM: Final = 6  # letters
 _SHORTEST_WORD: Final = 3  # Latin letters
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
 
-_REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
-_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _MARKS: Final = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff\u0e31-\u0e4e\u1000-\u109f\u1780-\u17d3"
 )
-_LETTER: Final = rf"(?:[^\W_{_CJK}]|[{_MARKS}])"
-_TOKEN: Final = compiled(rf"[{_CJK}]+|[^\W\d_{_CJK}]{_LETTER}{{0,40}}(?:[’'-]{_LETTER}{{1,40}}){{0,3}}|\S")
+_LETTER: Final = rf"(?:[^\W_{CHINESE_JAPANESE}]|[{_MARKS}])"
+_TOKEN: Final = compiled(
+    rf"[{CHINESE_JAPANESE}]+|[^\W\d_{CHINESE_JAPANESE}]{_LETTER}{{0,40}}(?:[’'-]{_LETTER}{{1,40}}){{0,3}}|\S"
+)
 _RUN: Final = compiled("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff々]+|[\u30a1-\u30ffー]+")
 """Chinese and Japanese: characters that carry meaning; hiragana ends a term."""
 _LONGEST_RUN: Final = 6  # characters of a term
@@ -81,7 +83,7 @@ class _Word:
 
 def _runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[list[_Word]]:
     """The runs of a sentence, in order; exact values and barred words part them."""
-    text = _REDACTED.sub(" | ", passage.text)
+    text = REDACTED.sub(" | ", passage.text)
     for item in passage.identifiers:
         if item.kind in _NO_WORDS:
             text = text.replace(item.text, " | ")

@@ -174,9 +174,14 @@ _DIGEST_SCHEMA: Final = _object(
 )
 
 
+def without_reasoning(answer: str) -> str:
+    """A model's answer without the thoughts that it wrote into it."""
+    return clean(_REASONING.sub("", answer, count=3)).strip()
+
+
 def _load(text: str, schema: StateSchema) -> Any:
     """The JSON value in an answer, alone, fenced, or after a word of introduction."""
-    answer = clean(_REASONING.sub("", text, count=3)).strip()
+    answer = without_reasoning(text)
     if not answer:
         raise CandidateError("empty_summary")
     if len(answer) > _MOST_CHARACTERS:

@@ -12,13 +12,13 @@ from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText
 from app.core.text.scanned import Token
+from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.tables import FRACTION_SIGNS
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
 
-_HAN: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _FRACTIONS: Final = "".join(FRACTION_SIGNS)
-_LETTER: Final = rf"[^\W\d_{_HAN}{_FRACTIONS}]"
-_INNER: Final = rf"[^\W{_HAN}{_FRACTIONS}]"
+_LETTER: Final = rf"[^\W\d_{CHINESE_JAPANESE}{_FRACTIONS}]"
+_INNER: Final = rf"[^\W{CHINESE_JAPANESE}{_FRACTIONS}]"
 _EXTENSIONS: Final = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|conf|env|sql|html?|css|scss|go|rs|java|kt|swift"
     "|c|h|cpp|hpp|cs|rb|php|sh|bat|csv|tsv|xlsx?|docx?|pptx?|odt|ods|pdf|png|jpe?g|gif|svg|zip|gz|tar|log|lock|ipynb"

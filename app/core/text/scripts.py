@@ -21,3 +21,7 @@ SCRIPTS: Final[Mapping[str, str]] = {
     "georgian": "\u10a0-\u10ff",
     "armenian": "\u0530-\u058f",
 }
+CHINESE_JAPANESE: Final = f"{SCRIPTS['kana']}{SCRIPTS['han']}"
+"""What is written without spaces between words."""
+EAST_ASIAN: Final = f"{CHINESE_JAPANESE}\uac00-\ud7af"
+"""With the syllables of Korean: each sign tells as much as several letters."""

@@ -33,6 +33,8 @@ _SHORTEST_LAST_WORD: Final = 3
 """Before a small letter, other words that are shorter are mostly abbreviations."""
 _SOFT_WRAP: Final = 60
 """A line at least this long may go on in the next."""
+LINE_BREAK: Final = compiled(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""What ``str.splitlines`` parts lines at."""
 ENDS: Final = ".!?…。！？"
 """What a sentence ends with."""
 _LINE_ENDS: Final = f"{ENDS}:;"

@@ -9,12 +9,13 @@ from typing import Final
 from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized, word_memo
 from app.core.text.patterns import compiled
+from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS, respelled
 
 _TOKEN: Final = compiled(
-    r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+)"
+    rf"(?P<cjk>[{CHINESE_JAPANESE}]+)"
     r"|(?P<number>\d+(?:[.,:]\d+)*)"
-    r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:['’][^\W\d_]{1,3}\b)?)"
+    rf"|(?P<word>[^\W\d_{CHINESE_JAPANESE}]+(?:['’][^\W\d_]{{1,3}}\b)?)"
 )
 _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
 _SIGNS: Final = (("’", "'"), *((sign, " ") for sign in "€£“”„«»–—…•"))

@@ -10,7 +10,7 @@ from app.core.model.model_io import DetailRequest, Proposal
 from app.core.model.overlap import message_text
 from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
-from app.core.text.escaping import clean
+from app.core.summarizer.candidate import without_reasoning
 from app.core.text.language import differs
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
@@ -26,9 +26,6 @@ SHORTER: Final = 0.9
 """Of the messages' tokens at most: the originals themselves are the next level."""
 _WHOLE: Final = 0.5  # of a text must be left when what does not hold is gone
 _LONGEST_DETAIL: Final = 40_000  # characters; what is longer is no condensed text of anything
-_REASONING: Final = compiled(
-    r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
-)
 _FENCE: Final = compiled(r"\A```[\w-]*+[ \t]*+\n(.*)```\Z", re.DOTALL)
 
 
@@ -60,7 +57,7 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
 
 def _plain(text: str) -> str:
     """The answer without reasoning and without a code fence around it all."""
-    answer = clean(_REASONING.sub("", text[: 2 * _LONGEST_DETAIL], count=3)).strip()
+    answer = without_reasoning(text[: 2 * _LONGEST_DETAIL])
     fenced = _FENCE.match(answer)
     return fenced[1].strip() if fenced else answer
 

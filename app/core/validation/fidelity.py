@@ -10,16 +10,15 @@ from typing import Any, Final
 
 from app.core.model.conversation import Layout, Message
 from app.core.model.overlap import message_text
+from app.core.model.redaction import REDACTED
 from app.core.model.state import texts_of
 from app.core.text.identifiers import identifiers
-from app.core.text.patterns import compiled
 from app.core.text.values import is_of_word
 
 MOST_VALUES: Final = 2_000
 """Of more distinct values every n-th is looked for: bounds the work of a probe."""
 MOST_CHARACTERS: Final = 60_000
 """Of a longer span every n-th message is probed: a tenth of a second, whatever was folded."""
-_REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
 _OUTER: Final = " \t\n\"'“”«»„`「」"
 
 
@@ -27,7 +26,7 @@ def exact_values(messages: Iterable[Message]) -> tuple[str, ...]:
     """Distinct exact values (numbers, money, dates, addresses, paths, symbols, names) of messages, in order."""
     texts = [message_text(one) for one in messages]
     probed = texts[:: _step(sum(map(len, texts)), MOST_CHARACTERS)]
-    told = (_REDACTED.sub(" ", text[:MOST_CHARACTERS]) for text in probed)
+    told = (REDACTED.sub(" ", text[:MOST_CHARACTERS]) for text in probed)
     found = (value.strip(_OUTER) for text in told for value in identifiers(text))
     values = list(filter(None, dict.fromkeys(found)))
     return tuple(values[:: _step(len(values), MOST_VALUES)])

@@ -34,6 +34,7 @@ from app.core.text.identifiers import Identifier, Kind, find_identifiers
 from app.core.text.language import agrees, detect, differs
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
+from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
@@ -286,7 +287,7 @@ _FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
 """By kind of value, 2 for all others: shouting, abbreviations and quoted words say little."""
 _MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
-_PAIR: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{1,2}")
+_PAIR: Final = compiled(f"[{CHINESE_JAPANESE}]{{1,2}}")
 _PAIRS_PER_WORD: Final = 3  # of a Chinese text, to a content word of the same text in English or Russian
 _TOLD: Final = 8  # different content words: an account of anything at all
 _SCANNED: Final = 100_000  # characters of the span that are looked at

@@ -21,6 +21,7 @@ from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, StateEntry
 from app.core.text.escaping import clean, unescape
 from app.core.text.patterns import compiled
+from app.core.text.scripts import EAST_ASIAN
 from app.core.text.sentences import sentence_spans
 from app.core.validation.claims import sentences_as_told
 from app.core.validation.restoring import Restoring, is_proof, with_restored
@@ -45,7 +46,7 @@ _SUPPORTED: Final = compiled(r'"supported"\s*+:\s*+\[(?P<numbers>[\d\s,."#]*+)(?
 """A key of an object, not a word inside a quote: there its quotation marks would be escaped."""
 _BLANKLESS: Final = compiled(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no spaces between words."""
-_IDEOGRAPH: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_IDEOGRAPH: Final = compiled(f"[{EAST_ASIAN}]")
 _MARKS: Final = str.maketrans(dict.fromkeys("'‘’‚‛“”„‟«»‹›`´′″＂＇「」『』〝〞〟", '"'))
 _READER: Final = json.JSONDecoder(strict=False)
 

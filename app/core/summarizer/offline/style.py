@@ -20,7 +20,7 @@ from app.core.reading.cues import (
     STYLE_WISH,
 )
 from app.core.reading.labels import PHRASES, Phrases, phrases
-from app.core.reading.passages import Passage, own_words
+from app.core.reading.passages import Passage, before_paste
 from app.core.summarizer.offline.items import Item
 from app.core.text.required_literals import PatternIndex
 
@@ -68,7 +68,7 @@ def style_items(
 def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases) -> tuple[str, tuple[int, ...]] | None:
     """What is worth telling of the tone: a mood that is low, or was; ``None`` where there is no such thing."""
     spoken = [message for message in messages if message.role == "user"]
-    texts = [own_words(message.content) for message in spoken]
+    texts = [before_paste(message.content) for message in spoken]
     moods = [_mood(message.seq, text) for message, text in zip(spoken, texts, strict=True)]
     direction, seqs = _direction(moods, old, words)
     if direction == words.steady or (
