@@ -31,6 +31,9 @@ class StrictRoute(APIRoute):
     Large bodies are checked, and large answers written, off the event loop.
     """
 
+    passes_over: ClassVar[bool] = False
+    """Whether unknown parameters are passed over instead."""
+
     def __init__(self, path: str, endpoint: Callable[..., Any], **further: Any) -> None:
         answering = written_off_loop(endpoint, lambda: self.status_code)
         super().__init__(path, answering, **further)
@@ -43,7 +46,7 @@ class StrictRoute(APIRoute):
         async def checked(request: Request) -> Response:
             strict = JsonRequest(request.scope, request.receive)
             await self.admit(strict)
-            self.check_query(strict, known)
+            _refuse_query(strict, known, passes_over=self.passes_over)
             if self.body_field is not None:
                 await strict.read()
                 await strict.checked(self.body_field)
@@ -53,10 +56,6 @@ class StrictRoute(APIRoute):
 
     async def admit(self, request: Request) -> None:
         """Anybody may ask."""
-
-    def check_query(self, request: Request, known: frozenset[str]) -> None:
-        """Refuse parameters that are not in ``known``. Raises ``InvalidInputError``."""
-        refuse_query(request, known)
 
 
 class TenantRoute(StrictRoute):
@@ -78,7 +77,7 @@ class AdminRoute(TenantRoute):
     scope = "admin"
 
 
-def refuse_query(request: Request, known: frozenset[str], *, passes_over: bool = False) -> None:
+def _refuse_query(request: Request, known: frozenset[str], *, passes_over: bool) -> None:
     """Refuse unknown parameters, unless they are passed over, and known ones that are given twice or cannot be kept.
 
     What stands in the path cannot be kept either where it has a NUL.

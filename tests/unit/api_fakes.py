@@ -29,11 +29,11 @@ from app.infrastructure.metrics import ProcessMeter
 from app.main import create_app
 from app.off_loop import WorkShares
 from app.settings import Settings
-from app.usecases.admin.keys import Principal
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.usecases.history.conversations import ConversationService, ConversationView, PresetView
 from app.usecases.shared.background import Background
+from app.usecases.shared.caller import Principal
 from app.usecases.shared.compaction_views import CompactionView
 from app.usecases.shared.resolve import Resolver
 from app.usecases.shared.shell import Shell

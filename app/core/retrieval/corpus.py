@@ -14,7 +14,7 @@ from operator import is_
 from typing import Any, Final, NamedTuple
 
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import any_of, plain_words
+from app.core.retrieval.words import AnyOf, plain_words
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
@@ -40,8 +40,8 @@ _ASCII_CAPITALISED: Final = compiled(r"\s([A-Z][a-z]{2,})", re.ASCII)
 _YEAR: Final = compiled(r"\b\d{4}\b")
 _PERSONS: Final = (plain_words("first_person"), plain_words("second_person"))
 _TIMES: Final = plain_words("time")
-_TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
-_NUMBER: Final = any_of("number")
+_TIME, _FIRST, _SECOND = AnyOf("time"), AnyOf("first_person"), AnyOf("second_person")
+_NUMBER: Final = AnyOf("number")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""

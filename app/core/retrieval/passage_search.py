@@ -34,7 +34,7 @@ _SPEAKER_WORTH: Final = 1.6
 _SECOND_SENTENCE: Final = 0.6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Note:
     """One message or one entry of the state, as something that can be quoted; ``seq`` where known."""
 
@@ -66,15 +66,15 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
             notes.extend(_state_notes(block))
             continue
         if message.seq is None:
-            notes.extend(_note(text, None, role) for role, text in recalled_in(message.content))
-            notes.extend(_note(text, None, "passage", source=of) for of, text in passages_in(message.content))
+            notes.extend(Note(text, None, role) for role, text in recalled_in(message.content))
+            notes.extend(Note(text, None, "passage", source=of) for of, text in passages_in(message.content))
             continue
         parts = own_parts(message.content, message.parts)
         texts = [message.content, *(str(part.get("text", "")) for part in parts if part.get("type") == "text")]
         texts += [as_text(part.get("content")) for part in parts if part.get("type") == "tool_result"]
         text = "\n".join(text for text in texts if text.strip())
         if text and not (message.role == "assistant" and BOILERPLATE.search(text)):
-            notes.append(_note(text, message.seq, message.role))
+            notes.append(Note(text, message.seq, message.role))
     return notes
 
 
@@ -86,10 +86,6 @@ def _block(content: str) -> str | None:
     return inside if opens and closes else None
 
 
-def _note(text: str, seq: int | None, role: str, *, is_narrative: bool = False, source: str = "") -> Note:
-    return Note(text=text, seq=seq, role=role, is_narrative=is_narrative, source=source)
-
-
 def _state_notes(inner: str) -> list[Note]:
     text = inner.strip()
     try:
@@ -99,14 +95,14 @@ def _state_notes(inner: str) -> list[Note]:
     notes: list[Note] = []
     for value in state.values() if isinstance(state, dict) else ():
         if isinstance(value, str) and value:
-            notes.append(_note(unescape(value), None, "state", is_narrative=True))
+            notes.append(Note(unescape(value), None, "state", is_narrative=True))
         elif isinstance(value, list):
-            notes.extend(_note(unescape(entry), None, "state") for entry in value if isinstance(entry, str))
+            notes.extend(Note(unescape(entry), None, "state") for entry in value if isinstance(entry, str))
     for line in text[end:].splitlines():
         plain = unescape(line.strip())
         numbered = _NUMBERED.match(plain) or _ANCHOR.match(plain)
         if numbered:
-            notes.append(_note(numbered.group(2), int(numbered.group(1)), "digest"))
+            notes.append(Note(numbered.group(2), int(numbered.group(1)), "digest"))
     return notes
 
 

@@ -11,13 +11,13 @@ from typing import Final
 
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import any_of
+from app.core.retrieval.words import AnyOf
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import any_literal, compiled
 from app.core.text.stemming import stem_in, stems_in
 
-_WHEN, _HOW_MANY = any_of("when"), any_of("how_many")
-_TOLD, _FIRST, _USER, _ASSISTANT = (any_of(name) for name in ("told", "first_person", "user", "assistant"))
+_WHEN, _HOW_MANY = AnyOf("when"), AnyOf("how_many")
+_TOLD, _FIRST, _USER, _ASSISTANT = (AnyOf(name) for name in ("told", "first_person", "user", "assistant"))
 _WORD: Final = compiled(r"[^\W\d_]{3,}")
 _YEAR: Final = compiled(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 _DAY: Final = compiled(r"(?<![\d.,:])([0-3]?\d)(?:st|nd|rd|th|-?го)?(?![\d:%])")

@@ -39,7 +39,7 @@ def _source(language: Language, kind: Kind) -> str:
 
 
 class AnyOf:
-    """One pattern for all languages.
+    """Finds any of the words of a kind, in whatever language, by one pattern for all.
 
     In a text of ASCII alone only languages in Latin letters are looked for, which is four times as fast and finds the
     same: what the other languages have in ASCII (digits), English has too.
@@ -57,8 +57,3 @@ class AnyOf:
     def findall(self, text: str) -> list[str]:
         """Every place."""
         return (self._ascii if text.isascii() else self._all).findall(text)
-
-
-def any_of(kind: Kind) -> AnyOf:
-    """What finds any of the words of that kind, in whatever language."""
-    return AnyOf(kind)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 
 from app.http.dependencies import bearer_key
 from app.http.openai.errors import PREFIX, OpenAIError
-from app.http.routing import TenantRoute, refuse_query
+from app.http.routing import TenantRoute
 
 TAG: Final = "openai"
 
@@ -17,10 +17,7 @@ class OpenAIRoute(TenantRoute):
     """A route below ``/v1``."""
 
     placeholders = True
-
-    def check_query(self, request: Request, known: frozenset[str]) -> None:
-        """Refuse only known parameters that are given twice, or that cannot be kept."""
-        refuse_query(request, known, passes_over=True)
+    passes_over = True
 
 
 def openai_router() -> APIRouter:

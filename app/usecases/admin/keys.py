@@ -26,8 +26,6 @@ from app.usecases.admin.failures import FailedKeys
 from app.usecases.shared.caller import Principal, audit
 from app.usecases.shared.shell import Shell
 
-__all__ = ["ALL_SCOPES", "DEFAULT_TENANT", "KeyService", "Principal"]
-
 DEFAULT_TENANT = "default"
 PREFIX = "tl_"
 SHOWN = 11  # characters of a key that lists show: the prefix and eight of the secret
