@@ -109,7 +109,7 @@ no_names = "lundo"
 database = "poŝtgreso"
 
 [questions]
-months = "5 majo"
+when = '''\bkiam\b'''
 """
 
 
@@ -184,7 +184,7 @@ def test_a_file_of_two_lines_is_a_language() -> None:
         ('code = "eo"', "eo.toml: name: this key is needed"),
         ('code = "eo', "eo.toml: this is no TOML: "),
         ('code = "xx"\nname = "X"', "eo.toml: code: a file of 'xx' has to be named xx.toml"),
-        (ESPERANTO + "month = '5 majo'", "eo.toml: questions.month: there is no such key; did you mean months?"),
+        (ESPERANTO + "whem = 'kiam'", "eo.toml: questions.whem: there is no such key; did you mean when?"),
         (ESPERANTO + "[rolls]", "eo.toml: rolls: there is no such key; did you mean roles?"),
         (ESPERANTO + "[work]\nxyzzy = ''", "eo.toml: work.xyzzy: there is no such key; there are: done, ahead"),
         (ESPERANTO.replace("says =", "sais ="), "anchors.decision.sais: there is no such key; did you mean says?"),

@@ -26,8 +26,13 @@ _ISO: Final = compiled(r"(?<!\d)((?:19|20)\d{2})-(\d{2})(?:-(\d{2}))?(?!\d)")
 _ROLES: Final = frozenset({"user", "assistant"})
 _LAST_DAY: Final = 31
 _MONTHS: Final[Mapping[str, int]] = {
-    word: int(number) for one in languages() for number, words in one.questions.months for word in words
+    word: int(number)
+    for one in languages()
+    if one.questions.when
+    for number, words in one.values.months
+    for word in words
 }
+"""Of languages that say what questions ask for: "mayo" and "mars" are months elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.text.languages.kinds import Numbers, Pattern, Patterns, Section, Words
+from app.core.text.languages.kinds import Pattern, Patterns, Section, Words
 
 
 class CommonWords(Section):
@@ -47,8 +47,6 @@ class Questions(Section):
     """What stands before the name of who is spoken to."""
     called: Pattern = ""
     """What stands before the speaker's own name."""
-    months: Numbers = ()
-    """``1 january jan``."""
     courtesies: Pattern = ""
     """What a message may consist of that only keeps up the talk."""
     fillers: Pattern = ""
