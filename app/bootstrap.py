@@ -113,7 +113,6 @@ class Container:
     """Everything that one process needs, built once, on the loop that uses it."""
 
     settings: Settings
-    owner: str
     parts: Parts
     conversations: ConversationService
     states: StateService
@@ -269,7 +268,6 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     keys = KeyService(shell, anonymous_allowed=unlimited, failures_per_minute=settings.failed_keys_per_minute)
     return Container(
         settings=settings,
-        owner=owner,
         parts=parts,
         conversations=conversations,
         states=StateService(shell, conversations),

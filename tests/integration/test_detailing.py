@@ -60,7 +60,7 @@ def registry(gemini: Gemini, **others: Any) -> ModelRegistry:
 
 def with_models(service: Service, models: ModelRegistry, **settings: Any) -> Service:
     parts = replace(service.container.parts, models=models)
-    service.container = compose(Settings(**settings), parts, service.container.owner)
+    service.container = compose(Settings(**settings), parts, service.container.compaction._shell.owner)
     return service
 
 

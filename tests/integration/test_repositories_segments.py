@@ -135,8 +135,6 @@ async def test_what_holds_a_message(begin: UnitOfWorkFactory, tenant: UUID) -> N
         assert ids(await segments.touching(row.id, [4, 12])) == ["segment_1", "old", "segment_9"]
         assert (await segments.touching(row.id, [6]))[0].levels
         assert await segments.touching(row.id, []) == []
-        assert ids(await segments.within(row.id, 4, 9)) == ["segment_1", "segment_5", "segment_9"]
-        assert ids(await segments.within(row.id, 6, 8)) == []
         assert ids(await segments.named(row.id, ["old", "segment_5", "nobody"])) == ["old", "segment_5"]
         by_model = await segments.described_by_model(row.id, ["old", "segment_5", "nobody"])
         assert ids(by_model) == []
@@ -161,9 +159,6 @@ async def test_random_places_agree_with_a_list(begin: UnitOfWorkFactory, tenant:
             wanted = [one.id for one in made if any(one.from_seq <= seq <= one.to_seq for seq in seqs)]
             assert ids(await unit.segments.covering(row.id, seqs)) == wanted
             assert ids(await unit.segments.touching(row.id, seqs)) == wanted
-            first, last = min(seqs), max(seqs)
-            inside = [one.id for one in made if one.from_seq <= last and one.to_seq >= first]
-            assert ids(await unit.segments.within(row.id, first, last)) == inside
 
 
 async def test_levels_are_put_and_rewritten(begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -312,7 +307,6 @@ async def test_queries_stay_bounded_with_ten_thousand_segments(
                 assert len(seen) == 1
                 assert await unit.segments.get(row.id, "segment_501")
                 assert len(await unit.segments.covering(row.id, range(5, 1_000, 25))) == 40
-                assert len(await unit.segments.within(row.id, 495, 515)) == 3
                 assert len((await unit.segments.page(row.id, Page(order="asc", limit=50)))[0]) == 50
                 assert len(await unit.segments.of_ranges(row.id, [(1, 10), (11, 20)])) == 2
             times.append(time.perf_counter() - begun)

@@ -222,7 +222,6 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.count": (lambda unit: unit.segments.count(CONVERSATION), 0),
     "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), []),
     "segments.touching": (lambda unit: unit.segments.touching(CONVERSATION, [1]), []),
-    "segments.within": (lambda unit: unit.segments.within(CONVERSATION, 1, 9), []),
     "segments.described_by_model": (lambda unit: unit.segments.described_by_model(CONVERSATION, ["auth"]), []),
     "segments.named": (lambda unit: unit.segments.named(CONVERSATION, ["auth"]), []),
     "segments.put_levels": (

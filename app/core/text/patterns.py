@@ -94,10 +94,6 @@ class Capped:
         """Whether the text begins so."""
         return self.pattern.match(text, 0, self._end)
 
-    def fullmatch(self, text: str) -> re.Match[str] | None:
-        """Whether the whole text is so; none that is longer than the cap is."""
-        return self.pattern.fullmatch(text) if len(text) <= self._end else None
-
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         """Every place in the beginning."""
         return self.pattern.finditer(text, 0, self._end)

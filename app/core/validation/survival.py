@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from operator import itemgetter
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
@@ -47,8 +46,6 @@ class LostSentence:
     text: str
     said: str
     """The same with its speaker, as an entry of its own."""
-    urgency: int
-    """0: in the messages that opened the talk; 1: in an anchor; 2: in a user's own words; 3: in a long message."""
 
 
 def lost_sentences(
@@ -80,20 +77,19 @@ def lost_sentences(
             present.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
     language: str | None = None
-    for number, (urgency, message, text, lost) in enumerate(_lost(span, present, anchored, stale, room)):
+    for number, (message, text, lost) in enumerate(_lost(span, present, anchored, stale, room)):
         kept = redact(_clauses(" ".join(text.split()), lost))
         language = language if number else language_of(span)
         said = quoted(kept, origin_of(message, text), language)
-        yield LostSentence(seq=message.seq, text=kept, said=said, urgency=urgency)
+        yield LostSentence(seq=message.seq, text=kept, said=said)
 
 
 def _lost(
     span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None, room: Budget | None
-) -> Iterator[tuple[int, Message, str, list[str]]]:
-    """(urgency, message, sentence, values): the values of the sentence that nothing tells."""
+) -> Iterator[tuple[Message, str, list[str]]]:
+    """(message, sentence, values): the values of the sentence that nothing tells."""
     looked_at = 0
-    by_urgency = sorted(((_urgency(message, anchored), message) for message in span), key=itemgetter(0))
-    for urgency, message in by_urgency:
+    for message in sorted(span, key=lambda one: _urgency(one, anchored)):
         for sentence in _sentences_of(message, anchored):
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
             if room is not None and len(text) <= _LONGEST_SENTENCE and _FRAME + least_tokens(len(text)) > room.left:
@@ -104,7 +100,7 @@ def _lost(
                 return
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
-                yield urgency, message, text, lost
+                yield message, text, lost
                 present.add(text, message.created_at)  # said twice, it is lost once
 
 
@@ -157,6 +153,7 @@ def _sentences_of(message: Message, anchored: dict[int, str]) -> tuple[str, ...]
 
 
 def _urgency(message: Message, anchored: dict[int, str]) -> int:
+    """0: it opened the talk; 1: an anchor stands in it; 2: a user's own words; 3: a long message."""
     is_own = len(message.content) <= _OWN_WORDS
     return 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
 

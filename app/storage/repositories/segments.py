@@ -182,17 +182,6 @@ class SegmentRepository(Repository):
         picked = select(SegmentRow).where(_of(conversation_id), these, _id.in_(told))
         return await self._with_all_levels(picked) if segment_ids else []
 
-    async def within(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Segment]:
-        """The current ones that lie wholly or in part in this range, with levels, by ``from_seq``."""
-        first = (
-            select(func.coalesce(func.max(col(_PICKED.from_seq)), 0))
-            .where(col(_PICKED.conversation_id) == conversation_id, col(_PICKED.is_current))
-            .where(col(_PICKED.from_seq) <= from_seq)
-            .scalar_subquery()
-        )
-        meets = (_from >= first, _from <= to_seq, _to >= from_seq)
-        return await self._with_all_levels(select(SegmentRow).where(_of(conversation_id), _CURRENT, *meets))
-
     async def put_levels(self, conversation_id: UUID, segment_id: str, levels: Sequence[SegmentLevel]) -> None:
         """Insert or replace these levels. Raises ``NotFoundError`` without the segment."""
         if not levels:
