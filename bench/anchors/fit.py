@@ -28,7 +28,6 @@ from app.core.anchors import likelihood
 from app.core.anchors.likelihood import TYPES, features, of_speakers
 from app.core.anchors.recognition import type_of
 from app.core.anchors.statements import Statement, statements
-from app.core.anchors.tables import TABLES
 from app.core.model.anchors import Speaker
 from bench.anchors.corpus import NONE, PLAIN, Labelled, Sentence, conversations, labelled, messages
 from bench.anchors.measures import Judged, Score, judged, score
@@ -82,7 +81,7 @@ def examples_of(sentences: Iterable[Sentence]) -> Iterator[Example]:
         for number, statement in enumerate(said):
             label = _label(found, statement)
             if label is not None:
-                own = features(said, number, found.message.seq, type_of(statement, speaker, TABLES))
+                own = features(said, number, found.message.seq, type_of(statement, speaker))
                 named = dict.fromkeys([*own, *(f"{speaker} {name}" for name in own if not name.startswith(_OF_BOTH))])
                 yield Example(conversation=found.sentences[0][1].conversation, features=tuple(named), label=label)
 

@@ -6,7 +6,6 @@ import pytest
 
 from app.core.anchors import antecedents, replacement
 from app.core.anchors.purposes import bare_choice, is_addition, purpose
-from app.core.anchors.tables import TABLES
 from bench.replay import EVERYTHING, Replay
 from tests.unit.test_anchors_transitions import statuses
 
@@ -139,17 +138,17 @@ def test_two_choices_in_one_message_are_both_meant_and_far_away_nothing_is_guess
 
 
 def test_what_a_table_says_of_a_choice() -> None:
-    assert purpose("Use Redis for the session store, please.", TABLES) == purpose("session store", ()) | {
+    assert purpose("Use Redis for the session store, please.") == purpose("session store") | {
         "session",
         "store",
     }
-    assert purpose("Book it for Friday.", TABLES) == frozenset()
-    assert purpose("A table for 4, for now.", TABLES) == frozenset()
-    assert purpose("Возьмём Redis для сессий", TABLES)
-    assert is_addition("Redis as well", TABLES)
-    assert not is_addition("On second thought, Redis", TABLES)
-    assert (bare_choice("Let's go with MySQL", TABLES) or "").strip() == "MySQL"
-    assert bare_choice("MySQL is nice", TABLES) is None
+    assert purpose("Book it for Friday.") == frozenset()
+    assert purpose("A table for 4, for now.") == frozenset()
+    assert purpose("Возьмём Redis для сессий")
+    assert is_addition("Redis as well")
+    assert not is_addition("On second thought, Redis")
+    assert (bare_choice("Let's go with MySQL") or "").strip() == "MySQL"
+    assert bare_choice("MySQL is nice") is None
 
 
 def remembered(*lines: str, together: bool) -> tuple[str, list[str]]:

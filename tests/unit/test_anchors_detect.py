@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.anchors.detect import MOST_BY_ASSISTANT, MOST_BY_USER, detect
-from app.core.anchors.tables import LONGEST, TABLES, tables_of
+from app.core.anchors.tables import LONGEST, tables_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.text.languages.loading import read_language, read_languages
+from app.core.text.languages.loading import read_language
+from tests.unit.further_languages import languages_of
 from tests.unit.talk import message
 from tests.unit.timing import assert_linear
 
@@ -391,7 +392,6 @@ def test_a_table_is_tried_on_every_letter_of_its_script(script: str, said: str) 
 
 def test_another_language_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "de.toml").write_text(GERMAN, encoding="utf-8")
-    tables = (*TABLES, *tables_of(read_languages(tmp_path)))
     said = {
         "Ja, wir nehmen PostgreSQL.": "decision",
         "Ich schicke den Bericht bis Freitag.": "commitment",
@@ -401,9 +401,10 @@ def test_another_language_is_a_file(tmp_path: Path) -> None:
         "Меня зовут Ольга.": "critical_fact",
     }
 
-    assert [[anchor.type for anchor in detect(message(1, text), tables=tables)] for text in said] == [
-        [type_] for type_ in said.values()
-    ]
+    with languages_of(tmp_path):
+        assert [[anchor.type for anchor in detect(message(1, text))] for text in said] == [
+            [type_] for type_ in said.values()
+        ]
     assert [detect(message(1, text)) for text in list(said)[:4]] == [[], [], [], []]
 
 

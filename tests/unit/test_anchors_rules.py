@@ -9,11 +9,10 @@ import pytest
 from app.core.anchors import detect as module
 from app.core.anchors import recognition
 from app.core.anchors.detect import detect
-from app.core.anchors.tables import TABLES, tables_of
 from app.core.anchors.transitions import transitions
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Role
-from app.core.text.languages.loading import read_languages
+from tests.unit.further_languages import languages_of
 from tests.unit.talk import message
 from tests.unit.test_anchors_transitions import anchors_of
 from tests.unit.timing import assert_linear, often
@@ -183,12 +182,10 @@ labelled = '''^(?:regel|wichtig|ziel): '''
 standing = ['''^(?:nie|niemals) (?:\w+ )*\w+en\b|^immer \w+en\b''']
 """
     (tmp_path / "de.toml").write_text(german, encoding="utf-8")
-    tables = (*TABLES, *tables_of(read_languages(tmp_path)))
     said = ["Wichtig: wir schließen um acht. Danach ist niemand da.", "Niemals vor zehn anrufen."]
 
-    assert [[one.content for one in detect(message(1, text), tables=tables)] for text in said] == [
-        [one] for one in said
-    ]
+    with languages_of(tmp_path):
+        assert [[one.content for one in found(text)] for text in said] == [[one] for one in said]
     assert [found(text) for text in said] == [[], []]
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from app.core.anchors import transitions as module
 from app.core.anchors.detect import detect
 from app.core.anchors.pool import places_sharing
-from app.core.anchors.tables import TABLES
 from app.core.anchors.transitions import LOOKS_BACK, subjects, transitions
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import Message
@@ -226,7 +225,7 @@ def test_a_status_changes_once_and_never_back(spoken: list[tuple[str, bool]]) ->
 def within_reach(before: Sequence[Anchor], new: Sequence[Anchor], first_seq: int) -> list[Anchor]:
     """As they are read of the database for messages from that position on."""
     texts = [anchor.content for anchor in before]
-    places = {*places_sharing(texts, subjects(new), TABLES)}
+    places = {*places_sharing(texts, subjects(new))}
     near = first_seq - LOOKS_BACK
     return [anchor for place, anchor in enumerate(before) if place in places or anchor.seq >= near]
 

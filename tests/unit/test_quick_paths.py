@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.anchors import replacement
-from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import kinds_in, topic_by, without_label
 from app.core.model import provenance
 from app.core.reading import passages
@@ -77,7 +76,7 @@ def test_plain_words_are_prose(text: str) -> None:
 
 @given(VALUES)
 def test_kinds_are_those_of_the_topic(text: str) -> None:
-    assert kinds_in(text, TABLES) == topic_by(text, TABLES).kinds
+    assert kinds_in(text) == topic_by(text).kinds
 
 
 @given(st.lists(st.frozensets(PIECES, min_size=1, max_size=4), max_size=6), SAID)
@@ -129,6 +128,6 @@ def test_plain_text_has_no_markup(text: str) -> None:
 
 @given(STATEMENTS, STATEMENTS)
 def test_statements_of_one_form_begin_alike(new: str, old: str) -> None:
-    (form, values), (known, before) = (replacement._statement(without_label(text, TABLES)) for text in (new, old))
+    (form, values), (known, before) = (replacement._statement(without_label(text)) for text in (new, old))
     said = form is not None and form == known and sum(map(str.__ne__, values, before)) == 1
-    assert replacement.restates(new, old, TABLES) == said
+    assert replacement.restates(new, old) == said

@@ -8,13 +8,13 @@ words may be about anything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, get_args
 
 from app.core.anchors.pool import Pool, position
 from app.core.anchors.purposes import bare_choice, exclude_each_other, is_addition, specific_purpose
 from app.core.anchors.replacement import TERSE, has_another_value, is_beside, kind_of, tells_of_another, without_frame
-from app.core.anchors.tables import Table
+from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import Topic, given_up
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.clauses import clause_starts
@@ -33,29 +33,24 @@ _OF_ANYTHING: Final = frozenset({"name"})
 """Values that may be a person's, a place's or a thing's: of two nobody knows whether they are of one kind."""
 
 
-def rival_choice(pool: Pool, by: Anchor, topic: Topic, tables: tuple[Table, ...]) -> Anchor | None:
+def rival_choice(pool: Pool, by: Anchor, topic: Topic) -> Anchor | None:
     """The last choice of a kind with one thing (a database), where a user chooses another and names no purpose."""
-    bare = bare_choice(by.content, tables)
-    if (
-        bare is None
-        or not topic.kinds
-        or is_addition(by.content, tables)
-        or specific_purpose(by.content, topic.kinds, tables)
-    ):
+    bare = bare_choice(by.content)
+    if bare is None or not topic.kinds or is_addition(by.content) or specific_purpose(by.content, topic.kinds):
         return None
     for old in pool.newest(before=by.seq - 1, within=NEAR - 1, types=_CHOSEN):
-        before = bare_choice(old.content, tables)
+        before = bare_choice(old.content)
         known = pool.topic(old.content if before is None else before)
         if before is not None and not topic.values <= known.values and exclude_each_other(pool.topic(bare), known):
             return old
     return None
 
 
-def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tuple[Table, ...]) -> Anchor | None:
+def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType]) -> Anchor | None:
     """The anchor that a correction without a subject of its own is about: the last one with a value of its kind."""
     text = without_speaker(by.content)
-    said = _point(pool, text, tables)
-    point, whole = without_frame(said, pool.topic(said), tables), without_frame(text, pool.topic(text), tables)
+    said = _point(pool, text)
+    point, whole = without_frame(said, pool.topic(said)), without_frame(text, pool.topic(text))
     if len(point.words) > TERSE:
         return None
     leaving = given_up(text) & (whole.every - whole.words)
@@ -75,9 +70,9 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tup
                 continue
             if bool(point.kinds) != bool(topic.kinds) and topic.classes:
                 continue  # a database in the place of a name of nobody knows what
-            if is_beside(by.content, point, one.content, topic, tables, as_="correction"):
+            if is_beside(by.content, point, one.content, topic, as_="correction"):
                 continue
-            if not tells_of_another(said, point, one.content, topic, tables, as_="correction"):
+            if not tells_of_another(said, point, one.content, topic, as_="correction"):
                 return one
     return None
 
@@ -118,11 +113,11 @@ def _is_plain(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  
     return is_near
 
 
-def _point(pool: Pool, text: str, tables: Sequence[Table]) -> str:
+def _point(pool: Pool, text: str) -> str:
     """What a correction says is right, without the reasons that follow, and the words that only take back."""
     text = text.replace("’", "'")
     ends = {*clause_starts(text), *starts_within(text, 0, len(text))}
-    for table in tables:
+    for table in TABLES:
         for said in all_in(text, [table.takes_back]):
             text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
         ends |= {reason.start() for reason in all_in(text, [table.because])}

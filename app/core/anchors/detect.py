@@ -22,7 +22,7 @@ from app.core.anchors.recognition import (
 )
 from app.core.anchors.rendering import anchor_line, line_tokens
 from app.core.anchors.statements import Statement, statements
-from app.core.anchors.tables import TABLES, Table
+from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import topic_by
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.model.conversation import Message
@@ -72,7 +72,6 @@ _REPLACING: Final = frozenset({None, "decision", "correction"})
 def detect(
     message: Message,
     *,
-    tables: Sequence[Table] = TABLES,
     said: Sequence[Statement] | None = None,
     weights: BySpeaker | None = None,
 ) -> list[FoundAnchor]:
@@ -82,11 +81,10 @@ def detect(
 
     Args:
         message: Any message.
-        tables: The languages that are known; all whose letters a statement has are tried on it, since languages mix.
         said: The message's ``statements``, where they are known already.
         weights: Of the likelihood; without them, those of ``weights.json``.
     """
-    found = _once(_found(message, statements(message) if said is None else said, tables, weights or WEIGHTS))
+    found = _once(_found(message, statements(message) if said is None else said, weights or WEIGHTS))
     most = MOST_BY_USER if message.role == "user" else MOST_BY_ASSISTANT
     if len(found) <= most:
         return found
@@ -103,28 +101,26 @@ def _once(found: Iterable[FoundAnchor]) -> list[FoundAnchor]:
     return list(first.values())
 
 
-def _found(
-    message: Message, said: Sequence[Statement], tables: Sequence[Table], weights: BySpeaker
-) -> Iterator[FoundAnchor]:
+def _found(message: Message, said: Sequence[Statement], weights: BySpeaker) -> Iterator[FoundAnchor]:
     role: Speaker = "user" if message.role == "user" else "assistant"
     going_on: tuple[int, AnchorType] | None = None
     redacted: str | None = None
     own: OwnWords | None = None
-    said = list(_together(said, message.content, tables)) if role == "user" else said
+    said = list(_together(said, message.content)) if role == "user" else said
     for number, statement in enumerate(said):
-        if _shows(statement, tables):
+        if _shows(statement):
             return
         if going_on and going_on[0] == statement.sentence:
             type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
         else:
-            rule = type_of(statement, role, tables)
+            rule = type_of(statement, role)
             found = likelihoods(features(said, number, message.seq, rule), weights[role])
             type_ = likeliest(found, rule, len(said))
-            if rule not in {None, type_} and role == "user" and _is_sure(statement, tables):
+            if rule not in {None, type_} and role == "user" and _is_sure(statement):
                 type_ = rule
-        if type_ is None or (type_ != "correction" and _says_nothing(statement, tables)):
+        if type_ is None or (type_ != "correction" and _says_nothing(statement)):
             continue
-        own = own or OwnWords(message, said, tables)
+        own = own or OwnWords(message, said)
         if not own.include(statement):
             continue
         going_on = (statement.sentence, type_)
@@ -132,12 +128,12 @@ def _found(
         text, offset = statement.whole(message.content)
         content = _presentable(text, message.content, redacted)
         if content:
-            emphasis = _emphasis(statement, type_, tables, role)
+            emphasis = _emphasis(statement, type_, role)
             pasted = own.are_pasted(statement.offset)
             yield found_anchor(message, type_, content, offset, statement.identifiers, emphasis=emphasis, pasted=pasted)
 
 
-def _says_nothing(statement: Statement, tables: Sequence[Table]) -> bool:
+def _says_nothing(statement: Statement) -> bool:
     """Whether it is one word, or numbers with at most one ("2.", "yeah."): what it answers stands elsewhere.
 
     A correction may be as short, and so may a name, a label and a rule.
@@ -146,32 +142,32 @@ def _says_nothing(statement: Statement, tables: Sequence[Table]) -> bool:
     if count > _FEW or ":" in statement.plain or "-" in statement.plain:  # a label, a code
         return False
     numbers = sum(not any(map(str.isalpha, part)) for part in statement.plain.split())
-    topic = topic_by(statement.plain, tuple(tables))
-    return count - numbers < _FEW and topic.classes <= _OF_SOMETHING and not _is_sure(statement, tables)
+    topic = topic_by(statement.plain)
+    return count - numbers < _FEW and topic.classes <= _OF_SOMETHING and not _is_sure(statement)
 
 
-def _is_sure(statement: Statement, tables: Sequence[Table]) -> bool:
+def _is_sure(statement: Statement) -> bool:
     """Whether a label, or its own words, leave no doubt."""
-    return is_standing(statement, tables) or _labelled(statement, tables)
+    return is_standing(statement) or _labelled(statement)
 
 
-def _emphasis(statement: Statement, type_: AnchorType, tables: Sequence[Table], role: Speaker) -> float:
+def _emphasis(statement: Statement, type_: AnchorType, role: Speaker) -> float:
     """What the words add to the importance of their type, or take from it."""
-    if role == "user" and is_standing(statement, tables):
+    if role == "user" and is_standing(statement):
         return _RULE
     if type_ == "critical_fact":
-        return -_BY_VALUE if role == "user" and is_told_by_value(statement, tables) else 0.0
+        return -_BY_VALUE if role == "user" and is_told_by_value(statement) else 0.0
     return -_DOUBTFUL if type_ in _OFTEN_WRONG else 0.0
 
 
-def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) -> Iterator[Statement]:
+def _together(said: Sequence[Statement], content: str) -> Iterator[Statement]:
     """Statements of a user, those joined that say one thing together: a label and its line, ``No. MySQL.``."""
     number = 0
     while number < len(said):
         statement, following = said[number], said[number + 1 : number + 1 + _MOST_JOINED]
-        if _labelled(statement, tables):
-            more = list(takewhile(lambda one: type_of(one, "user", tables) in _BELONGING, following))
-        elif following and _is_bare(statement, tables) and _corrects(statement, following[0], content, tables):
+        if _labelled(statement):
+            more = list(takewhile(lambda one: type_of(one, "user") in _BELONGING, following))
+        elif following and _is_bare(statement) and _corrects(statement, following[0], content):
             more = list(following[:1])
         else:
             more = []
@@ -184,39 +180,39 @@ def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) 
         number += 1
 
 
-def _labelled(statement: Statement, tables: Sequence[Table]) -> bool:
+def _labelled(statement: Statement) -> bool:
     if statement.is_question or _COLONS.isdisjoint(statement.text):
         return False
     return any(
         rule.labelled.matches((statement.plain,), statement.possible)
-        for table in tables
+        for table in TABLES
         for rule in table.rules.values()
     )
 
 
-def _is_bare(statement: Statement, tables: Sequence[Table]) -> bool:
+def _is_bare(statement: Statement) -> bool:
     """Whether it turns something down, or takes it back, and says no more."""
     if statement.is_question or statement.text.count(" ") >= _BARE or has_value(statement) or has_name(statement):
         return False
-    fitting = reads_of(statement, tables)
-    return any(read.has(read.table.no) for read in fitting) or type_of(statement, "user", tables) == "correction"
+    fitting = reads_of(statement)
+    return any(read.has(read.table.no) for read in fitting) or type_of(statement, "user") == "correction"
 
 
-def _corrects(bare: Statement, following: Statement, content: str, tables: Sequence[Table]) -> bool:
+def _corrects(bare: Statement, following: Statement, content: str) -> bool:
     """Whether what follows says what is right instead."""
     if following.is_question or following.text.count(" ") >= _MOST_WORDS:
         return False
     longer = bare.joined(following, content)
-    own = type_of(following, "user", tables)
-    return own in _REPLACING and longer is not None and type_of(longer, "user", tables) == "correction"
+    own = type_of(following, "user")
+    return own in _REPLACING and longer is not None and type_of(longer, "user") == "correction"
 
 
-def _shows(statement: Statement, tables: Sequence[Table]) -> bool:
+def _shows(statement: Statement) -> bool:
     """Whether what follows in the message is somebody's text, given to be worked on."""
     if ":" not in statement.text:
         return False
     possible = SAID.may_match_text(statement.text)
-    return any(table.shows.matches([statement.text], possible) for table in tables)
+    return any(table.shows.matches([statement.text], possible) for table in TABLES)
 
 
 def found_anchor(

@@ -11,7 +11,6 @@ from typing import Final
 
 from app.core.anchors.recognition import reads_of
 from app.core.anchors.statements import Statement, statements
-from app.core.anchors.tables import TABLES, Table
 from app.core.model.conversation import Message
 from app.core.model.provenance import regions
 from app.core.reading.passages import before_paste
@@ -40,15 +39,13 @@ class OwnWords:
     Args:
         message: Any; only users show texts.
         said: Its ``statements``.
-        tables: The languages that are known.
     """
 
-    def __init__(self, message: Message, said: Sequence[Statement], tables: Sequence[Table] = TABLES) -> None:
+    def __init__(self, message: Message, said: Sequence[Statement]) -> None:
         content = message.content
         self._content: Final = content
-        self._tables: Final = tables
         self._may_show: Final = message.role == "user"
-        self._paste: Final = _paste(content, said, tables) if self._may_show else len(content)
+        self._paste: Final = _paste(content, said) if self._may_show else len(content)
         self._quoted: Final = list(quoted(content, said)) if self._may_show else []
         lead = len(content) - len(content.lstrip())
         blank = _BLANK_LINE.search(content, lead)
@@ -63,7 +60,7 @@ class OwnWords:
         """Whether a statement may bind its sender: in the first paragraph, and below it where it is in first person."""
         if not self._may_show or statement.offset < min(self._paragraph, self._paste):
             return True
-        return any(read.has_whole(read.table.first_person) for read in reads_of(statement, self._tables))
+        return any(read.has_whole(read.table.first_person) for read in reads_of(statement))
 
 
 def is_pasted(message: Message, offset: int, text: str) -> bool:
@@ -77,12 +74,12 @@ def is_pasted(message: Message, offset: int, text: str) -> bool:
     return plain in pasted and plain not in own
 
 
-def _paste(content: str, said: Sequence[Statement], tables: Sequence[Table]) -> int:
+def _paste(content: str, said: Sequence[Statement]) -> int:
     """Where a text begins that the sender announced: in the line below; the end where there is none."""
     if "\n" not in content.strip():
         return len(content)
     for statement in said:
-        if any(read.has_whole(read.table.announces) for read in reads_of(statement, tables)):
+        if any(read.has_whole(read.table.announces) for read in reads_of(statement)):
             end = content.find("\n", statement.offset + len(statement.text))
             if end >= 0 and content[end:].strip():
                 return end

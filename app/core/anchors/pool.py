@@ -9,7 +9,6 @@ from itertools import accumulate, islice
 from typing import Final
 from uuid import UUID
 
-from app.core.anchors.tables import Table
 from app.core.anchors.topics import Topic, topic_by
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.memo import memoized
@@ -26,10 +25,9 @@ class Pool:
     New ones are indexed by their words; older ones are searched from the newest back, as far as asked.
     """
 
-    def __init__(self, active: Sequence[Anchor], tables: Sequence[Table]) -> None:
-        self._tables = tuple(tables)
+    def __init__(self, active: Sequence[Anchor]) -> None:
         self._old_anchors = sorted((anchor for anchor in active if anchor.status == "active"), key=position)
-        self._old = _Old([anchor.content for anchor in self._old_anchors], self._tables)
+        self._old = _Old([anchor.content for anchor in self._old_anchors])
         self.anchors: dict[UUID, Anchor] = {anchor.id: anchor for anchor in self._old_anchors}
         self.open = sum(anchor.type in _OPEN for anchor in self.anchors.values())
         """How many of them wait for an answer."""
@@ -37,7 +35,7 @@ class Pool:
 
     def topic(self, text: str) -> Topic:
         """What a text is about, by the languages of these tables."""
-        return topic_by(text, self._tables)
+        return topic_by(text)
 
     def add(self, anchor: Anchor) -> None:
         """Take in one that is newer than all the others."""
@@ -79,9 +77,8 @@ class Pool:
 class _Old:
     """The texts that were there before, in order: what each is about is found out when a word asks for it."""
 
-    def __init__(self, texts: Sequence[str], tables: tuple[Table, ...]) -> None:
+    def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
-        self._tables = tables
         lines = [_line(text) for text in texts]
         self._text = "".join(lines)
         self._starts = [0, *accumulate(map(len, lines))]
@@ -104,19 +101,19 @@ class _Old:
         while (at := self._text.rfind(probe, 0, end)) >= 0:
             place = bisect_right(self._starts, at) - 1
             end = self._looked[word] = self._starts[place]
-            if word in topic_by(self._texts[place], self._tables).every:
+            if word in topic_by(self._texts[place]).every:
                 found.append(place)
                 return True
         self._looked[word] = 0
         return False
 
 
-def places_sharing(texts: Sequence[str], words: Iterable[str], tables: Sequence[Table]) -> list[int]:
+def places_sharing(texts: Sequence[str], words: Iterable[str]) -> list[int]:
     """Places of the texts of anchors, in order of position, that an anchor with these stems could change.
 
     Of each stem the newest, and as many again as a pool looks at: what one append supersedes may be among them.
     """
-    old = _Old(texts, tuple(tables))
+    old = _Old(texts)
     return sorted({place for word in words for place in islice(old.newest_with(word), 2 * _PER_WORD)})
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from app.core.anchors.tables import Table
+from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of
 from app.core.text.cued import SAID, all_in
 from app.core.text.identifiers import NAME_KINDS, find_identifiers
@@ -23,45 +23,45 @@ _TIMES: Final = frozenset({"date", "time"})
 
 
 @memoized()
-def has_cue(text: str, tables: tuple[Table, ...], cue: str) -> bool:
+def has_cue(text: str, cue: str) -> bool:
     """Whether a text has the cue of that name, in a language whose letters it has."""
-    return next(cues_in(text, tables, cue), None) is not None
+    return next(cues_in(text, cue), None) is not None
 
 
-def cues_in(text: str, tables: tuple[Table, ...], cue: str) -> Iterator[re.Match[str]]:
+def cues_in(text: str, cue: str) -> Iterator[re.Match[str]]:
     """Where a text has the cue of that name, in the languages whose letters it has."""
     plain = text.replace("’", "'")
     possible = SAID.may_match_text(plain)
-    said = ((getattr(table, cue), table) for table in tables)
+    said = ((getattr(table, cue), table) for table in TABLES)
     return all_in(plain, (one for one, table in said if one.mask & possible and table.letters.search(plain)))
 
 
 @memoized()
-def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
+def purpose(text: str) -> frozenset[str]:
     """Stems of what something is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
     plain = text.replace("’", "'")
-    named = [group for found in cues_in(text, tables, "purpose") for group in found.groups() if group]
+    named = [group for found in cues_in(text, "purpose") for group in found.groups() if group]
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
     if not stems:
         return stems
     found = [one for one in find_identifiers(plain) if one.kind not in NAME_KINDS]
     exact = frozenset[str]().union(*(stems_of(one.text) for one in found))
-    times = (day.group() for day in all_in(plain, (table.times for table in tables)))
+    times = (day.group() for day in all_in(plain, (table.times for table in TABLES)))
     dated = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind in _TIMES))
     which = {number for group in named for number in _NUMBERED.findall(group)} - dated
     return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | which
 
 
-def specific_purpose(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
+def specific_purpose(text: str, kinds: frozenset[str]) -> frozenset[str]:
     """The purpose without the words that name these kinds: "the main database" says of a database no purpose."""
-    return purpose(text, tables) - kind_words(text, kinds, tables)
+    return purpose(text) - kind_words(text, kinds)
 
 
 @memoized()
-def kind_words(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
+def kind_words(text: str, kinds: frozenset[str]) -> frozenset[str]:
     """Stems of the words in a text that name these kinds, such as ``database``."""
     plain = text.replace("’", "'")
-    named = (table.kinds[kind] for table in tables for kind in sorted(kinds & table.kinds.keys()))
+    named = (table.kinds[kind] for table in TABLES for kind in sorted(kinds & table.kinds.keys()))
     return frozenset[str]().union(*(stems_of(found.group()) for found in all_in(plain, named)))
 
 
@@ -82,14 +82,14 @@ def _numbered(aim: frozenset[str]) -> frozenset[str]:
     return frozenset(filter(str.isdigit, aim))
 
 
-def is_addition(text: str, tables: tuple[Table, ...]) -> bool:
+def is_addition(text: str) -> bool:
     """Whether the text says that it adds to what was said: ``also``, ``as well``."""
-    return has_cue(text, tables, "adds")
+    return has_cue(text, "adds")
 
 
-def bare_choice(text: str, tables: tuple[Table, ...]) -> str | None:
+def bare_choice(text: str) -> str | None:
     """A bare choice without the words that choose: ``Postgres`` of ``let's go with Postgres``."""
-    found = next(cues_in(text, tables, "chooses"), None)
+    found = next(cues_in(text, "chooses"), None)
     plain = text.replace("’", "'")
     return plain[: found.start()] + " " + plain[found.end() :] if found else None
 

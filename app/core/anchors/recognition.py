@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from app.core.anchors.statements import Statement
-from app.core.anchors.tables import LONGEST, Rule, Table
+from app.core.anchors.tables import LONGEST, TABLES, Rule, Table
 from app.core.anchors.topics import stems_of, technology_in
 from app.core.model.anchors import AnchorType, Speaker
 from app.core.text.corrected import correction_in
@@ -47,9 +47,9 @@ _QUOTED: Final = capped(
 )
 
 
-def type_of(statement: Statement, role: Speaker, tables: Sequence[Table]) -> AnchorType | None:
+def type_of(statement: Statement, role: Speaker) -> AnchorType | None:
     """The type of anchor that a statement of this speaker is; ``None`` where it is none."""
-    fitting = reads_of(statement, tables)
+    fitting = reads_of(statement)
     if role == "user" and not statement.is_question:
         first: AnchorType | None = next((one for one in map(_first, fitting) if one is not None), None)
         if first is not None:
@@ -86,12 +86,12 @@ class Reading:
         return cue.matches((self.masked,), self.possible)
 
 
-def reads_of(statement: Statement, tables: Sequence[Table]) -> list[Reading]:
+def reads_of(statement: Statement) -> list[Reading]:
     """The statement as each table sees it, of the languages that are written in its letters."""
     plain = statement.plain.replace("\xa0", " ")
     masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_mask, plain)
     possible = SAID.may_match_text(masked)
-    return [Reading(masked, possible, table) for table in tables if table.letters.search(masked)]
+    return [Reading(masked, possible, table) for table in TABLES if table.letters.search(masked)]
 
 
 def _first(read: Reading) -> AnchorType | None:
@@ -103,14 +103,14 @@ def _first(read: Reading) -> AnchorType | None:
     return None
 
 
-def is_standing(statement: Statement, tables: Sequence[Table]) -> bool:
+def is_standing(statement: Statement) -> bool:
     """Whether its words state a rule or a wish that goes on holding ("from now on …")."""
-    return any(_stands(rule, read) for read in reads_of(statement, tables) for rule in read.table.rules.values())
+    return any(_stands(rule, read) for read in reads_of(statement) for rule in read.table.rules.values())
 
 
-def is_told_by_value(statement: Statement, tables: Sequence[Table]) -> bool:
+def is_told_by_value(statement: Statement) -> bool:
     """Whether a user's fact is an anchor for its exact values alone: no cue says that it matters."""
-    for read in reads_of(statement, tables):
+    for read in reads_of(statement):
         rule = read.table.rules.get("critical_fact")
         if rule is None:
             continue

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from app.core.anchors.purposes import cues_in, has_cue, is_addition, kind_words, purpose, serves_another_purpose
-from app.core.anchors.tables import TABLES, Table
+from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import Topic, given_up, stems_of, topic_by, without_label
 from app.core.model.anchors import AnchorType
 from app.core.reading.cues import CODES
@@ -68,7 +68,6 @@ def replaces(
     old: str,
     *,
     as_: AnchorType,
-    tables: tuple[Table, ...] = TABLES,
     gone: frozenset[str] = frozenset(),
 ) -> bool:
     """Whether a later statement takes an earlier one's place.
@@ -78,12 +77,11 @@ def replaces(
         old: The earlier one.
         as_: What the later one is: a correction may name what it sets right in fewer words, a choice of somebody, or
             of something by its name, may be one of several.
-        tables: The languages that are known.
         gone: Stems of which it is said elsewhere that they are given up.
     """
     whole, earlier = new, old
-    new, old = _without_one_speaker(new, old, tables)
-    topic, known = topic_by(new, tables), topic_by(old, tables)
+    new, old = _without_one_speaker(new, old)
+    topic, known = topic_by(new), topic_by(old)
     if topic == known:
         return False
     leaving = (gone | given_up(new)) - given_up(old)
@@ -91,23 +89,21 @@ def replaces(
         return known.classes <= topic.classes and not _lost(topic, known, leaving)
     if leaving & (topic.every - topic.words):
         return False  # it names what goes, and that is something else
-    if not restates(whole, earlier, tables):
-        if as_ == "critical_fact" and not _says_otherwise(new, topic, known, tables):
+    if not restates(whole, earlier):
+        if as_ == "critical_fact" and not _says_otherwise(new, topic, known):
             return False
-        if not _is_same_with_another_value(new, topic, known, tables, as_=as_) or _loses_values(topic, known):
+        if not _is_same_with_another_value(new, topic, known, as_=as_) or _loses_values(topic, known):
             return False
-    return not is_beside(new, topic, old, known, tables, as_=as_) and not tells_of_another(
-        new, topic, old, known, tables, as_=as_
-    )
+    return not is_beside(new, topic, old, known, as_=as_) and not tells_of_another(new, topic, old, known, as_=as_)
 
 
-def shares_only_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
+def shares_only_a_word(new: str, old: str) -> bool:
     """Whether a correction shares a single word with an earlier text: close after it is meant, later it is not."""
-    if restates(new, old, tables):
+    if restates(new, old):
         return False
-    new, old = _without_one_speaker(new, old, tables)
-    topic, known = topic_by(new, tables), topic_by(old, tables)
-    choosing = changing(new, tables)
+    new, old = _without_one_speaker(new, old)
+    topic, known = topic_by(new), topic_by(old)
+    choosing = changing(new)
     if _gives_up(topic, known, given_up(new)):
         return False
     if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
@@ -115,23 +111,23 @@ def shares_only_a_word(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     return len((topic.words & known.words) - choosing) < TERSE
 
 
-def _without_one_speaker(new: str, old: str, tables: tuple[Table, ...]) -> tuple[str, str]:
+def _without_one_speaker(new: str, old: str) -> tuple[str, str]:
     """Two statements without the same name before them, unless the old one is about it (``Budget: 300``)."""
     mine, theirs = label_of(new), label_of(old)
     if not mine or not theirs or mine.name != theirs.name:
         return new, old
     said = old[theirs.end :]
-    if len(said.split()) <= TERSE or not topic_by(said, tables).words:
+    if len(said.split()) <= TERSE or not topic_by(said).words:
         return new, old
     return new[mine.end :], old[theirs.end :]
 
 
-def _says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
+def _says_otherwise(new: str, topic: Topic, known: Topic) -> bool:
     """Whether a statement says that something changed, or what it is: what merely happens again tells of no change."""
-    if has_cue(new, tables, "updates") or has_cue(new, tables, "moves"):
+    if has_cue(new, "updates") or has_cue(new, "moves"):
         return True
     head = new[: _first_new(new, topic, known)]
-    return any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in tables)))
+    return any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in TABLES)))
 
 
 def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
@@ -174,10 +170,8 @@ def _has_another(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
     return any(class_ in classes and not stems_of(value) & gone for class_, value in topic.values if class_ != "name")
 
 
-def _is_same_with_another_value(
-    new: str, topic: Topic, known: Topic, tables: tuple[Table, ...], *, as_: AnchorType
-) -> bool:
-    choosing = changing(new, tables)
+def _is_same_with_another_value(new: str, topic: Topic, known: Topic, *, as_: AnchorType) -> bool:
+    choosing = changing(new)
     if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
         return True
     if as_ != "correction" or known.classes - topic.classes:
@@ -216,20 +210,20 @@ def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
     mine, theirs = label_of(new), label_of(old)
     if mine and theirs and mine.name == theirs.name:
         new, old = new[mine.end :], old[theirs.end :]
-    topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
+    topic, known = topic_by(new), topic_by(old)
     if not known.classes or known.classes - topic.classes:
         return False
-    point, prior = without_frame(new, topic, TABLES), without_frame(old, known, TABLES)
+    point, prior = without_frame(new, topic), without_frame(old, known)
     if not has_another_value(point, prior) or not (near or point.kinds & prior.kinds or prior.words <= point.words):
         return False
-    return not is_beside(new, topic, old, known, TABLES, as_="correction") and not tells_of_another(
-        new, topic, old, known, TABLES, as_="correction"
+    return not is_beside(new, topic, old, known, as_="correction") and not tells_of_another(
+        new, topic, old, known, as_="correction"
     )
 
 
-def without_frame(text: str, topic: Topic, tables: tuple[Table, ...]) -> Topic:
+def without_frame(text: str, topic: Topic) -> Topic:
     """A topic without the words that only name its kind, or say that something changes."""
-    return replace(topic, words=topic.words - kind_words(text, topic.kinds, tables) - changing(text, tables))
+    return replace(topic, words=topic.words - kind_words(text, topic.kinds) - changing(text))
 
 
 def has_another_value(point: Topic, topic: Topic) -> bool:
@@ -245,7 +239,7 @@ def completes(new: str, old: str) -> bool:
     """Whether the old text tells of a task under way that the new one tells is done."""
     if not _UNDER_WAY.is_in(old) or _DONE.is_in(old) or not _DONE.is_in(new) or _NOT_DONE.is_in(new):
         return False
-    topic, known = topic_by(new, TABLES), topic_by(old, TABLES)
+    topic, known = topic_by(new), topic_by(old)
     task, done = known.every - _PROGRESS, topic.every - _PROGRESS
     shared = task & done
     return (
@@ -255,30 +249,28 @@ def completes(new: str, old: str) -> bool:
     )
 
 
-def is_beside(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...], *, as_: AnchorType) -> bool:
+def is_beside(new: str, topic: Topic, old: str, known: Topic, *, as_: AnchorType) -> bool:
     """Whether it comes beside an old statement: in so many words, or because it is for another purpose."""
-    if as_ == "correction" and is_addition(new, tables):
+    if as_ == "correction" and is_addition(new):
         return True
-    aim = purpose(new, tables)
-    return bool(aim) and serves_another_purpose(topic, known, aim, purpose(old, tables))
+    aim = purpose(new)
+    return bool(aim) and serves_another_purpose(topic, known, aim, purpose(old))
 
 
-def tells_of_another(
-    new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...], *, as_: AnchorType
-) -> bool:
+def tells_of_another(new: str, topic: Topic, old: str, known: Topic, *, as_: AnchorType) -> bool:
     """Whether a new statement tells of another thing than an old one; see ``replaces`` for its arguments."""
-    if restates(new, old, tables):
+    if restates(new, old):
         return False
     if topic.kinds and known.kinds and not topic.kinds & known.kinds:
         return True
-    if _opposed(new, topic, old, known, tables) or _other_names(topic, known):
+    if _opposed(new, topic, old, known) or _other_names(topic, known):
         return True
-    if topic.kinds & known.kinds or purpose(new, tables) & purpose(old, tables):
+    if topic.kinds & known.kinds or purpose(new) & purpose(old):
         return False
     if as_ == "correction":
-        choosing = changing(new, tables) | changing(old, tables)
-        return not has_cue(new, tables, "moves") and _both_differ(topic, known, choosing)
-    return _is_narrower(new, topic, known, tables) or _is_one_more(new, topic, old, known, tables)
+        choosing = changing(new) | changing(old)
+        return not has_cue(new, "moves") and _both_differ(topic, known, choosing)
+    return _is_narrower(new, topic, known) or _is_one_more(new, topic, old, known)
 
 
 def _both_differ(topic: Topic, known: Topic, choosing: frozenset[str]) -> bool:
@@ -287,21 +279,21 @@ def _both_differ(topic: Topic, known: Topic, choosing: frozenset[str]) -> bool:
     return bool(mine and theirs and topic.values - known.values and known.values - topic.values)
 
 
-def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...]) -> bool:
+def _is_one_more(new: str, topic: Topic, old: str, known: Topic) -> bool:
     """Whether it may add a name to others, forbid one thing more, or say the same of gate 12 as of gate 11.
 
     Who says what something *is* means only that.
     """
-    if topic.classes <= _ADDED and has_cue(new, tables, "forbids") and has_cue(old, tables, "forbids"):
+    if topic.classes <= _ADDED and has_cue(new, "forbids") and has_cue(old, "forbids"):
         return True
-    if has_cue(new, tables, "updates"):
+    if has_cue(new, "updates"):
         return False
     head = new[: _first_new(new, topic, known)]
     if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
-        return not any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in tables)))
+        return not any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in TABLES)))
     fresh = next((one for one in find_identifiers(new) if one.start == len(head)), None)
     tail = new[fresh.start + len(fresh.text) :].lstrip() if fresh else ""
-    return bool(head) and any(cue.start() == 0 for cue in all_in(tail, (table.equates for table in tables)))
+    return bool(head) and any(cue.start() == 0 for cue in all_in(tail, (table.equates for table in TABLES)))
 
 
 def _first_new(text: str, topic: Topic, known: Topic) -> int:
@@ -316,9 +308,9 @@ def _other_names(topic: Topic, known: Topic) -> bool:
     return not mine & theirs and min(len(mine), len(theirs)) >= _SEVERAL
 
 
-def _opposed(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...]) -> bool:
+def _opposed(new: str, topic: Topic, old: str, known: Topic) -> bool:
     """Whether both name another one of a row, and something else differs too."""
-    mine, theirs = _marks(new, tables), _marks(old, tables)
+    mine, theirs = _marks(new), _marks(old)
     rows = {mark[:2] for mark in mine} & {mark[:2] for mark in theirs}
     differing = [
         row for row in rows if not {one for one in mine if one[:2] == row} & {one for one in theirs if one[:2] == row}
@@ -326,16 +318,16 @@ def _opposed(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table
     if not differing:
         return False
     own = frozenset[str]().union(*(mine[mark] for mark in mine if mark[:2] in differing))
-    return bool(topic.every - own - known.every - changing(new, tables))
+    return bool(topic.every - own - known.every - changing(new))
 
 
 @memoized()
-def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
+def _marks(text: str) -> dict[Mark, frozenset[str]]:
     """Which of several a text names, with the stems that name it."""
     plain = text.replace("’", "'")
     found: dict[Mark, frozenset[str]] = {}
     possible = SAID.may_match_text(plain)
-    for table in tables:
+    for table in TABLES:
         if not (table.members & possible and table.letters.search(plain)):
             continue
         standing = ((row, members) for row, members in enumerate(table.which) if members.mask & possible)
@@ -347,30 +339,30 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
 
 
 @memoized()
-def changing(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
+def changing(text: str) -> frozenset[str]:
     """Stems of the words that only say that something is chosen, or changes."""
     plain = text.replace("’", "'")
-    return frozenset(stem(word) for found in cues_in(plain, tables, "changes") for word in _words(found.group()))
+    return frozenset(stem(word) for found in cues_in(plain, "changes") for word in _words(found.group()))
 
 
-def _is_narrower(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
+def _is_narrower(new: str, topic: Topic, known: Topic) -> bool:
     """Whether it speaks, before its value, of something that the old one does not: ``my wife's flight``."""
     subject = stems_of(new[: _first_new(new, topic, known)]) & topic.words
-    return bool(subject - known.every - changing(new, tables))
+    return bool(subject - known.every - changing(new))
 
 
-def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
+def says_again(new: str, old: str) -> bool:
     """Whether a text says that something is otherwise now, and else what an old one does, but for one value."""
-    if not has_cue(new, tables, "updates") or has_cue(new, tables, "forbids"):
+    if not has_cue(new, "updates") or has_cue(new, "forbids"):
         return False
-    (mine, my_values), (theirs, their_values) = _form(new, tables), _form(old, tables)
+    (mine, my_values), (theirs, their_values) = _form(new), _form(old)
     changed = sum(one != other for one, other in zip(my_values, their_values, strict=False))
     return mine == theirs and len(mine) >= _FORM and changed == 1
 
 
-def restates(new: str, old: str, tables: tuple[Table, ...]) -> bool:
+def restates(new: str, old: str) -> bool:
     """Whether two texts say what one thing is, in the same words, but for one value: ``the branch is fix/cache-2``."""
-    new, old = without_label(new, tables), without_label(old, tables)
+    new, old = without_label(new), without_label(old)
     if new.lstrip()[:1].casefold()[:1] != old.lstrip()[:1].casefold()[:1]:
         return False
     (form, values), (known, before) = _statement(new), _statement(old)
@@ -408,10 +400,10 @@ def _statement(text: str) -> tuple[str | None, tuple[str, ...]]:
 
 
 @memoized()
-def _form(text: str, tables: tuple[Table, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _form(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """A text's words in order, without those that choose, change or are polite, values open; and the values."""
     text = text.replace("’", "'")
-    for table in tables:
+    for table in TABLES:
         for said in all_in(text, [table.changes]):
             text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
     found: list[str] = []

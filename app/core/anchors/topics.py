@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.anchors.tables import Table
+from app.core.anchors.tables import TABLES
 from app.core.text.cued import SAID, Cue, all_in
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
@@ -78,11 +78,11 @@ def kinds_of(name: str) -> frozenset[str]:
     return frozenset(kind for kind, known in SERVING.items() if not known.isdisjoint(said))
 
 
-def kinds_in(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
+def kinds_in(text: str) -> frozenset[str]:
     """The kinds of ``topic_by``, without the rest of it."""
     if not any(map(text.lower().__contains__, _SERVING)):
         return frozenset()
-    text = without_label(text, tables)
+    text = without_label(text)
     named = (one.text.strip(_QUOTES).lower() for one in find_identifiers(text) if _CLASSES[one.kind] == "name")
     return frozenset[str]().union(*map(kinds_of, (*named, *technology_in(text))))
 
@@ -104,17 +104,17 @@ def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
 
 
 @memoized()
-def topic_by(text: str, tables: tuple[Table, ...]) -> Topic:
+def topic_by(text: str) -> Topic:
     """What a text is about, by the languages of these tables."""
-    text = without_label(text, tables)
-    return topic_of(text, (day.group() for day in all_in(text, (table.times for table in tables))))
+    text = without_label(text)
+    return topic_of(text, (day.group() for day in all_in(text, (table.times for table in TABLES))))
 
 
 @memoized()
-def without_label(text: str, tables: tuple[Table, ...]) -> str:
+def without_label(text: str) -> str:
     """What a label says it is, left out: ``Rule:`` is no subject."""
     possible = SAID.may_match_text(text)
-    labels = (rule.labelled for table in tables if table.labels & possible for rule in table.rules.values())
+    labels = (rule.labelled for table in TABLES if table.labels & possible for rule in table.rules.values())
     label = next(all_in(text, labels), None)
     return text[label.end() :] if label else text
 

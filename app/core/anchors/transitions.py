@@ -66,7 +66,7 @@ def transitions(
     Returns:
         One per anchor whose status changes, in the order of the messages that change it.
     """
-    pool = Pool(active, TABLES)
+    pool = Pool(active)
     own: defaultdict[int, list[Anchor]] = defaultdict(list)
     for anchor in sorted(new, key=position):
         own[anchor.seq].append(anchor)
@@ -75,14 +75,14 @@ def transitions(
     for seq in sorted({*spoken, *own}):
         message = spoken.get(seq)
         spoken_here = _statements_of(message, said) if message else ()
-        found.extend(_read(pool, message, own.get(seq, ()), spoken_here, TABLES))
+        found.extend(_read(pool, message, own.get(seq, ()), spoken_here))
     return found
 
 
 def subjects(new: Sequence[Anchor]) -> frozenset[str]:
     """Stems: whichever anchor shares one with new ones, they can take its place, however far back it stands."""
     taking = (anchor for anchor in new if anchor.type in CHANGING and not anchor.pasted)
-    return frozenset[str]().union(*(topic_by(anchor.content, TABLES).every for anchor in taking))
+    return frozenset[str]().union(*(topic_by(anchor.content).every for anchor in taking))
 
 
 def _statements_of(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:
@@ -91,22 +91,22 @@ def _statements_of(message: Message, said: Mapping[int, Sequence[Statement]] | N
 
 
 def _read(
-    pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement], tables: tuple[Table, ...]
+    pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement]
 ) -> Iterator[Transition]:
     """What one message does: by its anchors, then by what else it says, where its text is at hand."""
     for anchor in own:
-        yield from _superseded(pool, anchor, tables, by_user=message is not None and message.role == "user")
+        yield from _superseded(pool, anchor, by_user=message is not None and message.role == "user")
         pool.add(anchor)
     if message is None or not said:
         return
     asked = next(pool.newest(before=message.seq - 1, within=NEXT - 1, types=ASKED), None)
     if pool.open and not said[0].is_question:
-        yield from _answered(pool, message, said[0], tables)
+        yield from _answered(pool, message, said[0])
     if message.role == "user" and not any(one.type in {"correction", "decision"} for one in own):
-        yield from _rejected(pool, message, said[0], tables, asked=asked)
+        yield from _rejected(pool, message, said[0], asked=asked)
 
 
-def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: bool) -> Iterator[Transition]:
+def _superseded(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition]:
     """What an anchor takes the place of."""
     types = _CHANGES.get(by.type, frozenset())
     if not by_user:
@@ -115,29 +115,29 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
         return
     topic = pool.topic(by.content)
     sharing = (old for old in pool.sharing(topic) if old.type in types and is_earlier(old, by))
-    meant = [old for old in sharing if _takes(by, old, tables)]
+    meant = [old for old in sharing if _takes(by, old)]
     if not meant:
         said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(old, by))
-        meant = [old for old in said if says_again(by.content, old.content, tables)][:1]
+        meant = [old for old in said if says_again(by.content, old.content)][:1]
     if by.type == "correction":
-        leaned = None if meant else antecedent(pool, by, types, tables)
+        leaned = None if meant else antecedent(pool, by, types)
         meant = meant or ([leaned] if leaned else [])
         meant += list(_echoes(pool, by, topic, meant))
-    elif by.type == "decision" and by_user and not meant and (other := rival_choice(pool, by, topic, tables)):
+    elif by.type == "decision" and by_user and not meant and (other := rival_choice(pool, by, topic)):
         meant = [other]
     for old in meant:
         pool.remove(old)
         yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
 
 
-def _takes(by: Anchor, old: Anchor, tables: tuple[Table, ...]) -> bool:
+def _takes(by: Anchor, old: Anchor) -> bool:
     """Whether one takes another's place: no assistant corrects a user, and one shared word counts only close after."""
     if by.type == "correction":
         if by.speaker == "assistant" and old.speaker == "user":
             return False
-        if by.seq - old.seq > NEXT and shares_only_a_word(by.content, old.content, tables):
+        if by.seq - old.seq > NEXT and shares_only_a_word(by.content, old.content):
             return False
-    return replaces(by.content, old.content, as_=by.type, tables=tables)
+    return replaces(by.content, old.content, as_=by.type)
 
 
 def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
@@ -158,9 +158,9 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
                 yield one
 
 
-def _answered(pool: Pool, message: Message, first: Statement, tables: Sequence[Table]) -> Iterator[Transition]:
+def _answered(pool: Pool, message: Message, first: Statement) -> Iterator[Transition]:
     """A direct answer to what the other one asked just before: yes, no, a value, or one word."""
-    read = [(table, leads(first.plain, table)) for table in tables if table.letters.search(first.text)]
+    read = [(table, leads(first.plain, table)) for table in TABLES if table.letters.search(first.text)]
 
     def has(cue: Callable[[Table], Cue]) -> bool:
         return any(cue(table).matches(texts, first.possible) for table, texts in read)
@@ -177,11 +177,9 @@ def _answered(pool: Pool, message: Message, first: Statement, tables: Sequence[T
         yield Transition(anchor_id=question.id, status="resolved")
 
 
-def _rejected(
-    pool: Pool, message: Message, first: Statement, tables: Sequence[Table], *, asked: Anchor | None
-) -> Iterator[Transition]:
+def _rejected(pool: Pool, message: Message, first: Statement, *, asked: Anchor | None) -> Iterator[Transition]:
     """A user's plain no to what was decided in the message before; after a question it answers that."""
-    no = any(_refuses(first, table) for table in tables if table.letters.search(first.text))
+    no = any(_refuses(first, table) for table in TABLES if table.letters.search(first.text))
     if no and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
             if old.proposed_by != "user" and (asked is None or is_earlier(asked, old)):

@@ -14,7 +14,6 @@ from typing import Final
 from app.core.anchors.purposes import is_addition
 from app.core.anchors.replacement import answers_otherwise, completes, replaces
 from app.core.anchors.serving import states
-from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import given_up, kinds_in, stems_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import CandidateItem
@@ -172,7 +171,7 @@ class _Texts:
             return []
         corrections = _corrections_of(item, messages)
         gone = frozenset[str]().union(*map(given_up, corrections))
-        changing = any(not is_addition(sentence, TABLES) for sentence in corrections)
+        changing = any(not is_addition(sentence) for sentence in corrections)
         said = self._without_label(item.text)
         keys = {*_keys(said), *gone, *given_up(said)}
         about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})
@@ -189,7 +188,7 @@ def _speakers(span: Sequence[Message]) -> frozenset[str]:
 
 
 def _keys(text: str) -> Iterable[str]:
-    return {*stems_of(text) - FRAME_STEMS, *(f"kind {kind}" for kind in kinds_in(text, TABLES))}
+    return {*stems_of(text) - FRAME_STEMS, *(f"kind {kind}" for kind in kinds_in(text))}
 
 
 def _outdates(text: str, earlier: str, gone: frozenset[str], *, changing: bool) -> bool:

@@ -11,7 +11,6 @@ from uuid import UUID
 from app.core.anchors.detect import detect
 from app.core.anchors.pool import places_sharing
 from app.core.anchors.statements import Statement, statements
-from app.core.anchors.tables import TABLES
 from app.core.anchors.transitions import CHANGING, LOOKS_BACK, subjects, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
@@ -116,7 +115,7 @@ async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: Messa
         return await uow.anchors.active_since(conversation.id, from_seq, limit=MOST_ACTIVE)
     told = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
     texts = [content for _, _, content in told]
-    places = set(await off_loop(places_sharing, texts, words, TABLES, size=AN_ITEM * len(texts)))
+    places = set(await off_loop(places_sharing, texts, words, size=AN_ITEM * len(texts)))
     wanted = [id_ for place, (id_, seq, _) in enumerate(told) if place in places or seq >= from_seq]
     return await uow.anchors.still_active(conversation.id, wanted)
 
