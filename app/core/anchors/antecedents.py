@@ -15,7 +15,7 @@ from app.core.anchors.pool import Pool, position
 from app.core.anchors.purposes import bare_choice, exclude_each_other, is_addition, specific_purpose
 from app.core.anchors.replacement import TERSE, has_another_value, is_beside, kind_of, tells_of_another, without_frame
 from app.core.anchors.tables import TABLES
-from app.core.anchors.topics import Topic, given_up
+from app.core.anchors.topics import Topic, given_up, topic_by
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.clauses import clause_starts
 from app.core.text.cued import all_in
@@ -40,8 +40,8 @@ def rival_choice(pool: Pool, by: Anchor, topic: Topic) -> Anchor | None:
         return None
     for old in pool.newest(before=by.seq - 1, within=NEAR - 1, types=_CHOSEN):
         before = bare_choice(old.content)
-        known = pool.topic(old.content if before is None else before)
-        if before is not None and not topic.values <= known.values and exclude_each_other(pool.topic(bare), known):
+        known = topic_by(old.content if before is None else before)
+        if before is not None and not topic.values <= known.values and exclude_each_other(topic_by(bare), known):
             return old
     return None
 
@@ -49,19 +49,19 @@ def rival_choice(pool: Pool, by: Anchor, topic: Topic) -> Anchor | None:
 def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType]) -> Anchor | None:
     """The anchor that a correction without a subject of its own is about: the last one with a value of its kind."""
     text = without_speaker(by.content)
-    said = _point(pool, text)
-    point, whole = without_frame(said, pool.topic(said)), without_frame(text, pool.topic(text))
+    said = _point(text)
+    point, whole = without_frame(said, topic_by(said)), without_frame(text, topic_by(text))
     if len(point.words) > TERSE:
         return None
     leaving = given_up(text) & (whole.every - whole.words)
     asked = next(pool.newest(before=by.seq - 1, within=NEXT - 1, types=ASKED), None)
-    question = pool.topic(asked.content) if asked else None
+    question = topic_by(asked.content) if asked else None
     last = next((one for one in pool.newest(before=by.seq, within=NEAR, types=_ALL) if is_earlier(one, by)), None)
     old = [one for one in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(one, by)]
     old.sort(key=lambda one: one.type == "commitment")  # what was decided before what follows from it
     for is_meant in (_has_another_value, _is_plain):
         for one in old:
-            topic = pool.topic(one.content)
+            topic = topic_by(one.content)
             if _is_about_itself(whole, leaving, topic):
                 continue
             if not is_meant(point, topic, one, by.seq - one.seq <= NEXT or one is last):
@@ -113,7 +113,7 @@ def _is_plain(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  
     return is_near
 
 
-def _point(pool: Pool, text: str) -> str:
+def _point(text: str) -> str:
     """What a correction says is right, without the reasons that follow, and the words that only take back."""
     text = text.replace("’", "'")
     ends = {*clause_starts(text), *starts_within(text, 0, len(text))}
@@ -122,10 +122,10 @@ def _point(pool: Pool, text: str) -> str:
             text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
         ends |= {reason.start() for reason in all_in(text, [table.because])}
     heads = [text[:end] for end in sorted(ends)[:_MOST_HEADS]]
-    valued = next((head for head in heads if pool.topic(head).values), None)
-    if valued is not None or pool.topic(text).values:
+    valued = next((head for head in heads if topic_by(head).values), None)
+    if valued is not None or topic_by(text).values:
         return valued or text
-    return next((head for head in heads if pool.topic(head).every), text)
+    return next((head for head in heads if topic_by(head).every), text)
 
 
 def is_earlier(old: Anchor, new: Anchor) -> bool:

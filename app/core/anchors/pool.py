@@ -33,23 +33,19 @@ class Pool:
         """How many of them wait for an answer."""
         self._by_word: defaultdict[str, list[Anchor]] = defaultdict(list)
 
-    def topic(self, text: str) -> Topic:
-        """What a text is about, by the languages of these tables."""
-        return topic_by(text)
-
     def add(self, anchor: Anchor) -> None:
         """Take in one that is newer than all the others."""
         if anchor.id not in self.anchors:
             self.anchors[anchor.id] = anchor
             self.open += anchor.type in _OPEN
-            for word in self.topic(anchor.content).every:
+            for word in topic_by(anchor.content).every:
                 self._by_word[word].append(anchor)
 
     def remove(self, anchor: Anchor) -> None:
         """Take an anchor out: it is not active any more."""
         del self.anchors[anchor.id]
         self.open -= anchor.type in _OPEN
-        for word in self.topic(anchor.content).every:
+        for word in topic_by(anchor.content).every:
             if word in self._by_word:
                 self._by_word[word] = [one for one in self._by_word[word] if one is not anchor]
 

@@ -105,7 +105,7 @@ def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
 
 @memoized()
 def topic_by(text: str) -> Topic:
-    """What a text is about, by the languages of these tables."""
+    """What a text is about, with the days that any language says."""
     text = without_label(text)
     return topic_of(text, (day.group() for day in all_in(text, (table.times for table in TABLES))))
 

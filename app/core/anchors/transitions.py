@@ -113,7 +113,7 @@ def _superseded(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition
         types &= _BY_ASSISTANT
     if not types or by.pasted:
         return
-    topic = pool.topic(by.content)
+    topic = topic_by(by.content)
     sharing = (old for old in pool.sharing(topic) if old.type in types and is_earlier(old, by))
     meant = [old for old in sharing if _takes(by, old)]
     if not meant:
@@ -142,7 +142,7 @@ def _takes(by: Anchor, old: Anchor) -> bool:
 
 def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
     """Decisions and promises near by that only repeat what is outdated."""
-    outdated = [pool.topic(old.content) for old in meant if old.type != "critical_fact"]
+    outdated = [topic_by(old.content) for old in meant if old.type != "critical_fact"]
     names = frozenset(
         name
         for old in outdated
@@ -151,7 +151,7 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
     )
     values = {old.values for old in outdated if old.values and old.values != topic.values}
     for one in pool.newest(before=by.seq, within=FAR, types=_ECHOING):
-        said = pool.topic(one.content)
+        said = topic_by(one.content)
         if one not in meant and is_earlier(one, by) and not said.of_class("name") & topic.of_class("name") - names:
             near = by.seq - one.seq <= NEAR
             if said.of_class("name") & names or (near and said.values in values):
@@ -167,7 +167,7 @@ def _answered(pool: Pool, message: Message, first: Statement) -> Iterator[Transi
 
     if has(lambda table: table.evasive) or has(lambda table: table.smalltalk):
         return
-    topic, count = pool.topic(first.text), len(first.text.split())
+    topic, count = topic_by(first.text), len(first.text.split())
     is_yes = has(lambda table: table.yes) or has(lambda table: table.no)
     is_value = (bool(topic.values) and count <= _SHORT) or (count == 1 and bool(topic.every))
     asked = pool.newest(before=message.seq - 1, within=NEXT - 1, types=frozenset({"unresolved_question"}))
