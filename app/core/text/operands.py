@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from itertools import islice
+from itertools import chain, islice, starmap
 from typing import Final
 
 from app.core.text import moments
@@ -75,11 +75,11 @@ def operands(text: str, at: datetime | None = None, *, without: Iterable[tuple[i
         without: Stretches of the text that do not count, as start and end.
     """
     plain_text, pieces = scanned(text)
-    left_out = tuple(without)
+    left_out = set(chain.from_iterable(starmap(range, without)))
     read_out = _Read()
     for found in read(plain_text, pieces, day_of(at), all_readings=True):
         start = plain_text.original(found.start)
-        if not any(first <= start < last for first, last in left_out):
+        if start not in left_out:
             read_out.take(found, plain_text.text[found.start : found.end], start)
     return read_out.operands(at)
 

@@ -7,6 +7,7 @@ patterns of other times that depend on the day ("last Friday").
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -60,13 +61,14 @@ def _relative_times(text: str, possible: int) -> list[Near]:
         for match in pattern.finditer(text)
     ]
     quoted = [found.span() for found in QUOTED.finditer(text)] if matches else []
+    starts = [start for start, _ in quoted]
     found = [
         Near(
             language,
             match.start(),
             match.end(),
             _NEAR[language][2][match["word"].lower()],
-            _is_inside(match.start(), quoted),
+            (number := bisect_right(starts, match.start())) > 0 and match.start() < quoted[number - 1][1],
         )
         for language, match in matches
         if not (_TABLES[language].capital and match[0][0].isupper() and not _begins(text, match.start()))
@@ -144,10 +146,6 @@ def _written(form: str, day: date, language: str) -> str:
     return form.format(
         day=day.day, month=table.months[day.month - 1], year=day.year, weekday=table.weekdays[day.weekday()]
     )
-
-
-def _is_inside(place: int, spans: Collection[tuple[int, int]]) -> bool:
-    return any(start <= place < end for start, end in spans)
 
 
 def _begins(text: str, place: int) -> bool:

@@ -298,10 +298,11 @@ class Given:
         return found
 
     def _possible_sizes(self, base: str, claimed: float) -> list[float]:
-        """The amounts of which it can be a rounding at all."""
+        """The amounts of which it can be a rounding at all, of very many the nearest."""
         sizes = self._sizes.get(base, [])
         first, last = bisect_left(sizes, claimed * (1 - ROUGHLY)), bisect_right(sizes, claimed * (1 + ROUGHLY))
-        return sizes[first:last]
+        nearest = bisect_left(sizes, claimed)
+        return sizes[max(first, nearest - _MOST_ALIKE) : min(last, nearest + _MOST_ALIKE)]
 
 
 class _Searched:

@@ -12,9 +12,8 @@ from app.core.anchors.naming import names_of, without_names
 from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
-from app.core.validation.exact import Failure
+from app.core.validation.exact import MOST_DOUBTS, Failure
 
-MOST_DOUBTS: Final = 40
 MOST_LOST: Final = 10
 _LONGEST_STATEMENT: Final = 4_000  # characters of one statement
 _MOST_CHARACTERS: Final = 200_000

@@ -22,6 +22,8 @@ from app.core.text.values import Value, values
 from app.core.text.words import stems, words
 
 _LEAST_WORDS: Final = 3
+_MOST_IN_PARENTHESES: Final = 24
+"""Failing values of a statement that are looked for there: for each the whole statement is read."""
 _COMMAS: Final = ",，"
 _SEMICOLONS: Final = ";；"
 _PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
@@ -49,7 +51,7 @@ def before_orders(statement: str, orders: Collection[str]) -> str:
 
 def without_values(statement: str, failing: Sequence[Value]) -> str:
     """A statement without what holds failing values of it; empty where nothing else is told."""
-    text = statement
+    text = statement if len(failing) <= _MOST_IN_PARENTHESES else ""
     for value in failing:
         text = _without_parenthesis(text, value.text)
     return text or _Statement(statement, failing).rest()

@@ -6,7 +6,8 @@ days do, nothing is added. Times that name no single day ("last Friday") keep th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Final
@@ -15,7 +16,9 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
-from app.core.text.relative import Near, in_brackets, near_days, other_times, said_on
+from app.core.text.budget import Budget
+from app.core.text.memo import FIGURE, memoized
+from app.core.text.relative import Near, in_brackets, is_relative, near_days, other_times, said_on
 from app.core.text.sentences import ENDS, sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
@@ -25,6 +28,12 @@ _BESIDE: Final = 6
 _SAME: Final = 0.6
 """Of a sentence's words, for the message that it tells of where it names none."""
 _LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
+_MOST_SENTENCES: Final = 100
+"""Of a narrative that tell relative times: for each the whole span is looked through."""
+_MOST_SOURCES: Final = 100
+"""Messages that a text may rest on: more are of several days."""
+_MOST_WORDS: Final = 20
+"""Relative times of a text, each told differently, that are looked for in messages."""
 
 
 def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bool) -> tuple[Candidate, list[Repair]]:
@@ -65,15 +74,17 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
         beside: Whether the day of the message may stand at the end, for times that name no single day.
     """
     near, others = near_days(text), other_times(text)
-    if not sources or not (near or others):
+    if not 0 < len(sources) <= _MOST_SOURCES or not (near or others):
         return text
     days = [(one, _day_of(one, sources)) for one in near]
     absolute = [(value.start, value.end) for value in values(text) if value.kind == "date"]
     known = [(one, day) for one, day in days if day and not one.is_quoted]
-    added = text
-    for one, day in reversed([(one, day) for one, day in known if not _is_told(one, absolute)]):
+    pieces, end = list[str](), 0
+    for one, day in sorted(_not_told(known, absolute), key=lambda told: told[0].end):
         if text[one.end : one.end + 2].lstrip()[:1] not in {"(", "（"}:
-            added = added[: one.end] + in_brackets(day, one.language) + added[one.end :]
+            pieces += [text[end : one.end], in_brackets(day, one.language)]
+            end = one.end
+    added = "".join([*pieces, text[end:]])
     if not beside or added != text or absolute or len(known) == len(near) + len(others):
         return added
     words = [other.text for other in others] or [text[one.start : one.end] for one in near]
@@ -84,10 +95,11 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
 def _dated_by_sentence(text: str, span: Sequence[Message], *, is_told: bool) -> str:
     """A text of several sentences, each dated by the messages that it tells of."""
     pieces: list[str] = []
-    end = 0
+    end, looked_through = 0, Budget(_MOST_SENTENCES)
     for start, stop in sentence_spans(text):
         sentence = text[start:stop]
-        pieces += [text[end:start], dated(sentence, _sources(sentence, span), beside=is_told)]
+        told = is_relative(sentence) and looked_through.takes(1)
+        pieces += [text[end:start], dated(sentence, _sources(sentence, span), beside=is_told) if told else sentence]
         end = stop
     return "".join([*pieces, text[end:]])
 
@@ -96,13 +108,14 @@ def _sources(sentence: str, span: Sequence[Message]) -> list[Message]:
     """The messages that say the sentence's relative times, and most of its words."""
     wanted = [sentence[one.start : one.end].casefold() for one in near_days(sentence)]
     wanted += [other.text.casefold() for other in other_times(sentence)]
+    wanted = list(dict.fromkeys(wanted))[:_MOST_WORDS]
     content = frozenset(stems(sentence)) if wanted else frozenset[str]()
     return [
         message
         for message in (span if wanted else ())
         for text in [message_text(message)[:_LONGEST_MESSAGE]]
-        if any(word in text.casefold() for word in wanted)
-        and len(content.intersection(stems(text))) >= _SAME * len(content)
+        for folded in [text.casefold()]
+        if any(word in folded for word in wanted) and len(content.intersection(stems(text))) >= _SAME * len(content)
     ]
 
 
@@ -111,10 +124,7 @@ def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
     said = {
         _day(message)
         for message in sources
-        if any(
-            (other.language, other.distance) == (one.language, one.distance)
-            for other in near_days(message_text(message)[:_LONGEST_MESSAGE])
-        )
+        if (one.language, one.distance) in _distances(message_text(message)[:_LONGEST_MESSAGE])
     }
     try:
         return said.pop() + timedelta(days=one.distance) if len(said) == 1 else None
@@ -122,8 +132,15 @@ def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
         return None
 
 
+@memoized(FIGURE)
+def _distances(text: str) -> frozenset[tuple[str, int]]:
+    """The languages of a message's words, each with how many days from that of the message it means."""
+    return frozenset((one.language, one.distance) for one in near_days(text))
+
+
 def _day_said(words: Sequence[str], sources: Sequence[Message]) -> date | None:
     """The day on which the sources that say any of these words were said, where it is one."""
+    words = list(dict.fromkeys(words))[:_MOST_WORDS]
     texts: Mapping[int, str] = {one.seq: message_text(one)[:_LONGEST_MESSAGE].casefold() for one in sources}
     days = {_day(one) for one in sources if any(word.casefold() in texts[one.seq] for word in words)}
     return days.pop() if len(days) == 1 else None
@@ -134,9 +151,15 @@ def _day(message: Message) -> date:
     return message.created_at.date()
 
 
-def _is_told(one: Near, absolute: Iterable[tuple[int, int]]) -> bool:
-    """Whether a date stands right beside a word."""
-    return any(0 <= start - one.end <= _BESIDE or 0 <= one.start - end <= _BESIDE for start, end in absolute)
+def _not_told(known: Iterable[tuple[Near, date]], absolute: Sequence[tuple[int, int]]) -> Iterator[tuple[Near, date]]:
+    """The words without those right beside which a date stands."""
+    starts, ends = [start for start, _ in absolute], [end for _, end in absolute]
+    for one, day in known:
+        after = bisect_left(starts, one.end)
+        before = bisect_right(ends, one.start) - 1
+        is_before = before >= 0 and one.start - ends[before] <= _BESIDE
+        if not (is_before or (after < len(starts) and starts[after] - one.end <= _BESIDE)):
+            yield one, day
 
 
 def _at_end(text: str, said: str) -> str:

@@ -17,6 +17,7 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.repairs import Cut, Repair, RepairReason
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
+from app.core.text.budget import Budget
 from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
 from app.core.validation.calculations import follows
@@ -35,6 +36,14 @@ _LEAST_LEFT: Final = 0.5
 _LINE_ITEMS: Final = 2
 _MOST_RECKONED: Final = 8
 """Values of one statement that may follow from others."""
+_MOST_CALCULATED: Final = 60
+"""The same of all statements of an answer: honest ones have four at most, and one value may take 0.1 s."""
+_MOST_ORDERS: Final = 100
+"""Of an answer that are looked for in the whole span; nobody asked for further ones."""
+
+
+MOST_DOUBTS: Final = 40
+"""Failures of an answer that its writer is asked about again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +107,7 @@ def unsupported_values(
     seqs: Sequence[int] = (),
     beside: Sequence[int] = (),
     calculated: Given | None = None,
+    left: Budget | None = None,
 ) -> list[Value]:
     """The values of a statement that were not shown, and that do not follow from others that were.
 
@@ -108,10 +118,13 @@ def unsupported_values(
         seqs: The sources that it names.
         beside: What it takes the place of.
         calculated: What was calculated already.
+        left: How many values of the answer may still be calculated.
     """
     novel = [one for one in found if not (shown.shows(one, seqs) or (calculated and calculated.sources(one)))]
     basis: Basis | None = None
     for value in novel[:_MOST_RECKONED]:
+        if left and not left.takes(1):
+            break
         if basis is None:
             starts = {one.start for one in novel}
             known = [one for one in found if one.start not in starts]
@@ -125,6 +138,7 @@ def unsupported_values(
 class _Examination:
     def __init__(self, shown: Shown, calculated: Given | None = None) -> None:
         self._shown = shown
+        self._left, self._orders = Budget(_MOST_CALCULATED), Budget(_MOST_ORDERS)
         self._calculated = calculated or Given()
         self._failures: list[Failure] = []
         self._borrowed: list[Repair] = []
@@ -145,11 +159,17 @@ class _Examination:
             calculated=self._calculated,
         )
 
+    def fails(self, text: str) -> bool:
+        """Whether a sentence that takes the place of another fails too."""
+        known = len(self._failures)
+        return len(self.of(Candidate(narrative={STRETCHES: text})).failures) > known
+
     def _item(self, index: int, item: CandidateItem) -> CandidateItem:
         found = values(item.text)
         if self._fails_by_order(item.field, index, item.text):
             return item
-        novel = unsupported_values(item.text, found, self._shown, item.from_seqs, self._shown.numbers(item.replaces))
+        replaced = self._shown.numbers(item.replaces)
+        novel = unsupported_values(item.text, found, self._shown, item.from_seqs, replaced, left=self._left)
         if novel:
             self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
             return item
@@ -163,7 +183,10 @@ class _Examination:
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
         return replace(
-            digest, tags=tuple(tag for tag in digest.tags if not unsupported_values(tag, values(tag), self._shown))
+            digest,
+            tags=tuple(
+                tag for tag in digest.tags if not unsupported_values(tag, values(tag), self._shown, left=self._left)
+            ),
         )
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
@@ -173,11 +196,13 @@ class _Examination:
     def _statement(self, field: str, index: int | None, sentence: str) -> None:
         if self._fails_by_order(field, index, sentence):
             return
-        if novel := unsupported_values(sentence, values(sentence), self._shown, calculated=self._calculated):
+        found = values(sentence)
+        if novel := unsupported_values(sentence, found, self._shown, calculated=self._calculated, left=self._left):
             self._fail(field, index, sentence, novel, ())
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
-        orders = [order for order in orders_in(text) if not self._shown.wishes.include(order)]
+        told = orders_in(text)
+        orders = [order for order in told if not (self._orders.takes(1) and self._shown.wishes.include(order))]
         if orders:
             failure = Failure(field=field, index=index, statement=text, reason="order", orders=tuple(orders))
             self._failures.append(failure)
@@ -191,7 +216,7 @@ class _Examination:
                 statement=text,
                 reason="novel_value",
                 values=tuple(novel),
-                says=self._shown.says(text, novel, sorted(near)),
+                says=self._shown.says(text, novel, sorted(near)) if len(self._failures) < MOST_DOUBTS else "",
             )
         )
 
@@ -204,15 +229,12 @@ def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -
         answers: By the failure's number from 1 on; an empty text withdraws the statement. What has no answer stays.
         shown: What the model was shown: an answer that states something else is not put into a text.
     """
+    examination = _Examination(shown, examined.calculated)
     told = {
         failure.key: (failure, text)
         for number, failure in enumerate(examined.failures, start=1)
         if number in answers
-        and (
-            (text := _mended(failure, answers[number])) == ""
-            or failure.is_item
-            or not _fails(text, shown, examined.calculated)
-        )
+        and ((text := _mended(failure, answers[number])) == "" or failure.is_item or not examination.fails(text))
     }
     made = _edited(examined.candidate, lambda key: told.get(key, (None, None))[1])
     return made, _repairs(told.values())
@@ -222,10 +244,6 @@ def _mended(failure: Failure, answer: str) -> str:
     """An answer on one line; a sentence ends like the one that it is for, or the next would be a part of it."""
     text, end = " ".join(answer.split()), failure.statement[-1:]
     return text + end if text and not failure.is_item and end in ENDS and text[-1] not in ENDS else text
-
-
-def _fails(text: str, shown: Shown, calculated: Given) -> bool:
-    return bool(_Examination(shown, calculated).of(Candidate(narrative={STRETCHES: text})).failures)
 
 
 def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
@@ -253,24 +271,33 @@ def without_failures(examined: Examined, schema: StateSchema, previous: Iterable
     narrative, lines = _narratives_left(candidate, made, schema.home("fact").name)
     lost = {line.field for line in lines}
     gone = {key for key, (_, text) in cut.items() if not text}
+    places = {field: _places(field, text, gone) for field, text in candidate.narrative.items()}
     repairs = [
-        repair if failure.field in lost else replace(repair, cut=_cut_of(failure, candidate, gone))
+        repair if failure.field in lost else replace(repair, cut=_cut_of(failure, candidate, places))
         for failure, text in cut.values()
         for repair in _repairs([(failure, text)])
     ]
     return Settled(candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines))
 
 
-def _cut_of(failure: Failure, candidate: Candidate, gone: Collection[tuple[str, int | None, str]]) -> Cut | None:
+def _places(field: str, narrative: str, gone: Collection[tuple[str, int | None, str]]) -> dict[str, int]:
+    """How many sentences that stay stand before each of a narrative, where it stands first."""
+    places: dict[str, int] = {}
+    staying = 0
+    for sentence in sentences(narrative):
+        places.setdefault(sentence, staying)
+        staying += (field, None, sentence) not in gone
+    return places
+
+
+def _cut_of(failure: Failure, candidate: Candidate, places: Mapping[str, Mapping[str, int]]) -> Cut | None:
     """What a verifier may bring back: what orders the reader about stays away, and stretches are told by code then."""
     if failure.reason != "novel_value" or failure.field == STRETCHES:
         return None
     if failure.index is not None:
         item = candidate.items[failure.index]
         return Cut(from_seqs=item.from_seqs, replaces=item.replaces)
-    told = sentences(candidate.narrative[failure.field])
-    before = told[: told.index(failure.statement)]
-    return Cut(place=sum((failure.field, None, sentence) not in gone for sentence in before))
+    return Cut(place=places[failure.field][failure.statement])
 
 
 def _is_unfounded(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
