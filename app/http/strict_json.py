@@ -28,6 +28,8 @@ MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 200_000
 """Keys and values of one body, counted before they are made: each takes some hundred bytes of memory."""
 MAX_INTEGER: Final = 2**63 - 1
+MOST_DIGITS: Final = 400
+"""Of a whole number, its sign included: one of more is infinite as a double."""
 ASKED_FIRST: Final = ("x-stainless-lang",)
 """Headers of clients that leave the type out where there is no body: no page sends them to another site unasked."""
 SHOWN_KEY: Final = 64
@@ -118,6 +120,8 @@ def parse(body: bytes) -> Any:
 
 def _whole_number(digits: str) -> int | float:
     """A double that is written out in full is that double: Postgres, and so every answer, tells 1e22 in 23 digits."""
+    if len(digits) > MOST_DIGITS:
+        return float(digits)  # no number: refused with its field, where ``int`` would refuse the body
     whole = int(digits)
     if abs(whole) <= MAX_INTEGER:
         return whole
