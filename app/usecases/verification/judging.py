@@ -82,10 +82,10 @@ class Subject:
     """Those of them on which sentences of narratives rest."""
 
     def requests(self, profile: ModelProfile) -> list[VerificationRequest]:
-        """The calls, each about some of the claims."""
+        """The calls, each about some of the claims, as many as may be made: each is made of the whole chunk."""
         if not self.messages:
             return []
-        return [self._request(claims, profile) for claims in batches(self.claims)]
+        return [self._request(claims, profile) for claims in batches(self.claims)[:VERIFIER_CALLS]]
 
     def with_parts(self, judgement: Judgement, profile: ModelProfile) -> tuple[Subject, list[VerificationRequest]]:
         """The subject with the sentences of items that are not supported, and the call that asks about these."""
