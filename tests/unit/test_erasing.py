@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.state import erasing
 from app.core.state.erasing import Erased, Remaining, lines_without, other_half, suspicious, told_by, tombstone, without
 from app.core.text.token_counts import weigh
 from tests.corpus import assert_verdicts, corpus
@@ -154,3 +155,31 @@ def test_thousands_of_messages_are_looked_through_in_linear_time() -> None:
         return look
 
     assert_linear_in(looked_through, 4_000)
+
+
+pieces = st.text("ab1 -€я١", max_size=6)
+
+
+@given(st.sets(pieces.filter(bool), max_size=6), st.lists(pieces, max_size=8))
+def test_values_are_found_as_by_looking_for_each(values: set[str], text: list[str]) -> None:
+    told = " ".join([*text, *(value + piece for value, piece in zip(sorted(values), text, strict=False))])
+    assert erasing._Values(values).in_(told) == {value for value in values if erasing._holds(told, value)}
+
+
+@pytest.mark.parametrize("unit", ["- item {n}\n", "Anna: {n}\n", "- €{n}.50\n", "- ab-{n}-x\n", "- {n} кг\n"])
+def test_many_values_are_looked_for_in_many_lines_in_linear_time(unit: str) -> None:
+    def work(count: int) -> Callable[[], object]:
+        text = "".join(unit.format(n=10_000 + number) for number in range(count))
+        return lambda: lines_without(f"x\n- {text}", Erased([text], {1}), Remaining({2: text}))
+
+    assert_linear_in(work, 3_000)
+
+
+def test_control_looking_for_each_value_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Each(erasing._Values):
+        def in_(self, text: str) -> frozenset[str]:
+            return frozenset(value for value in self._values if erasing._holds(text, value))
+
+    monkeypatch.setattr(erasing, "_Values", Each)
+    with pytest.raises(pytest.fail.Exception):
+        test_many_values_are_looked_for_in_many_lines_in_linear_time("- item {n}\n")

@@ -7,8 +7,10 @@ secret.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from app.core.model.conversation import Message
@@ -16,6 +18,7 @@ from app.core.model.policies.protection import BY_EVENT_TYPE
 from app.core.model.state import StateEntry
 from app.core.text.identifiers import NAME_KINDS, Kind, find_identifiers
 from app.core.text.parts import Part
+from app.core.text.patterns import compiled
 from app.core.text.token_counts import weigh
 from app.core.text.words import GENERIC_STEMS, stem, stems, words
 
@@ -102,6 +105,7 @@ def _weighed(message: Message) -> Message:
     return replace(message, token_count=weight.tokens, byte_length=weight.bytes)
 
 
+_ASCII_WORD: Final = compiled("[0-9A-Za-z]++")
 _FORM: Final = frozenset({"type", "id", "tool_call_id", "name", "media_type", "data"})
 """Keys of a part that carry no text."""
 
@@ -123,6 +127,30 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
 _DEEPEST: Final = 64
 
 
+class _Values:
+    """Exact values, looked for by their first ASCII letters and digits: a message may hold a hundred thousand."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._values = frozenset(values)
+        self._spans: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
+        for value in self._values:
+            word = _ASCII_WORD.search(value)
+            self._spans[word[0] if word else ""].add((word.start() if word else 0, len(value)))
+
+    def in_(self, text: str) -> frozenset[str]:
+        """Those that stand in a text: such letters and digits of a value are a whole word of what it stands in."""
+        words = ((word.start(), word[0]) for word in _ASCII_WORD.finditer(text))
+        others = ((place, "") for place in range(len(text) if "" in self._spans else 0))
+        return frozenset(
+            value
+            for place, word in chain(words, others)
+            for before, length in self._spans.get(word, ())
+            if (start := place - before) >= 0
+            and (value := text[start : start + length]) in self._values
+            and _is_alone(text, start, start + length)
+        )
+
+
 class Erased:
     """What was erased, and how to tell it in other texts."""
 
@@ -131,7 +159,7 @@ class Erased:
         """Messages of which nothing is left."""
         text = "\n".join(texts)
         found = [(item.kind, item.text.casefold()) for item in find_identifiers(text)]
-        self._values = {value for kind, value in found if kind not in NAME_KINDS and _says_much(kind, value)}
+        self._values = _Values(value for kind, value in found if kind not in NAME_KINDS and _says_much(kind, value))
         told = stems(text)
         self._said = frozenset(told)
         self._words = {word for word in told if _is_telling(word)}
@@ -142,7 +170,7 @@ class Erased:
         folded = text.casefold()
         told = stems(text)
         return Found(
-            values=frozenset(value for value in self._values if _holds(folded, value)),
+            values=self._values.in_(folded),
             words=frozenset(told) & self._words,
             runs=self._runs.intersection(_runs(told)),
         )
@@ -159,6 +187,7 @@ class Remaining:
         self._messages = {seq: text.casefold() for seq, text in messages.items()}
         tokens = {token for text in self._messages.values() for token in words(text)}
         self._words = {stem(token) for token in tokens}
+        self._known: dict[tuple[str, ...], bool] = {}
 
     def holds(self, found: Found, sources: Collection[int]) -> bool:
         """Whether all that was found could come from elsewhere: exact values from the text's own other sources."""
@@ -170,6 +199,11 @@ class Remaining:
         )
 
     def _says(self, run: tuple[str, ...]) -> bool:
+        if run not in self._known:
+            self._known[run] = self._looked_up(run)
+        return self._known[run]
+
+    def _looked_up(self, run: tuple[str, ...]) -> bool:
         beginnings = [word[: max(_LEAST_WORD, len(word) - 2)] for word in run]  # a stem may end otherwise than its word
         likely = (text for text in self._messages.values() if all(word in text for word in beginnings))
         return any(run in _runs(stems(text)) for text in likely)
@@ -237,11 +271,14 @@ def _holds(text: str, value: str) -> bool:
     """Whether a value stands in a text by itself, not inside a longer one."""
     start = text.find(value)
     while start >= 0:
-        end = start + len(value)
-        if not (_joins(text[start - 1 : start], value[0]) or _joins(text[end : end + 1], value[-1])):
+        if _is_alone(text, start, start + len(value)):
             return True
         start = text.find(value, start + 1)
     return False
+
+
+def _is_alone(text: str, start: int, end: int) -> bool:
+    return not (_joins(text[start - 1 : start], text[start]) or _joins(text[end : end + 1], text[end - 1]))
 
 
 def _joins(neighbour: str, edge: str) -> bool:
