@@ -72,6 +72,11 @@ class Value:
     """What its number counts, if that is told apart from others."""
 
     @property
+    def meaning(self) -> tuple[object, ...]:
+        """All that it is, wherever it stands."""
+        return self.kind, self.text, self.forms, self.amount, self.approximate, self.base, self.factor, self.measure
+
+    @property
     def reads_as_year(self) -> bool:
         """Whether it may be a year: a bare number of four digits, written as years are."""
         is_plain = self.kind == "number" and not self.base and self.text.isdecimal()
@@ -161,7 +166,7 @@ def _given_amounts(found: Found) -> Iterator[tuple[float, str]]:
 class Given:
     """What was shown, by numbered sources: whether and where a value stands in it."""
 
-    __slots__ = ("_amounts", "_forms", "_known", "_sizes", "_squashed", "_texts")
+    __slots__ = ("_amounts", "_forms", "_known", "_plain", "_sizes", "_squashed", "_texts")
 
     def __init__(self) -> None:
         self._forms: defaultdict[str, set[int]] = defaultdict(set)
@@ -170,6 +175,7 @@ class Given:
         self._texts: list[_Searched] = []
         self._squashed: list[_Searched] = []
         self._known: dict[str, frozenset[int]] = {}
+        self._plain: dict[tuple[object, ...], frozenset[int]] = {}
 
     def add(self, source: int, text: str, at: datetime | None = None) -> None:
         """Show a text.
@@ -181,6 +187,7 @@ class Given:
                 follow from it.
         """
         self._known.clear()
+        self._plain.clear()
         day = day_of(at)
         forms, amounts, searched = _meaning(text, day)
         for form in forms:
@@ -198,10 +205,17 @@ class Given:
 
     def sources(self, value: Value) -> frozenset[int]:
         """The sources that hold a value in any form; empty: it was not shown."""
-        return self.plainly(value) | self.by_weekday(value)
+        plainly, by_weekday = self.plainly(value), self.by_weekday(value)
+        return plainly | by_weekday if by_weekday else plainly
 
     def plainly(self, value: Value) -> frozenset[int]:
         """The same without those where only a weekday may mean it."""
+        meant = value.meaning
+        if meant not in self._plain:
+            self._plain[meant] = self._plainly(value)
+        return self._plain[meant]
+
+    def _plainly(self, value: Value) -> frozenset[int]:
         found: set[int] = set()
         for form in _looked_up(value):
             found |= (

@@ -151,15 +151,15 @@ class Shown:
         """
         named = dict.fromkeys(seqs)
         covered = {*seqs, *self._resting_on(seqs)}
-        for value in found:
+        for value in {one.meaning: one for one in found}.values():
             sources = self.sources(value)
             if _is_everywhere(value) or BACKGROUND in sources or not sources.isdisjoint(covered):
                 continue
             replaced = sources.intersection(self.numbers(entries))
-            newest_first = map(self._sources_of, sorted(replaced or sources, reverse=True))
-            holding = list(dict.fromkeys(filter(None, newest_first)))
-            if len(holding) == 1 or replaced or not covered:
-                named.update(dict.fromkeys(next(iter(holding), ())))
+            holding = filter(None, map(self._sources_of, sorted(replaced or sources, reverse=True)))
+            newest = next(holding, ())
+            if replaced or not covered or all(other == newest for other in holding):
+                named.update(dict.fromkeys(newest))
         return tuple(named)
 
     def _resting_on(self, seqs: Iterable[int]) -> list[int]:
