@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from app.core.model.in_doubt import PARAGRAPH
 from app.core.model.model_io import Doubt, Proposal, SummaryRequest
 from app.core.model.policies.policy import budgets_of
 from app.core.model.policies.resolving import resolve
@@ -45,9 +46,13 @@ class Played:
 
     @property
     def texts(self) -> dict[str, str]:
-        """Narratives by field."""
+        """Narratives by field, what was told earlier behind them."""
         entries = served(self.applied.entries) if self.applied else ()
-        return {entry.field: undated(entry.text) for entry in entries if entry.role == "narrative"}
+        told = [entry for entry in entries if entry.role == "narrative"]
+        return {
+            name: PARAGRAPH.join(undated(entry.text) for entry in told if entry.field == name)
+            for name in dict.fromkeys(entry.field for entry in told)
+        }
 
     @property
     def briefs(self) -> dict[int, str]:

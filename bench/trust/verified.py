@@ -98,9 +98,9 @@ def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
 
 
 def doubted(told: Played) -> set[str]:
-    """The entries that are served as in doubt."""
+    """The entries that are served as in doubt; what one text told earlier is so without a verdict."""
     entries = told.applied.entries if told.applied else ()
-    return {entry.id for entry in entries if entry.in_doubt and not entry.pruned}
+    return {entry.id for entry in entries if entry.in_doubt and not entry.pruned and entry.role != "narrative"}
 
 
 def stands(claim: Claim, told: Played) -> bool:

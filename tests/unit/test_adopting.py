@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,6 +106,23 @@ def test_out_of_one_text_each_statement_becomes_a_fact_word_for_word() -> None:
     ]
     assert next_after(after, 9) == 12
     assert in_schema([before], SUMMARY, source=SUMMARY, next_entry=9) == (before,)
+
+
+def test_what_is_in_doubt_stays_so_on_the_way_into_one_text_and_out_of_it() -> None:
+    told = StateEntry(id="N7", field="summary", role="narrative", text="They plan a trip.", since_version=4)
+    earlier = replace(told, id="N8", text="The budget is 900 euros. The code is AB-12.", in_doubt=True)
+    assert in_schema([told, earlier], SUMMARY, source=SUMMARY, next_entry=9) == (told, earlier)
+    facts = in_schema([told, earlier], RESEARCH, source=SUMMARY, next_entry=9)
+    assert [(one.text, one.in_doubt) for one in facts] == [
+        ("They plan a trip.", False),
+        ("The budget is 900 euros.", True),
+        ("The code is AB-12.", True),
+    ]
+    back = in_schema(facts, SUMMARY, source=RESEARCH, next_entry=12)
+    assert [(one.id, one.text, one.in_doubt) for one in back] == [
+        ("N9", told.text, False),
+        ("N10", earlier.text, True),
+    ]
 
 
 PROSE = st.lists(

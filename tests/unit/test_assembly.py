@@ -186,6 +186,24 @@ def test_a_small_budget_gives_up_what_is_in_doubt_before_what_holds(mark: str, g
     assert all((f"8:15{mark}" in block) == ("Friday" in block) for block in blocks)
 
 
+def test_a_small_budget_gives_up_what_one_text_told_earlier_before_what_it_tells() -> None:
+    policy = policy_of(context_window=4_000, state_schema="summary")
+    now = "They bake bread in Porto. The oven cost 9,900 euros."
+    earlier = "The oven was to cost 18,900 euros. The permit has the number AB-4711-77."
+    state = {"summary": f"{now}\n\nSaid earlier, may have changed since: {earlier}"}
+    source = material(said(8), policy=policy, state=state, boundary=7)
+    whole = put_together(source)
+    blocks = [
+        put_together(source, budget).messages[1].content
+        for budget in range(whole.gauge.tokens - whole.gauge.breakdown.system, 60, -5)
+    ]
+    assert json.dumps(state["summary"])[1:-1] in blocks[0]
+    shorter = [block for block in blocks if now in block and earlier not in block]
+    assert any("may have changed since: The oven was to cost 18,900 euros." in block for block in shorter)
+    assert any("may have changed" not in block for block in shorter)
+    assert all("may have changed" not in block for block in blocks if now not in block)
+
+
 def test_a_small_budget_gives_up_the_days_of_held_messages_before_any_fact() -> None:
     held = replace(message(1, "The talk is tomorrow.", policy=POLICY), created_at=datetime(2026, 3, 2, tzinfo=UTC))
     source = material([held, *said(8)[1:]], policy=POLICY, state=STATE, boundary=7, days=True)

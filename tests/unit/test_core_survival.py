@@ -14,15 +14,18 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.repairs import Cut, Repair
 from app.core.model.schemas import SESSION, SUMMARY
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied, ApplyContext, apply_candidate
+from app.core.state import pruning
+from app.core.state.apply import Applied, ApplyContext, apply_candidate, repairs_on_record
 from app.core.text.budget import Budget
 from app.core.text.language import detect
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text, least_tokens
 from app.core.validation import survival
+from app.core.validation.claims import claims_of
 from app.core.validation.gate import judge
 from app.core.validation.survival import LostSentence, lost_sentences
 from tests.builders import budgets, policy_of
@@ -313,16 +316,104 @@ def test_in_a_state_of_one_text_they_stand_at_its_end() -> None:
     assert [one.after for one in made.repairs] == [f'The user wrote: "{one.content}"' for one in DEBTS]
 
 
-def test_what_the_one_text_before_told_stands_ahead_of_the_new_one() -> None:
-    """Behind it, "12,170 words" would be read as what holds now."""
+TALE: Final = "The user stores crates of lamps on the northern pier. They are opened with a flat iron bar."
+CUT: Final = "The fish market was cut, so that chapter three has 12,170 words."
+WROTE: Final = 'The user wrote: "By the way, Clara still owes me 3441 euros for the lamps."'
+SAID_EARLIER: Final = "Said earlier, may have changed since"
+
+
+def in_one_text(*previous: StateEntry, text: str = TALE, span: Sequence[Message] = CRATES, **changes: Any) -> Applied:
     policy = policy_of(context_window=4_000, state_schema="summary")
-    field = SUMMARY.fields[0].name
-    cut = "The fish market was cut, so that chapter three has 12,170 words."
-    before = StateEntry(id="N1", field=field, role="narrative", text=f"A tale is written. {cut}", since_version=1)
-    tale = "The user stores crates of lamps on the northern pier. They are opened with a flat iron bar."
-    made = applied(f'{{"{field}": "{tale}"}}', CRATES, before, schema=SUMMARY, policy=policy, version=2)
-    assert made.state[field] == f"{cut} {tale}"
-    assert [(one.reason, one.after) for one in made.repairs] == [("value_restored", cut)]
+    return applied(f'{{"summary": "{text}"}}', span, *previous, schema=SUMMARY, policy=policy, version=2, **changes)
+
+
+def narrative(number: int, text: str, *, in_doubt: bool = False) -> StateEntry:
+    return StateEntry(id=f"N{number}", field="summary", role="narrative", text=text, since_version=1, in_doubt=in_doubt)
+
+
+def test_what_the_one_text_before_told_stands_behind_the_new_one_as_what_it_is() -> None:
+    """Unmarked, "12,170 words" would be read as what holds now, wherever it stands."""
+    made = in_one_text(narrative(1, f"A tale is written. {CUT}"), span=[*CRATES, DEBTS[0]])
+    assert made.state["summary"] == f"{TALE} {WROTE}\n\n{SAID_EARLIER}: {CUT}"
+    told, earlier = made.entries
+    assert (told.text, told.in_doubt) == (f"{TALE} {WROTE}", False)
+    assert (earlier.text, earlier.role, earlier.in_doubt, earlier.since_version) == (CUT, "narrative", True, 2)
+    assert [(one.reason, one.after, one.entry_id) for one in made.repairs] == [
+        ("value_restored", CUT, earlier.id),
+        ("value_restored", WROTE, told.id),
+    ]
+
+
+def test_what_code_cut_belongs_to_the_text_and_not_to_what_was_told_earlier() -> None:
+    """A verifier that supports it puts it back there."""
+    made = in_one_text(narrative(1, f"A tale is written. {CUT}"))
+    cut = Repair(field="summary", reason="novel_value", before="It weighs 77 kg.", after=None, cut=Cut())
+    assert [one.entry_id for one in repairs_on_record(replace(made, repairs=(cut,)))] == [made.entries[0].id]
+
+
+def test_a_verifier_takes_what_is_contradicted_out_of_what_was_told_earlier() -> None:
+    made = in_one_text(narrative(1, f"A tale is written. {CUT}"))
+    claims = claims_of([], made.entries)
+    assert [claim.target for claim in claims if claim.text == CUT] == [made.entries[1].id]
+
+
+def test_control_what_the_new_text_tells_stands_nowhere_else() -> None:
+    made = in_one_text(narrative(1, f"A tale is written. {CUT}"), text=f"{TALE} {CUT}")
+    assert made.state["summary"] == f"{TALE} {CUT}"
+    assert not any(entry.in_doubt for entry in made.entries)
+
+
+def test_what_was_told_earlier_is_looked_at_again_each_time() -> None:
+    """It is known by its entry: its mark is no part of its text, and what the new text tells of it is told once."""
+    key = "The key has the number AB-4711-77."
+    before = [narrative(1, TALE), narrative(2, f"{CUT} {key}", in_doubt=True)]
+    still = in_one_text(*before, text=f"{TALE} {key}")
+    assert still.state["summary"] == f"{TALE} {key}\n\n{SAID_EARLIER}: {CUT}"
+    assert [entry.text for entry in still.entries] == [f"{TALE} {key}", CUT]
+
+
+def test_where_nothing_of_it_is_told_the_older_part_gives_way_first() -> None:
+    ships = [f"Ship {number} owes {number * 1_111} euros for its berth." for number in range(1, 10)]
+    newer = [f"Crane {number} cost {number * 1_313} euros last year." for number in range(1, 10)]
+    made = in_one_text(narrative(1, " ".join(newer)), narrative(2, " ".join(ships), in_doubt=True))
+    (earlier,) = (entry.text for entry in made.entries if entry.in_doubt)
+    assert earlier.endswith(newer[-1])
+    assert ships[0] not in earlier
+    assert estimate_text(earlier) <= budgets(policy_of(context_window=4_000)).state_cap // 4
+
+
+CRANES: Final = [f"Crane {number} cost {number * 1_313} euros last year." for number in range(1, 10)]
+FULL: Final = " ".join(f"Crate {number} of lamps stands on the northern pier." for number in range(1, 16))
+
+
+def in_room(less: int) -> tuple[str, str]:
+    """What is told now and what was told earlier in a state that may weigh so much less than both of them."""
+    before, shares = narrative(1, " ".join(CRANES)), budgets(policy_of(context_window=4_000))
+    whole = in_one_text(before, text=FULL, budgets=replace(shares, state_tokens=1_000, state_cap=1_000))
+    room = replace(shares, state_cap=1_000, state_tokens=whole.layout.tokens - less)
+    made = in_one_text(before, text=FULL, budgets=room)
+    kept = {entry.in_doubt: entry.text for entry in made.entries if not entry.pruned}
+    gone = [entry.text for entry in made.entries if entry.pruned]
+    assert all(text in "".join([*kept.values(), *gone]) for text in CRANES), "on record"
+    return kept[False], kept.get(True, "")
+
+
+@pytest.mark.parametrize(("less", "is_whole", "share"), [(0, True, 1.0), (40, True, 0.5), (130, False, 0.12)])
+def test_where_a_state_is_full_what_was_told_earlier_goes_first_but_for_an_eighth(
+    less: int,
+    is_whole: bool,  # noqa: FBT001
+    share: float,
+) -> None:
+    told, earlier = in_room(less)
+    assert (told == FULL) is is_whole
+    assert len(earlier) >= share * len(" ".join(CRANES))
+    assert (earlier == " ".join(CRANES)) is (not less)
+    assert set(sentences(earlier)) <= set(CRANES), "whole sentences"
+
+
+def test_control_without_that_eighth_nothing_of_it_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "_EARLIER", 0.0)
+    assert in_room(130)[1] == ""
 
 
 def test_what_there_is_no_room_for_is_not_read() -> None:

@@ -84,6 +84,13 @@ def test_a_client_or_the_doubts_of_a_state_that_is_nearly_full_press(
     assert pending.is_pressing(resolved, written, by_hand=by_hand) is presses
 
 
+def test_control_what_one_text_told_earlier_does_not_press() -> None:
+    """No verdict takes the doubt from it."""
+    resolved = cast("Any", SimpleNamespace(budgets=SimpleNamespace(state_cap=1_000)))
+    earlier = replace(entry("F1", doubted=True), id="N1", role="narrative")
+    assert not pending.is_pressing(resolved, version(1, 10, earlier, state=1_000), by_hand=False)
+
+
 @pytest.mark.parametrize(
     ("reason", "last_message", "waits"),
     [

@@ -27,7 +27,7 @@ from app.core.summarizer.offline import extractive
 from app.core.summarizer.offline import retold as telling
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.offline.kinds import HYPOTHESIS, OBJECTIVE, OBSTACLE, PATH, QUESTION, objective
-from app.core.summarizer.offline.retold import is_told, statements
+from app.core.summarizer.offline.retold import is_told, spelled_out, statements
 from app.core.text.language import detect
 from app.core.text.sentences import closed
 from app.core.text.token_counts import estimate_text
@@ -206,6 +206,21 @@ def test_what_was_settled_or_corrected_is_not_told_on() -> None:
     assert "MySQL 8.4" in made
     assert "$5,000" in made
     assert state(SUMMARY, now, previous=[told])["dropped"] == [], "ids of statements are nobody else's"
+
+
+def test_what_was_told_earlier_is_carried_on_in_its_place_in_time() -> None:
+    """Where no model answers, its sentences are statements like all others, without the words that mark them."""
+    now = StateEntry(
+        id="N1", field="summary", role="narrative", text="About tickets. User: It costs $700.", since_version=1
+    )
+    earlier = replace(now, id="N2", text="User: It was to cost $5,000. User: The code is AB-4711.", in_doubt=True)
+    found = spelled_out([now, earlier], SUMMARY, "en")
+    assert [one.text for one in found if one.role == "fact"] == [
+        "User: It was to cost $5,000.",
+        "User: The code is AB-4711.",
+        "User: It costs $700.",
+    ]
+    assert [one.text for one in found if one.role == "narrative"] == ["About tickets."]
 
 
 @pytest.mark.parametrize("target", [150, 300, 800, 2_000])

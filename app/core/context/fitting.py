@@ -30,10 +30,10 @@ from app.core.context.drafts import (
 from app.core.context.eliding import with_giants_elided, with_tail_elided
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError
-from app.core.model.in_doubt import unmarked
+from app.core.model.in_doubt import told_and_earlier, unmarked
 from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
-from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
+from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, StateSchema
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
 from app.core.retrieval.corpus import words_in
 from app.core.retrieval.naming import asked_of
@@ -284,9 +284,9 @@ def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry,
     A field serves what is in doubt behind all others: by its place alone it would pass for the newest.
     """
     texts = [
-        (field, *unmarked(text))
+        (field, text, in_doubt)
         for field in schema.fields
-        for text in (state[field.name] if field.is_list else [state[field.name]])
+        for text, in_doubt in _texts(field, state[field.name])
         if text
     ]
     by_age = sorted(range(len(texts)), key=lambda place: not texts[place][-1])
@@ -302,6 +302,14 @@ def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry,
         )
         for place, (field, text, in_doubt) in enumerate(texts)
     )
+
+
+def _texts(field: StateField, served: Any) -> Iterator[tuple[str, bool]]:
+    """The texts of a field, each with whether it is in doubt."""
+    if field.is_list:
+        yield from map(unmarked, served)
+    else:
+        yield from zip(told_and_earlier(served), (False, True), strict=True)
 
 
 def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:

@@ -91,7 +91,8 @@ class StateEntry:
     superseded: tuple[str, ...] = ()
     """Texts that this entry replaced, oldest first."""
     in_doubt: bool = False
-    """A model gave it up without a proof, or nothing was found that states it: served after the others, marked."""
+    """A model gave it up without a proof, or nothing was found that states it: served after the others, marked.
+    Of a text that is the whole state: what the one before it said, and it leaves out."""
     pruned: bool = False
     """True only in the version that stopped serving it, for the record: the cap pushed it out, another entry took its
     place, or a verdict removed it."""

@@ -346,8 +346,9 @@ def _applied(
 
 def _brought_back(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
     """What code added to a model's one text; in lists it stands as entries of its own."""
-    for entry in served(applied.entries) if is_told(schema) else ():
-        for text in map(as_sentence, texts):
+    told = served(applied.entries) if is_told(schema) else ()
+    for text in map(as_sentence, texts):
+        for entry in [one for one in told if text in one.text][-1:]:
             yield Repair(field=entry.field, reason="value_restored", before="", after=text, entry_id=entry.id)
 
 
@@ -440,7 +441,9 @@ def version_of(
 def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
     """The repairs without secrets, with the entries that they led to."""
     ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
-    narratives = {entry.field: entry.id for entry in served(applied.entries) if entry.role == "narrative"}
+    narratives = {
+        entry.field: entry.id for entry in served(applied.entries) if entry.role == "narrative" and not entry.in_doubt
+    }
     return tuple(
         replace(
             repair.redacted(),

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final
 
-from app.core.model.in_doubt import marked
+from app.core.model.in_doubt import PARAGRAPH, marked
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import FieldRole, StateEntry, StateSchema
 from app.core.reading.cues import cues_of
-from app.core.state.thinning import thinned
+from app.core.state.thinning import fewer_statements, thinned
 from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.sentences import sentence_spans
@@ -24,6 +24,9 @@ _SPARED: Final = 2
 shared knowledge would otherwise never be served at all."""
 _FIRST: Final = 6
 """The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
+_EARLIER: Final = 1 / 8
+"""Of a text that a model has just written for the whole state, and what the one before it told: so much of that stays
+while the other can be shortened, since its values stand nowhere else."""
 _STEPS: Final = 64
 """In which a narrative is shortened: it may have thousands of sentences."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
@@ -50,7 +53,9 @@ def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, An
     served = sorted((entry for entry in entries if not entry.pruned), key=lambda one: one.in_doubt)
     for entry, text in zip(served, marked(served), strict=True):
         texts[entry.field].append(text)
-    state = {field.name: texts[field.name] if field.is_list else " ".join(texts[field.name]) for field in schema.fields}
+    state = {
+        field.name: texts[field.name] if field.is_list else PARAGRAPH.join(texts[field.name]) for field in schema.fields
+    }
     return schema.model.model_validate(state).model_dump()
 
 
@@ -75,11 +80,12 @@ def prune(
     """Give up as little as makes the state fit.
 
     In this order: what is in doubt; the narrative but its first sentence, the last ones after the others (where it is
-    the whole state, statement by statement, those that add least first, its ends last); style and known, doubles first,
-    then the oldest; open ones, the oldest first; facts, the oldest first, rules and those with exact values after all
-    others. The newest few of each field, the first facts with exact values and what the conversation is for are spared
-    until nothing else is left; then they go by the same order, the narrative before the open ones, but of facts the
-    later before the earlier, the first one and the newest last of all.
+    the whole state, statement by statement, those that add least first, its ends last, and after what was just carried
+    over also what was told earlier); style and known, doubles first, then the oldest; open ones, the oldest first;
+    facts, the oldest first, rules and those with exact values after all others. The newest few of each field, the
+    first facts with exact values and what the conversation is for are spared until nothing else is left; then they go
+    by the same order, the narrative before the open ones, but of facts the later before the earlier, the first one and
+    the newest last of all.
 
     What a language model has just written is spared too, and its facts go after all older ones: it saw what stays, its
     entries may replace others, and lost at once they would be told nowhere. Its narrative, which tells where things
@@ -129,8 +135,14 @@ def _steps(
     schema: StateSchema, served: Sequence[StateEntry], standing: Collection[str], written: Collection[str]
 ) -> Iterator[_Step]:
     yield from _removed(entry for entry in _of(served, "fact", "open", "style", "known") if entry.in_doubt)
+    told = _of(served, "narrative")
+    earlier = [step for entry in told if entry.in_doubt for step in _of_earlier(entry)]
+    most = _EARLIER * sum(len(entry.text) for entry in told) if written else 0
+    first = 0 if standing else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
+    yield from earlier[:first]
     served = [entry for entry in served if not entry.in_doubt]
     shorter = [step for entry in _of(served, "narrative") for step in _of_narrative(schema, entry, bool(standing))]
+    shorter += earlier[first:]
     gone = list(_removed(_of(served, "narrative")))
     if not written:
         yield from shorter
@@ -179,6 +191,12 @@ def _of(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
 
 def _of_narrative(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
     return _thinned(entry, older_first=older_first) if is_told(schema) else _shortened(entry)
+
+
+def _of_earlier(entry: StateEntry) -> Iterator[_Step]:
+    """What was told earlier with fewer and fewer of its statements, at last without any."""
+    yield from (_Step(entry=entry, shorter=_with_text(entry, text)) for text in fewer_statements(entry))
+    yield _Step(entry=entry)
 
 
 def _shortened(entry: StateEntry) -> Iterator[_Step]:

@@ -27,7 +27,7 @@ def in_schema(
     A field of the same name and role keeps its entries as they are; others go to the field of their role, or of the
     nearest role there is. Where only a narrative can take them, one text tells them all, the present narrative first;
     out of such a text each statement becomes a fact, word for word and in order, since a narrative is told anew each
-    time.
+    time. What is in doubt stays so: of one text it becomes a text of its own.
 
     Args:
         entries: Those that are served.
@@ -40,7 +40,9 @@ def in_schema(
     moved = [(entry, _field_of(entry, schema)) for entry in entries]
     kept = [_moved(entry, field) for entry, field in moved if field.is_list]
     told = [
-        _joined_entry(field, [entry for entry, target in moved if target is field]) for field in _narratives(schema)
+        _joined_entry(field, [entry for entry, target in moved if target is field and entry.in_doubt == in_doubt])
+        for field in _narratives(schema)
+        for in_doubt in (False, True)
     ]
     return (*kept, *(entry for entry in told if entry is not None))
 

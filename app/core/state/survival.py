@@ -1,7 +1,8 @@
 """Survival: sentences whose exact values a summary lost come back (``app.core.validation.survival`` finds them).
 
 They become entries of their own. Where the state is one text, which a model tells anew each time, they stand in the
-text, and statements of the text before with such values, which the new one does not tell in any way, come back too.
+text, and statements of the text before with such values, which the new one does not tell in any way, come back too:
+behind it, in doubt, so that nobody takes what held then for what holds now.
 """
 
 from __future__ import annotations
@@ -48,11 +49,14 @@ def with_quotes(
 ) -> tuple[StateEntry, ...]:
     """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text.
 
-    ``at_end``: after a text that is the whole state, and not between its sentences; what the one before it said, ahead
-    of it, since what a text says last is read as what holds now.
+    ``at_end``: after a text that is the whole state, and not between its sentences; what the one before it said, in an
+    entry of its own, in doubt, which is served behind it.
     """
     if is_told(schema):
-        return tuple(_with_told(entry, quotes, version, at_end=at_end) for entry in entries)
+        earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
+        now = [quote for quote in quotes if not at_end or quote[0] != _SO_FAR]
+        told = tuple(_with_told(entry, now, version, at_end=at_end) for entry in entries)
+        return (*told, _earlier(schema, earlier, version, next_entry)) if earlier else told
     target = schema.home("fact")
     messages = {message.seq: message for message in span}
     made = [
@@ -93,7 +97,12 @@ def forgotten(
     Returns:
         Texts for ``with_quotes``, in order; nothing where facts have a list: entries are never forgotten.
     """
-    told = [text for entry in before if entry.role == "narrative" for text in _said_in(entry.text)]
+    told = [
+        text
+        for entry in sorted(before, key=lambda one: not one.in_doubt)  # that is the older part
+        if entry.role == "narrative"
+        for text in _said_in(entry.text)
+    ]
     if not told or not is_told(schema):
         return []
     present = Told()
@@ -165,12 +174,11 @@ def _said_in(text: str) -> list[str]:
 
 def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, at_end: bool) -> StateEntry:
     """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
-    if entry.role != "narrative" or not quotes:
+    if entry.role != "narrative" or entry.in_doubt or not quotes:
         return entry
     told = [(seq, as_sentence(text)) for seq, text in quotes]
     if at_end:
-        before = [text for seq, text in told if seq == _SO_FAR]
-        parts = [*before, entry.text, *(text for seq, text in told if seq != _SO_FAR)]
+        parts = [entry.text, *(text for _, text in told)]
     else:
         older = [text for seq, text in told if seq <= OPENING]
         first, *rest = statements(entry.text) or [""]
@@ -179,6 +187,18 @@ def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: in
     if entry.since_version == version:
         return replace(entry, text=text)
     return replace(entry, text=text, since_version=version, superseded=(*entry.superseded, entry.text))
+
+
+def _earlier(schema: StateSchema, texts: Sequence[str], version: int, number: int) -> StateEntry:
+    field = schema.home("narrative")
+    return StateEntry(
+        id=f"{ID_LETTERS[field.role]}{number}",
+        field=field.name,
+        role=field.role,
+        text=" ".join(map(as_sentence, texts)),
+        since_version=version,
+        in_doubt=True,
+    )
 
 
 def as_sentence(text: str) -> str:

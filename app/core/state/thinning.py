@@ -28,11 +28,18 @@ _OPENING: Final = 0.2
 
 
 def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
-    """The text of an entry in less and less room, in ``_STEPS`` steps: fewer of its statements, in their order.
+    """The text of an entry in less and less room: fewer of its statements, then its first one cut short.
 
-    Its first statement stays to the end, cut short if need be, its last one and those of the opening nearly as long.
-    With ``older_first`` what an earlier text told stays longer than what is new.
+    That stays to the end, its last one and those of the opening nearly as long. With ``older_first`` what an earlier
+    text told stays longer than what is new.
     """
+    yield from fewer_statements(entry, older_first=older_first)
+    for first in _statements_of(entry.text)[:1]:
+        yield from (clip(first, len(first) * (_CLIPS - step) // _CLIPS) for step in range(1, _CLIPS))
+
+
+def fewer_statements(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
+    """The text of an entry in ``_STEPS`` steps: fewer and fewer of its statements, in their order, at last one."""
     told = _statements_of(entry.text)
     if not told:
         return
@@ -45,7 +52,6 @@ def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
         if len(kept) < len(told) and (text := " ".join(told[place] for place in kept)) != shorter:
             shorter = text
             yield text
-    yield from (clip(told[0], len(told[0]) * (_CLIPS - step) // _CLIPS) for step in range(1, _CLIPS))
 
 
 def left_out(whole: str, shorter: str) -> list[str]:

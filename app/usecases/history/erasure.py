@@ -226,7 +226,9 @@ class ErasureService:
         room = min(max(estimate_text(told.text), DIGEST), self._room(conversation, version, entries))
         size = sum(AN_ITEM + message.byte_length for message in originals)
         text = await one.compute(_digest, originals, room, conversation.locale, size=size)
-        return (*entries, replace(told, text=text, superseded=(), from_seqs=())) if text else tuple(entries)
+        if not text:
+            return tuple(entries)
+        return (*entries, replace(told, text=text, superseded=(), from_seqs=(), in_doubt=False))
 
     def _room(self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]) -> int:
         """Tokens that a narrative may have beside these entries, within the cap."""

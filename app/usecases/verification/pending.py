@@ -53,7 +53,7 @@ FEWEST_KEPT: Final = 20
 def is_pressing(resolved: Resolved, version: StateVersion, *, by_hand: bool) -> bool:
     """Whether a version is to be judged at once: a client asked for it, or what is in doubt may be pruned next."""
     state = version.layout.tokens if version.layout else 0
-    is_doubted = any(entry.in_doubt for entry in version.entries)
+    is_doubted = any(entry.in_doubt and entry.role != "narrative" for entry in version.entries)
     return by_hand or (is_doubted and state >= NEARLY_FULL * resolved.budgets.state_cap)
 
 

@@ -41,11 +41,11 @@ def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: st
     found: list[StateEntry] = []
     numbers = count(1)
     field = schema.home("narrative")
-    for entry in entries:
+    for entry in sorted(entries, key=lambda one: not one.in_doubt):  # what was told earlier, in order of time
         if entry.role != "narrative":
             found.append(entry)
             continue
-        story, told = _topic_and_statements(entry.text, language)
+        story, told = ("", statements(entry.text)) if entry.in_doubt else _topic_and_statements(entry.text, language)
         found += [_piece(entry, field, "N", next(numbers), story)] if story else []
         found += [_piece(entry, field, "F", next(numbers), text) for text in told]
     return tuple(found)

@@ -41,6 +41,8 @@ class Language(Section):
     """Instead of that, where words are not spaced."""
     in_doubt: str | None = None
     """The mark after an entry that is in doubt."""
+    earlier: str | None = None
+    """What stands before sentences of an earlier summary that the new one does not tell, without the colon."""
     roles: Roles | None = None
     quotes: Quotes | None = None
     phrases: Phrases | None = None

@@ -1,0 +1,37 @@
+"""What the text before told and the new one does not is marked in every language that marks, and found by that."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.model import in_doubt
+from app.core.model.in_doubt import marked, told_and_earlier, unmarked
+from app.core.model.schemas import SUMMARY
+from app.core.model.state import StateEntry
+from app.core.state.pruning import state_of
+
+TOLD = StateEntry(id="N1", field="summary", role="narrative", text="They bake in Porto.", since_version=1)
+EARLIER = StateEntry(
+    id="N2", field="summary", role="narrative", text="It was to cost 18,900 euros.", since_version=1, in_doubt=True
+)
+CODES = sorted(in_doubt._EARLIER)
+
+
+def test_every_language_that_marks_an_entry_marks_a_paragraph() -> None:
+    assert sorted(in_doubt._IN_DOUBT) == CODES
+    assert len(set(in_doubt._EARLIER.values())) >= len(CODES) - 1
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_what_was_told_earlier_is_found_in_a_served_text(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_doubt, "likeliest", lambda _: code)
+    state = state_of(SUMMARY, [EARLIER, TOLD])
+    assert state["summary"] == f"{TOLD.text}\n\n{in_doubt._EARLIER[code]}: {EARLIER.text}"
+    assert told_and_earlier(state["summary"]) == (TOLD.text, EARLIER.text)
+    assert told_and_earlier(marked([EARLIER])[0]) == ("", EARLIER.text), "alone"
+
+
+@pytest.mark.parametrize("text", ["", "They bake.", "They bake.\n\nThey sell.", "Said earlier: it may have changed."])
+def test_control_a_text_without_the_mark_is_all_told_now(text: str) -> None:
+    assert told_and_earlier(text) == (text, "")
+    assert unmarked(text) == (text, False)
