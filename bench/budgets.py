@@ -1,9 +1,9 @@
 """Budgets: what of a conversation is served as they grow, with and without a question.
 
-``python -m bench.budgets [--data file.jsonl …] [--every n] [--write]`` folds each conversation of LoCoMo and each
-made-up talk as a whole with the offline model, its segments cut, told and laid out as the service does it, and
-assembles a context for each question within 5 to 100 % of the conversation's own tokens, with the question as ``query``
-and without one. Printed are, of each budget,
+``python -m bench.budgets [--data file.jsonl …] [--every n] [--preset hierarchical] [--write]`` folds each conversation
+of LoCoMo and each made-up talk as a whole with the offline model, its segments cut, told and laid out as the service
+does it, and assembles a context for each question within 5 to 100 % of the conversation's own tokens, with the question
+as ``query`` and without one. Printed are, of each budget,
 
 * evidence: whether the text of every message that holds the answer stands in the context;
 * words: the share of the answer's content words that stand in it;
@@ -29,6 +29,7 @@ from app.core.context.larger_budget import places_to_read
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.overlap import message_text
 from app.core.model.policies.allotments import digest_room
+from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.segments import LEVELS, Level, Segment
 from app.core.retrieval.serving import Recall
 from app.core.state.digesting import Digestible
@@ -66,9 +67,9 @@ class Row:
 class Told:
     """A talk in the service's hands: folded as a whole, its segments laid out."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Talk, preset: str) -> None:
         self.talk = talk
-        replay = said(talk.messages, fold=True)
+        replay = said(talk.messages, fold=True, preset=preset)
         self.segments = segments_of(replay)
         self._messages = replay.messages
         self._material = laid_out(replay, self.segments)
@@ -186,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.budgets", description="What growing budgets serve.")
     parser.add_argument("--data", type=Path, nargs="+", default=[DATA, *sorted(FOLDER.glob("*.jsonl"))])
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question")
+    parser.add_argument("--preset", default=DEFAULT_PRESET, help="one that writes the schema session")
     parser.add_argument("--write", action="store_true", help="into docs/measurements.md")
     asked = parser.parse_args(arguments)
     by_kind: dict[str, list[Row]] = {"budgets-locomo": [], "budgets-made": []}
@@ -193,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path in asked.data:
         rows = by_kind["budgets-made" if path.parent == FOLDER else "budgets-locomo"]
         for talk in talks(path):
-            told = Told(talk)
+            told = Told(talk, asked.preset)
             rows.extend(told.rows(asked.every))
             levels.extend(told.levels())
             print(f"{talk.id}: {len(talk.questions[:: asked.every])} questions", file=sys.stderr)

@@ -15,6 +15,7 @@ from app.core.context.assembly import AssembledContext, Material, assemble, syst
 from app.core.context.awareness import awareness_block
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.overlap import message_text
+from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.schemas.session import SESSION
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.serving import Recall
@@ -133,9 +134,9 @@ def corpus_of(talk: Talk) -> Corpus:
     return corpus_in(said(talk.messages))
 
 
-def said(messages: Sequence[Mapping[str, Any]], *, fold: bool = False) -> Replay:
+def said(messages: Sequence[Mapping[str, Any]], *, fold: bool = False, preset: str = DEFAULT_PRESET) -> Replay:
     """These messages imported, and with ``fold`` compacted as a whole."""
-    replay = Replay.in_window(WINDOW)
+    replay = Replay.in_window(WINDOW, preset)
     for message in messages:
         at = message.get("created_at")
         replay.say(

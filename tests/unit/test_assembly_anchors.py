@@ -16,7 +16,8 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, Tool
 from app.core.anchors.serving import LEAST_ROOM, serve
 from app.core.context import fitting
 from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors
-from app.core.context.drafts import Draft, with_anchors
+from app.core.context.drafts import Draft, first_draft, with_anchors
+from app.core.context.fitting import Room, fit
 from app.core.model.anchors import Anchor, Proposer
 from app.core.model.conversation import Message, Quiet
 from app.core.model.errors import BudgetTooSmallError
@@ -24,7 +25,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_message
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.serving import Recall
-from app.core.state.layout import layout_of
+from app.core.state.layout import layout_of, state_json
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.providers.messages import to_provider
 from tests.builders import material, message, policy_of
@@ -206,8 +207,8 @@ def test_a_question_takes_no_place_from_anchors_where_the_policy_lets_none_go(bu
     assert asked(0.99).gauge.anchors_behind_marker, "control: under a share they make way"
 
 
-def test_what_data_would_keep_goes_to_the_question_where_anchors_stand_before_facts() -> None:
-    """Room kept free of what is recalled would be the anchors': they want more than their half, and facts go first."""
+def test_what_data_would_keep_goes_to_the_question_where_anchors_want_more_than_their_half() -> None:
+    """Anchors want more than the half that is kept free for them: data shares that half, and gets no more beside it."""
     policy = policy_of(context_window=4_000, anchor_share=None)
     messages = talk_of(240, policy=policy)
     source = replace(made_of(messages, policy=policy, boundary=120), recall=asking(messages))
@@ -221,13 +222,11 @@ def test_what_data_would_keep_goes_to_the_question_where_anchors_stand_before_fa
     assert plain.gauge.anchors_behind_marker > 0, "control: they want more than their half"
 
 
-@pytest.mark.parametrize(
-    ("share", "then"), [(0.99, ["anchors", "facts"]), (None, ["facts", "anchors"])], ids=["share", "no anchor goes"]
-)
-def test_the_order_of_removal(share: float | None, then: list[str]) -> None:
+@pytest.mark.parametrize("share", [0.99, None], ids=["share", "no anchor goes"])
+def test_the_order_of_removal(share: float | None) -> None:
     """Digest, old tail, style and known, narrative, anchors, facts, the other tail, pins: as the budget shrinks.
 
-    Where the policy lets no anchor go, facts go first.
+    Where the policy lets no anchor go, facts and anchors go by what they tell, whichever it is.
     """
     policy = policy_of(context_window=4_000, anchor_share=share)  # a small share would take anchors before their turn
     messages = [replace(one, protected_reason="pinned") if one.seq in {2, 3} else one for one in talk_of(40)]
@@ -257,10 +256,60 @@ def test_the_order_of_removal(share: float | None, then: list[str]) -> None:
         for name, is_there in present.items():
             if name not in lost and not is_there(found) and (name != "digest" or found.truncated):
                 lost[name] = budget
-    order = ["old tail", "style", "narrative", *then, "other tail", "pins"]
+    both = ["anchors", "facts"] if share else sorted(["anchors", "facts"], key=lambda name: -lost[name])
+    order = ["old tail", "style", "narrative", *both, "other tail", "pins"]
 
     assert sorted(order, key=lambda name: -lost[name]) == order
     assert lost["digest"] > lost["style"]
+
+
+def folded_with_facts(*, decided: str) -> Material:
+    """A folded talk with many anchors, and a state whose facts hold exact values."""
+    policy = policy_of(context_window=4_000, anchor_share=None)
+    messages = [
+        message(seq, decided.format(seq=seq) if seq % 2 else f"oh chat {seq}", policy=policy, token_count=20)
+        for seq in range(1, 61)
+    ]
+    source = made_of(messages, policy=policy, boundary=50)
+    said = [f"User: It was rather nice to see her at number {seq} again, and to talk of it all." for seq in range(20)]
+    exact = [f"User: The order {seq} of Vera Brandt costs ${seq}50." for seq in range(10, 20)]
+    state = {**STATE, "logos": [*said, *exact]}
+    layout = source.conversation.layout
+    assert layout is not None
+    laid_out = replace(layout, text=state_json(source.schema, state))
+    return replace(source, conversation=replace(source.conversation, compressed_state=state, layout=laid_out))
+
+
+def test_where_the_policy_lets_no_anchor_go_a_small_budget_serves_what_tells_most_of_facts_and_anchors() -> None:
+    source = folded_with_facts(decided="Let's go on with this, then, as it is.")
+    assert source.anchors
+    exact = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
+
+    for one in (source, exact):
+        for budget in range(200, 900, 50):
+            found = put_together(one, budget)
+            assert room_of(found) <= budget
+            assert "Vera Brandt" in block(found), "facts do not all go before the first anchor"
+    both = put_together(exact, 600)
+    assert "for service number" in block(both), "nor anchors before the first fact"
+    assert 0 < both.gauge.anchors_behind_marker < len(exact.anchors)
+    assert "[anchors →L3:anchors]" in block(both)
+
+
+def test_control_in_a_turn_no_anchor_goes_before_all_facts_have() -> None:
+    exact = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
+    whole = exact.servable(first_draft(exact)).within(None)
+    for tokens in range(200, 1_200, 50):
+        draft = fit(exact, first_draft(exact), Room(tokens=tokens, anchors=None, gives="facts"), digest)
+        assert draft.state is None or draft.anchors.count("- decision #") >= len(whole.shown), tokens
+
+
+def test_anchors_that_a_user_set_stay_whatever_the_others_tell() -> None:
+    exact = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
+    seq = exact.anchors[3].seq
+    budget = next(size for size in range(200, 900, 20) if f"#{seq} (user)" not in block(put_together(exact, size)))
+
+    assert f"#{seq} (user)" in block(put_together(set_by(exact, seq, "user"), budget))
 
 
 def _within(source: Material, budget: int) -> AssembledContext | None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.model.schemas.session import SESSION
 from app.core.model.state import StateEntry
 from app.core.state.pruning import state_of
-from app.core.state.shrinking import shrunk
+from app.core.state.shrinking import shrunk, telling_most
 from app.core.text.token_counts import estimate_text
 
 
@@ -200,3 +200,46 @@ def test_what_goes_on_behind_a_semicolon_of_the_speakers_own_does_not_stand_alon
         seen |= {text for text in found if text.startswith("Assistant: ")}
     assert seen <= {texts[0], f"Assistant: {sentence}", "Assistant: The rack costs €216.50 a piece."}
     assert len(seen) > 1, "control: an entry is still told by the clause"
+
+
+LINES = [
+    StateEntry(id="#0", field="#0", role="fact", text="User: Let's pay $900 by card. Then we meet.", since_version=0),
+    StateEntry(id="#1", field="#1", role="fact", text="User: It was fine, and then we saw about it.", since_version=0),
+]
+"""Anchors, say: served beside the state."""
+
+
+def kept_with_lines(given_entries: list[StateEntry], room: int) -> dict[str, str]:
+    kept = telling_most(
+        given_entries,
+        over=lambda kept: estimate_text("\n".join(one.text for one in kept)) - room,
+        said=(),
+        heard=(),
+        asked=None,
+        lines={one.id: estimate_text(one.text) for one in given_entries if one.id.startswith("#")},
+    )
+    return {one.id: one.text for one in kept}
+
+
+def test_a_line_stays_word_for_word_or_not_at_all_and_is_weighed_as_an_entry_is() -> None:
+    code, talk = entries("User: The door code is 4711-B.", "User: It is so nice to talk to you about all of it today.")
+    room = estimate_text(f"{code.text}\n{LINES[0].text}")
+
+    assert list(kept_with_lines([code, talk, *LINES], 1_000)) == ["F1", "F2", "#0", "#1"]
+    assert list(kept_with_lines([code, talk, *LINES], room)) == ["F1", "#0"], "exact values, of state and lines"
+    doubted = kept_with_lines([code, talk, replace(LINES[0], in_doubt=True), LINES[1]], room)
+    assert "#0" not in doubted, "control: what is in doubt goes first, whatever it tells"
+    for less in range(room):
+        kept = kept_with_lines([code, talk, *LINES], less)
+        assert all(kept[line.id] == line.text for line in LINES if line.id in kept)
+
+
+def test_what_a_line_says_an_entry_does_not_say_again() -> None:
+    train, bus = entries("User: The train to Ghent leaves at 18:40.", "User: The bus to Liege leaves at 19:20.")
+    line = replace(LINES[0], text=train.text)
+    room = estimate_text(f"{train.text}\n{bus.text}")
+
+    assert len({*kept_with_lines([train, bus, line], room).values()}) == 2
+    other = replace(line, text="User: The boat to Bruges leaves at 20:30.")
+    more = estimate_text(f"{train.text}\n{bus.text}\n{other.text}")
+    assert len(kept_with_lines([train, bus, other], more)) == 3, "control: another value is news"

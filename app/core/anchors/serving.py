@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
@@ -87,6 +87,10 @@ class Servable:
         movable = [index for index in newest_first if self._anchors[index].proposed_by != "user"]
         # Of equals the newest leave: what is shown once is told nowhere else, what finds no room the state tells.
         self._leaving = sorted(movable, key=lambda index: _worth(self._anchors[index]))
+        self.movable: Mapping[int, tuple[FoundAnchor, int]] = {
+            index: (self._anchors[index], sizes[index]) for index in self._leaving
+        }
+        """Those that may stand behind the marker, by place, with what each weighs; what leaves first is first."""
         self._total = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
         self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
 
@@ -102,7 +106,10 @@ class Servable:
             return NOTHING_SERVED
         if room is None:
             return Served(shown=tuple(self._anchors))
-        hidden = frozenset(self._leaving[: bisect_left(self._freed, self._total - room)])
+        return self.without(frozenset(self._leaving[: bisect_left(self._freed, self._total - room)]))
+
+    def without(self, hidden: Collection[int]) -> Served:
+        """What is shown while those at these places stand behind the marker."""
         shown = tuple(anchor for index, anchor in enumerate(self._anchors) if index not in hidden)
         return Served(shown=shown, behind_marker=len(hidden) + self._unread)
 

@@ -26,7 +26,7 @@ from app.core.context.drafts import (
 )
 from app.core.context.eliding import with_all_giants_elided, with_large_elided
 from app.core.context.files import with_files
-from app.core.context.fitting import Digest, Room, fit
+from app.core.context.fitting import Digest, First, Room, fit
 from app.core.context.joining import recall_tokens, spoken, with_recall
 from app.core.context.larger_budget import FULL, with_detail
 from app.core.context.tools import tools_tokens
@@ -188,11 +188,15 @@ def _below_triggers(material: Material) -> int:
 
 def _room(material: Material, budget: int | None) -> Room:
     """The policy's budget less what stands before, or what was asked; shares are of the one that counts."""
+    share = material.policy.anchor_share
     if budget is None:
         tokens = material.conversation.estimated_within(material.budgets.budget) - _fixed_tokens(material)
-        return Room(tokens=tokens, anchors=material.budgets.anchor_tokens)
-    share, tokens = material.policy.anchor_share, material.conversation.estimated_within(budget)
-    return Room(tokens=tokens, anchors=None if share is None else math.floor(exact(share) * tokens))
+        gives: First = "facts" if share is None else "anchors"
+        return Room(tokens=tokens, anchors=material.budgets.anchor_tokens, gives=gives)
+    tokens = material.conversation.estimated_within(budget)
+    if share is None:
+        return Room(tokens=tokens, anchors=None, gives="least")
+    return Room(tokens=tokens, anchors=math.floor(exact(share) * tokens), gives="anchors")
 
 
 def _refuse_without_room(material: Material, room: Room, asked: int | None) -> None:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from app.core.anchors.rendering import anchors_element
-from app.core.anchors.serving import Servable
+from app.core.anchors.serving import Servable, Served
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.files import ConversationFile
@@ -196,7 +196,11 @@ def says_something(message: Message) -> bool:
 
 def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft:
     """The draft with those anchors whose messages it does not serve, within a room of their own."""
-    served = material.servable(draft).within(room)
+    return with_served(material, draft, material.servable(draft).within(room))
+
+
+def with_served(material: Material, draft: Draft, served: Served) -> Draft:
+    """The draft with these anchors."""
     element = anchors_element(served.shown, behind_marker=served.behind_marker if material.policy.levels else 0)
     return replace(draft, anchors=element, behind_marker=served.behind_marker)
 

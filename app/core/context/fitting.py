@@ -4,7 +4,8 @@ The order is fixed: digests of segments, by halves; the tail before the last tur
 in its place while there is room for one; style and known; the narrative; the days of held messages; anchors, behind
 their marker; facts, clause by clause, what tells least per token first and of equals the oldest (docs/decisions/0018);
 the other tail but its last message; held messages, oldest first, each with a warning. A tool call and its result go
-together. Where the policy lets no anchor go, facts go before anchors.
+together. Where the policy lets no anchor go, facts go before anchors; in a smaller context that was asked for, what of
+both tells least.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from app.core.anchors.serving import LEAST_ROOM
 from app.core.context.drafts import (
@@ -26,8 +27,10 @@ from app.core.context.drafts import (
     weight_of,
     with_anchors,
     with_held,
+    with_served,
 )
 from app.core.context.eliding import with_giants_elided, with_tail_elided
+from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.in_doubt import told_and_earlier, unmarked
@@ -35,12 +38,13 @@ from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, StateSchema
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
+from app.core.reading.labels import role_label
 from app.core.retrieval.corpus import words_in
 from app.core.retrieval.naming import asked_of
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
-from app.core.state.shrinking import shrunk
+from app.core.state.shrinking import shrunk, telling_most
 from app.core.text.budget import first_fitting, made_to_fit
 
 TRUNCATION_STEP: Final = 0.05  # of the budget: coarse, so that the cut stays where it is for many messages
@@ -55,6 +59,11 @@ Digest = Callable[[Sequence[Message], int], str]
 """(messages left out, most tokens) to a plain text; a pure function."""
 
 
+First = Literal["anchors", "facts", "least"]
+"""Anchors, where the policy has an allotment for them; facts, where it lets no anchor go. ``least``: whatever tells
+least per token: where the policy lets no anchor go, but a smaller context was asked for than it would serve."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
     """How much a context may weigh after its system prompt."""
@@ -62,6 +71,8 @@ class Room:
     tokens: int
     anchors: int | None
     """The anchors' share of it; ``None`` = all there is."""
+    gives: First = "anchors"
+    """What goes first where facts and anchors do not fit together."""
 
 
 Shrink = Callable[[Material, Draft, Room], Draft]
@@ -76,14 +87,14 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: b
         room: For it.
         digest: Makes the digest of what has to be left out.
         told: Whether the state is asked for; without it, one that does not fit as a whole goes, which is soon done:
-            messages and anchors are the same.
+            messages are the same.
 
     Raises:
         BudgetTooSmallError: Not even the last message fits.
     """
     elides = material.policy.oversized == "elide"
     draft = with_giants_elided(material, draft, room.tokens) if elides else draft
-    for shrink in _steps(digest, keeps_anchors=material.policy.anchor_share is None, told=told):
+    for shrink in _steps(digest, room.gives, told=told):
         if size_of(material, draft) + _unloaded(material, draft) <= room.tokens:
             return draft
         draft = shrink(material, draft, room)
@@ -100,14 +111,16 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: b
     )
 
 
-def _steps(digest: Digest, *, keeps_anchors: bool, told: bool) -> Iterator[Shrink]:
+def _steps(digest: Digest, first: First, *, told: bool) -> Iterator[Shrink]:
     yield _with_fewer_digests
     yield _without_old_tail(digest)
     yield _without_digest
     yield _with_smaller_state(soft=True, told=told)
     yield _without_held_days
     facts = _with_smaller_state(soft=False, told=told)
-    yield from (facts, _with_fewer_anchors) if keeps_anchors else (_with_fewer_anchors, facts)
+    if first == "least" and told:
+        yield _with_what_tells_most
+    yield from (_with_fewer_anchors, facts) if first == "anchors" else (facts, _with_fewer_anchors)
     yield _without_tail
     yield _without_held
     yield _without_block
@@ -254,6 +267,48 @@ def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
         return served(state_of(material.schema, kept)).warned("state_shortened")
 
     return shrink
+
+
+def _with_what_tells_most(material: Material, draft: Draft, room: Room) -> Draft:
+    """Facts and anchors by one worth, anchors word for word; those that a user set stay."""
+    state = material.conversation.compressed_state
+    if state is None or draft.state is None or not draft.anchors:
+        return draft
+    entries, servable = _entries(material.schema, state), material.servable(draft)
+    facts = [entry for entry in entries if entry.role not in _SOFT]
+    places = {f"#{place}": place for place in servable.movable}
+    beside = [message_text(message) for message in (*draft.held, *draft.tail)]
+    beside += [anchor.content for anchor in servable.without(servable.movable).shown]
+
+    def served(kept: Sequence[StateEntry]) -> Draft:
+        told = state_of(material.schema, [entry for entry in kept if entry.id not in places])
+        state = {name: value for name, value in told.items() if value}
+        shorter = replace(draft, state=state_json(material.schema, state) if state else None)
+        hidden = servable.movable.keys() - {places[entry.id] for entry in kept if entry.id in places}
+        return with_served(material, shorter, servable.without(hidden))
+
+    kept = telling_most(
+        [*facts, *(_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
+        over=lambda kept: size_of(material, served(kept)) - room.tokens,
+        said=beside,
+        heard=_covered_talk(material, entries),
+        asked=_asked(material),
+        lines={f"#{place}": tokens for place, (_, tokens) in servable.movable.items()},
+    )
+    is_whole = [entry for entry in kept if entry.id not in places] == facts
+    return served(kept) if is_whole else served(kept).warned("state_shortened")
+
+
+def _as_entry(place: int, anchor: FoundAnchor) -> StateEntry:
+    """An anchor as an entry, to be weighed beside those of the state; one that a model gave up goes first."""
+    return StateEntry(
+        id=f"#{place}",
+        field=f"#{place}",
+        role="open" if anchor.type == "unresolved_question" else "fact",
+        text=f"{role_label(anchor.speaker, 'en')}: {anchor.content}",
+        since_version=0,
+        in_doubt=anchor.claimed_status is not None or anchor.passed_over,
+    )
 
 
 def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator[str]:

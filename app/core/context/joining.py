@@ -54,7 +54,8 @@ DATA_SHARE: Final = Fraction(9, 10)
 """Of that, what tools' data in the state may keep."""
 
 ANCHORS_SHARE: Final = Fraction(1, 2)
-"""Of what pins and the last user message leave, the most that anchors keep where the policy lets none go."""
+"""Of what pins and the last user message leave, the most that is kept for anchors, and for facts that tell more, where
+the policy lets no anchor go."""
 
 EXPLICIT_MARGIN: Final = 2 * MARGIN
 """Where a budget can serve segments as well: what is further below the best says less than a segment does."""
@@ -243,7 +244,7 @@ def _allotment(
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
     if recall.is_explicit and most is None:
-        data = 0 if lasting > kept else _data(material, nearly_all)  # facts go before anchors that are to stay
+        data = 0 if lasting > kept else _data(material, nearly_all)  # it shares what is kept for anchors
         return Allotment(passages=passages, recalled=max(nearly_all - passages - data, 0))
     share = math.floor(exact(material.policy.recall_share) * base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess

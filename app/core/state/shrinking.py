@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -62,6 +63,8 @@ _ASKED: Final = 2.0  # what an entry that tells of all that is asked for is wort
 Over = Callable[[Mapping[str, Any]], int]
 """Tokens by which a state, in the shape of the schema's model, is too large; nothing or less where it fits."""
 
+NO_LINES: Final[Mapping[str, int]] = {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clause:
@@ -94,23 +97,44 @@ def shrunk(
         schema: Of the state.
         entries: In served order.
         over: Asked about a logarithmic number of states.
+        said: See ``telling_most``.
+        heard: Likewise.
+        asked: Likewise.
+    """
+    return telling_most(
+        entries, over=lambda kept: over(state_of(schema, kept)), said=said, heard=heard, asked=asked, lines=NO_LINES
+    )
+
+
+def telling_most(
+    entries: Sequence[StateEntry],
+    *,
+    over: Callable[[Sequence[StateEntry]], int],
+    said: Iterable[str],
+    heard: Iterable[str],
+    asked: Callable[[str], float] | None,
+    lines: Mapping[str, int],
+) -> tuple[StateEntry, ...]:
+    """The entries, or clauses of them, that tell most within the room; in the same order.
+
+    Args:
+        entries: In served order.
+        over: Tokens by which these are too large; asked a logarithmic number of times.
         said: What is served beside the state: what stands there need not be told, data that is talked of there is
             worth more.
         heard: What was talked of and is not served beside the state: data in it is worth more.
         asked: How much a text says about what is asked for, from 0 to 1: so much more it is worth. ``None``: nothing is
             asked.
+        lines: Those that stay word for word or not at all, by id, and what each weighs.
     """
-
-    def excess_of(kept: Sequence[StateEntry]) -> int:
-        return over(state_of(schema, _joined(kept)))
-
-    excess = over(state_of(schema, entries))
+    excess = over(entries)
     if excess > 0 and any(entry.in_doubt for entry in entries):
-        entries = _surer(entries, lambda fewer: over(state_of(schema, fewer)), asked)
-        excess = over(state_of(schema, entries))
+        entries = _surer(entries, over, asked)
+        excess = over(entries)
     if excess <= 0:
         return tuple(entries)
-    clauses = _clauses(entries, "\n".join(said), heard, asked)
+    of_state = [entry for entry in entries if entry.id not in lines]
+    clauses = [*_clauses(of_state, "\n".join(said), heard, asked), *_whole(entries, lines, asked)]
     dearest_first = sorted(clauses, key=_dearness)
     room = sum(clause.option.cost() for clause in clauses)
     low, high, best, tries = 0, room + _NEAR, tuple[StateEntry, ...](), 0
@@ -119,12 +143,12 @@ def shrunk(
         if tries > _GUESSES or not low < room < high:
             room = (low + high) // 2
         kept = _chosen_entries(entries, clauses, dearest_first, room)
-        excess = excess_of(kept)
+        excess = over(_joined(kept))
         if excess > 0:
             high = room
         else:
             low, best = room, kept
-    return _joined(_widened(entries, best, lambda kept: excess_of(kept) <= 0))
+    return _joined(_widened(entries, best, lambda kept: over(_joined(kept)) <= 0))
 
 
 def _surer(
@@ -140,7 +164,8 @@ def _surer(
     least_first = sorted(told, key=told.__getitem__)
 
     def without(count: int) -> list[StateEntry]:
-        return [entry for entry in entries if entry.id not in least_first[:count]]
+        gone = frozenset(least_first[:count])
+        return [entry for entry in entries if entry.id not in gone]
 
     enough = bisect_left(range(len(told) + 1), True, key=lambda count: over(without(count)) <= 0)  # noqa: FBT003
     return without(enough if enough <= len(told) else sum(not share for share in told.values()))
@@ -221,7 +246,7 @@ def _clauses(
     entries: Sequence[StateEntry], said: str, heard: Iterable[str], asked: Callable[[str], float] | None
 ) -> list[_Clause]:
     """Every clause; data without the names of its values, each value once, where it is worth most."""
-    newest_first = {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
+    newest_first = _newest_first(entries)
     apart = [
         (entry, label, text)
         for entry in entries
@@ -245,10 +270,9 @@ def _clauses(
         (entry.id, text): terse(text, told, amounts=False, heads=heads)
         for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
-    raised = {entry.id: 1 + _ASKED * asked(entry.text) if asked else 1.0 for entry in entries}
+    raised = _raised(entries, asked)
     found: list[_Clause] = []
     for number, (entry, label, text) in enumerate(apart):
-        recent = 1 + _RECENT * (1 - newest_first[entry.id] / max(len(entries), 1))
         first = _MOST_CLAUSES * newest_first[entry.id]
         lists = _lists(label, text)
         lead, parts = short[entry.id, text] if lists else ("", [text] if text not in said else [])
@@ -263,7 +287,7 @@ def _clauses(
             option = _option(
                 first + len(found),
                 part,
-                worth.times(_NEXT_CALL if lists or is_call(text) else recent * raised[entry.id]),
+                worth.times(_NEXT_CALL if lists or is_call(text) else raised[entry.id]),
                 stems_of_it,
                 beside=_tokens(lead) / len(parts) if lead else 0.0,
             )
@@ -274,6 +298,40 @@ def _clauses(
             else:
                 found.append(replace(clause, after=head))
     return found
+
+
+def _whole(
+    entries: Sequence[StateEntry], lines: Mapping[str, int], asked: Callable[[str], float] | None
+) -> Iterator[_Clause]:
+    """Of each entry that stays word for word one clause; of equals it goes before a clause of the others."""
+    whole = [entry for entry in entries if entry.id in lines]
+    newest_first, raised = _newest_first(whole), _raised(whole, asked)
+    for entry in whole:
+        label, _ = parted(entry.text)
+        worth, stems_of_it = _of_talk(entry.role, entry.text, entry.text[len(label) :])
+        tokens = lines[entry.id]
+        option = Option(
+            key=_MOST_CLAUSES * len(entries) + newest_first[entry.id],
+            worth=worth.times(raised[entry.id]),
+            stems=stems_of_it,
+            size=_SIGNS * tokens,
+            cost=partial(lines.__getitem__, entry.id),
+        )
+        yield _Clause(entry=entry, label="", lead="", number=0, text=entry.text, option=option)
+
+
+def _newest_first(entries: Sequence[StateEntry]) -> dict[str, int]:
+    return {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
+
+
+def _raised(entries: Sequence[StateEntry], asked: Callable[[str], float] | None) -> dict[str, float]:
+    """By how much each is worth more for its age, and for what it tells of what is asked for."""
+    newest_first = _newest_first(entries)
+    return {
+        entry.id: (1 + _RECENT * (1 - newest_first[entry.id] / len(entries)))
+        * (1 + _ASKED * asked(entry.text) if asked else 1.0)
+        for entry in entries
+    }
 
 
 def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
