@@ -25,7 +25,7 @@ from app.core.validation.exact import MOST_DOUBTS, STRETCHES, Examined, Settled,
 from app.core.validation.gate import GateReport, judge, judge_again
 from app.core.validation.shown import Shown
 from tests.profiles import examples
-from tests.unit.talk import answer, candidate, entry, fact, item, proposal, request, talk
+from tests.unit.talk import START, answer, candidate, entry, fact, item, proposal, request, talk
 
 TRIP = talk(
     "Clara pays 900 euros for the cabin in Porto on 12 June 2027, and the ticket is BK-2291.",
@@ -370,7 +370,7 @@ def test_a_day_is_found_whose_month_stands_elsewhere(text: str, seqs: tuple[int,
     assert len(examine(candidate(item(text, *seqs)), Shown(months)).failures) == failing
 
 
-WEEK = talk("Dinner is on Friday.", *["Nice."] * 4, "We stay for a while.")
+WEEK = talk("Dinner is on Friday.", *["Nice."] * 4, "We stay for a while.", "Lunch next week.")
 
 
 @pytest.mark.parametrize(
@@ -381,10 +381,30 @@ WEEK = talk("Dinner is on Friday.", *["Nice."] * 4, "We stay for a while.")
         ("Dinner is on 20 November 2026", (), 0),
         ("Dinner is on 20 November 2026", (6,), 1),
         ("Dinner is on 21 November 2026", (1,), 1),
+        ("Dinner is on 24 November 2026", (7,), 0),
+        ("Dinner is on 24 November 2026", (3,), 1),
     ],
 )
 def test_a_day_that_only_a_weekday_may_mean_counts_beside_it(text: str, seqs: tuple[int, ...], failing: int) -> None:
     assert len(examine(candidate(item(text, *seqs)), Shown(WEEK)).failures) == failing
+
+
+EVENING = [replace(one, created_at=START.replace(day=16 + one.seq, hour=22)) for one in talk(*["Nice."] * 8)]
+
+
+@pytest.mark.parametrize(
+    ("day", "seqs", "failing"),
+    [
+        ("25 November 2026", (8,), 0),  # where the sun rises first it is the 25th already
+        ("25 November 2026", (6,), 0),
+        ("25 November 2026", (), 0),
+        ("25 November 2026", (5,), 1),
+        ("26 November 2026", (8,), 1),
+        ("24 November 2026", (1,), 0),  # control: the day of a message counts anywhere
+    ],
+)
+def test_the_day_that_it_is_elsewhere_counts_beside_its_message(day: str, seqs: tuple[int, ...], failing: int) -> None:
+    assert len(examine(candidate(item(f"Ruth came on {day}", *seqs)), Shown(EVENING)).failures) == failing
 
 
 # --- what goes

@@ -111,7 +111,7 @@ def relative(c: Cursor, place: int) -> int:
         if not _is_dated(c, place):
             c.weekdays[place] = WEEKDAYS[word]
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
-        c.add_possible(place, moments.of_span(at, step or 0, SPANS[word]))
+        c.add_possible(place, moments.of_span(at, step or 0, SPANS[word]), WEEKDAY)
     is_end = SPANS.get(word) == "month" and ENDS & {
         c.word(place - 1),
         c.word(place - 2),

@@ -68,7 +68,7 @@ def _complete(cursor: Cursor, place: int) -> int:
         cursor.add_possible(place, moments.of_dates(days), WEEKDAY)
         cursor.weekdays[place] = token.data[1]
     elif token.kind == "span":
-        cursor.add_possible(place, moments.of_span(cursor.at, *token.data) if cursor.at else ())
+        cursor.add_possible(place, moments.of_span(cursor.at, *token.data) if cursor.at else (), WEEKDAY)
     else:
         forms = [*token.data, *(_inside(token.text) if cursor.all_readings else ())]
         cursor.add(token.kind, place, place + 1, forms, is_stated=not _is_name(cursor, place))

@@ -15,7 +15,7 @@ TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})
 LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", " | ", ".-"})
 """What may stand within a date."""
 WEEKDAY: Final = "weekday"
-"""The kind of the days that a weekday may mean."""
+"""The kind of the days that a weekday, or a stretch such as "next week", may mean."""
 Unit = tuple[str, float]
 """The base of a unit and the factor to it."""
 _TIGHT_UNITS: Final = words_of("values", "tight_units")

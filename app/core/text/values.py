@@ -58,7 +58,8 @@ class Value:
     ``n:4500`` is a number, ``q:7200|s`` an amount in the base of its unit, ``i:`` the letters and digits of a code,
     ``s:`` text that is searched for as it is, ``v:`` a version or digits as written, ``p:`` a part of a network's
     address, ``r:7`` the number of a source; days and times (``d:``, ``o:``, ``t:``) are in ``moments.py``. Of what was
-    shown, ``n:14|#EUR`` is a number of euros, ``n:14|#`` a bare one, and ``w:`` a day that a weekday may mean.
+    shown, ``n:14|#EUR`` is a number of euros, ``n:14|#`` a bare one, and ``w:`` a day that a weekday may mean, or
+    that it is elsewhere when a message is written.
     """
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
@@ -153,9 +154,13 @@ def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tup
 
 def _given_forms(found: Found) -> Iterator[str]:
     for form in found.forms:
-        is_day = found.kind == WEEKDAY and (moments.day_in(form) or moments.day_of_year_in(form))
-        yield f"w:{form}" if is_day else form
+        yield _meant(form) if found.kind == WEEKDAY else form
     yield from (f"{form}|#{_measure(found)}" for form in found.forms if _is_number(form))
+
+
+def _meant(form: str) -> str:
+    """The form of a day that may only be meant; any other form as it is."""
+    return f"w:{form}" if moments.day_in(form) or moments.day_of_year_in(form) else form
 
 
 def _given_amounts(found: Found) -> Iterator[tuple[float, str]]:
@@ -198,8 +203,8 @@ class Given:
             self._amounts[base].setdefault(amount, set()).add(source)
         self._forms[f"r:{source}"].add(source)  # "#218" may name a message
         if at is not None and day is not None:
-            around = [day, *_elsewhere(day, at.hour)]
-            for form in (*moments.of_dates(around), f"t:{at:%H:%M}"):
+            elsewhere = map(_meant, moments.of_dates(_elsewhere(day, at.hour)))
+            for form in (*moments.of_dates([day]), *elsewhere, f"t:{at:%H:%M}"):
                 self._forms[form].add(source)
         self._texts.append(_Searched(source, searched, is_of_word))
 
@@ -209,7 +214,7 @@ class Given:
         return plainly | by_weekday if by_weekday else plainly
 
     def plainly(self, value: Value) -> frozenset[int]:
-        """The same without those where only a weekday may mean it."""
+        """The same without those where only a weekday may mean it, or where it is that day elsewhere."""
         meant = value.meaning
         if meant not in self._plain:
             self._plain[meant] = self._plainly(value)
@@ -240,7 +245,7 @@ class Given:
                 yield self._sources_of(day), self._sources_of(month)
 
     def by_weekday(self, value: Value) -> frozenset[int]:
-        """The sources that name a weekday which may mean this day."""
+        """The sources that name a weekday which may mean this day, and those written while it is that day elsewhere."""
         return frozenset(source for form in value.forms for source in self._forms.get(f"w:{form}", ()))
 
     def holding(self, number: float) -> frozenset[int]:

@@ -101,6 +101,8 @@ class Shown:
     def _tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
         """Whether a weekday that may mean a date stands in or beside these messages, or its day ("the 18th", "16-18").
 
+        So does a message that was written while it was that day elsewhere in the world.
+
         The month of the day may stand anywhere. Of a statement that names no messages: whether such a weekday stands
         anywhere, or the day and the month beside each other.
         """
