@@ -392,6 +392,7 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("花了一点五万元", "花了15000元", "花了50000元"),
         ("下午两点四十五到", "14:45到", "14:54到"),
         ("两点五分到", "2:05到", "2:15到"),
+        (r"it was about 1.386", r"$2\ln2\approx1.386$", r"$2\ln2\approx1.368$"),
         ("90x60x75 cm", "0.9 m long", "0.8 m long"),
         ("ванна 170 на 70 см", "длина 1,7 м", "длина 1,9 м"),
         ("it draws 500 mA", "it draws 0.5 A.", "it draws 0.4 A."),
@@ -408,6 +409,20 @@ def test_what_is_told_loosely(text: str, told: str, wrong: str) -> None:
     given = shown(text, at=MESSAGE_DAY)
     assert [value.text for value in values(told) if not given.sources(value)] == []
     assert [value for value in values(wrong) if not given.sources(value)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (r"$\int_1^9 x\,dx$", []),
+        (r"$2\sqrt2$, and it costs $2", ["$2"]),
+        ("$5 and $x^2$", ["$5"]),
+        (r"C:\dir\temp1\file2", [r"C:\dir\temp1\file2"]),
+        ("set $HOME_DIR, pay $25 and $30", ["$25", "$30"]),
+    ],
+)
+def test_a_formula_is_no_money_and_its_commands_are_no_identifiers(text: str, told: list[str]) -> None:
+    assert [value.text for value in values(text)] == told
 
 
 @pytest.mark.parametrize(("text", "number"), [

@@ -12,15 +12,19 @@ from app.core.text.plain_view import PlainView
 
 _MARKUP: Final = compiled(
     r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});"
-    r"|\\[dt]?frac ?\{ ?(?P<over>\d{1,9}) ?\} ?\{ ?(?P<under>\d{1,9}) ?\}"
+    r"|\\[dt]?frac ?(?:\{ ?(?P<over>\d{1,9}) ?\} ?\{ ?(?P<under>\d{1,9}) ?\}|(?P<digit>\d) ?(?P<other>\d))"
     r"|\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|bf|rm) ?\{"
-    r"|(?P<degree>\^ ?\{? ?\\circ\b ?\}?|\\circ\b|\\degree\b)"
+    r"|(?P<degree>\^ ?\{? ?\\circ\b(?: ?\})?|\\circ\b|\\degree\b)"
     r"|(?P<blank>\\[,;:! ]|\\quad\b|</?(?:b|i|u|em|strong|td|th|tr|br|p|li|sub|sup|span|code)(?: [^<>]{0,80})?/?>)"
+    r"|(?<![\w:/\\.])(?P<command>\\[a-zA-Z]{2,20}+_?+)(?=\d)"
     r"|\\(?P<sign>[%$#_&])|\{(?P<comma>[.,])\}|(?P<times>\\times\b|\\cdot\b)"
     r"|(?P<emphasis>\*\*|~~|`|(?<!\w)\*(?!\s)|(?<![\s*])\*(?!\w))"
 )
-_PLAIN: Final = {"degree": "°", "times": "×", "blank": " "}
-_MAY_HAVE_MARKUP: Final = compiled(r"[\\&*`<{~]")
+_FORMULA: Final = compiled(r"\${1,2}[^$\n\\^_]{0,300}+[\\^_][^$\n]{0,300}+\${1,2}(?!\w)")
+"""Between signs that mean no dollars."""
+_COMMAND: Final = compiled(r"\\(?![dt]?frac)[a-zA-Z]{2,20}+_?+(?=\d|\\[dt]?frac)")
+_PLAIN: Final = {"degree": "°", "times": "×", "blank": " ", "command": " "}
+_MAY_HAVE_MARKUP: Final = compiled(r"[\\&*`<{~$]")
 _SIGNS: Final = {
     **{ord(sign): "-" for sign in "‐‑‒–—―−﹣－"},
     **{ord(sign): " " for sign in "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\t"},
@@ -49,7 +53,8 @@ def plain_text_of(text: str) -> PlainText:
     return PlainText(small, breaks, distances, cased)
 
 
-def _without_markup(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+def _without_markup(marked: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    text = _FORMULA.sub(_formula, marked)
     pieces: list[str] = []
     breaks, distances = [0], [0]
     position = length = 0
@@ -63,9 +68,14 @@ def _without_markup(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
     return "".join([*pieces, text[position:]]), tuple(breaks), tuple(distances)
 
 
+def _formula(found: re.Match[str]) -> str:
+    """It without its commands before numbers, and as long as it was."""
+    return _COMMAND.sub(lambda command: " " * len(command[0]), found[0].replace("$", " "))
+
+
 def _instead(match: re.Match[str]) -> str:
-    if match["over"]:
-        return f"{match['over']}/{match['under']}"
+    if over := match["over"] or match["digit"]:
+        return f"{over}/{match['under'] or match['other']}"
     if match.group().startswith("&"):
         return unescape(match.group())
     return _PLAIN.get(match.lastgroup or "", match["sign"] or match["comma"] or "")
