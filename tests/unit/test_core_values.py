@@ -417,6 +417,7 @@ def test_what_is_told_loosely(text: str, told: str, wrong: str) -> None:
         (r"$\int_1^9 x\,dx$", []),
         (r"$2\sqrt2$, and it costs $2", ["$2"]),
         ("$5 and $x^2$", ["$5"]),
+        (r"极限$\lim_{x\to0}x^2$已讲", []),
         (r"C:\dir\temp1\file2", [r"C:\dir\temp1\file2"]),
         ("set $HOME_DIR, pay $25 and $30", ["$25", "$30"]),
     ],

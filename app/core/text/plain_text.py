@@ -20,7 +20,7 @@ _MARKUP: Final = compiled(
     r"|\\(?P<sign>[%$#_&])|\{(?P<comma>[.,])\}|(?P<times>\\times\b|\\cdot\b)"
     r"|(?P<emphasis>\*\*|~~|`|(?<!\w)\*(?!\s)|(?<![\s*])\*(?!\w))"
 )
-_FORMULA: Final = compiled(r"\${1,2}[^$\n\\^_]{0,300}+[\\^_][^$\n]{0,300}+\${1,2}(?!\w)")
+_FORMULA: Final = compiled(r"\${1,2}[^$\n\\^_]{0,300}+[\\^_][^$\n]{0,300}+\${1,2}(?![A-Za-z0-9_])")
 """Between signs that mean no dollars."""
 _COMMAND: Final = compiled(r"\\(?![dt]?frac)[a-zA-Z]{2,20}+_?+(?=\d|\\[dt]?frac)")
 _PLAIN: Final = {"degree": "°", "times": "×", "blank": " ", "command": " "}
