@@ -88,6 +88,7 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
             "app.core.context.brought": "a tool's name, no word",
             "app.core.text.language": "runs of one script",
             "app.core.text.token_counts": "runs of letters by which a model's tokens are estimated",
+            "app.core.state.erasing": "the first letters and digits of an exact value, by which it is looked for",
             "app.core.segments.topics": "the marks between words too: no term goes over them",
             "app.core.retrieval.question": "only words long enough for the name of a month",
         },

@@ -26,7 +26,9 @@ _EXTENSIONS: Final = (
 )
 _DOMAINS: Final = "com|org|net|io|dev|de|ru|cn|edu|gov|info|app|example|eu|uk|ch|at"
 _NO_BLANK: Final = r"[^\s<>\"'»”`|。，、；！？）」』】\x00-\x1f]"
-_HAN_DECIMALS: Final = "(?:点[零一二三四五六七八九]{1,6})?"
+_POINT: Final = "点"
+_HAN_DIGIT: Final = "[零一二三四五六七八九]"
+_HAN_DECIMALS: Final = f"(?:{_POINT}{_HAN_DIGIT}{{1,6}})?"
 _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
 _SHAPES: Final = (
     rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word: read first for speed alone
@@ -61,7 +63,7 @@ _SHAPES: Final = (
         rf"(?: ?(?P<day>\d{{1,2}}(?![\d年月点:])|{_FEW_HAN}{{1,3}}) ?[日号]?)?)"
     ),
     rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[日号](?!线))",
-    rf"(?P<han_decimal>[{HAN_SIGNS}]{{1,20}}+点[一二三四五六七八九](?![十分刻])[零一二三四五六七八九]{{0,5}})",
+    rf"(?P<han_decimal>[{HAN_SIGNS}]{{1,20}}+{_POINT}(?!零){_HAN_DIGIT}(?![十分刻]){_HAN_DIGIT}{{0,5}})",
     (
         rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时]"
         rf"(?:(?P<part>半|一刻|三刻|整|钟)|(?P<minute>\d{{1,2}}|{_FEW_HAN}{{1,3}})分?)?)"

@@ -57,18 +57,19 @@ class CompactionService:
     async def _in_time(self, row: Compaction) -> Compaction:
         """Run it for a job's own time.
 
-        A long history that was never folded is first read for anchors. A job whose time went into that is no failure:
-        the next one goes on where it stopped.
+        A long history that was never folded is first read for anchors. A job whose time went into that, before it
+        asked any model, is no failure: the next one goes on where it stopped.
         """
         due_from, _ = await self._progress(row)
         try:
             async with asyncio.timeout(self._shell.timings.job_seconds):
                 return await self.run(row)
         except TimeoutError:
+            lease = Lease.of(row)
             reached, has_folded = await self._progress(row)
-            if reached != due_from and not has_folded:
-                return await self.hand_over(Lease.of(row))
-            return await self.end(Lease.of(row), status="failed", reason="deadline")
+            if reached != due_from and not (has_folded or lease.token in self._unrecorded):
+                return await self.hand_over(lease)
+            return await self.end(lease, status="failed", reason="deadline")
 
     async def _progress(self, row: Compaction) -> tuple[int | None, bool]:
         """The first message that is still to be read for anchors, and whether anything was ever folded."""
