@@ -251,7 +251,7 @@ async def test_a_message_that_takes_too_long_has_none_and_keeps_nobody_from_thei
 
 
 @pytest.mark.parametrize(("read_before", "ended_as"), [(3, ("queued", 0)), (0, ("failed", 1))])
-async def test_a_job_that_only_gets_on_with_reading_is_gone_on_with(
+async def test_a_job_whose_time_went_into_reading_goes_on_in_the_next_one(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, read_before: int, ended_as: tuple[str, int]
 ) -> None:
     service = Service(begin, tenant, settings=Settings(job_seconds=1))

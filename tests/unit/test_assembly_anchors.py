@@ -300,7 +300,7 @@ def test_control_in_a_turn_no_anchor_goes_before_all_facts_have() -> None:
     exact = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
     whole = exact.servable(first_draft(exact)).within(None)
     for tokens in range(200, 1_200, 50):
-        draft = fit(exact, first_draft(exact), Room(tokens=tokens, anchors=None, gives="facts"), digest)
+        draft = fit(exact, first_draft(exact), Room(tokens=tokens, anchors=None, first_to_go="facts"), digest)
         assert draft.state is None or draft.anchors.count("- decision #") >= len(whole.shown), tokens
 
 

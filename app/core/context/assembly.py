@@ -26,7 +26,7 @@ from app.core.context.drafts import (
 )
 from app.core.context.eliding import with_all_giants_elided, with_large_elided
 from app.core.context.files import with_files
-from app.core.context.fitting import Digest, First, Room, fit
+from app.core.context.fitting import Digest, FirstToGo, Room, fit
 from app.core.context.joining import recall_tokens, spoken, with_recall
 from app.core.context.larger_budget import FULL, with_detail
 from app.core.context.tools import tools_tokens
@@ -191,12 +191,12 @@ def _room(material: Material, budget: int | None) -> Room:
     share = material.policy.anchor_share
     if budget is None:
         tokens = material.conversation.estimated_within(material.budgets.budget) - _fixed_tokens(material)
-        gives: First = "facts" if share is None else "anchors"
-        return Room(tokens=tokens, anchors=material.budgets.anchor_tokens, gives=gives)
+        first_to_go: FirstToGo = "facts" if share is None else "anchors"
+        return Room(tokens=tokens, anchors=material.budgets.anchor_tokens, first_to_go=first_to_go)
     tokens = material.conversation.estimated_within(budget)
     if share is None:
-        return Room(tokens=tokens, anchors=None, gives="least")
-    return Room(tokens=tokens, anchors=math.floor(exact(share) * tokens), gives="anchors")
+        return Room(tokens=tokens, anchors=None, first_to_go="least")
+    return Room(tokens=tokens, anchors=math.floor(exact(share) * tokens), first_to_go="anchors")
 
 
 def _refuse_without_room(material: Material, room: Room, asked: int | None) -> None:

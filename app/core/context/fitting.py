@@ -59,9 +59,9 @@ Digest = Callable[[Sequence[Message], int], str]
 """(messages left out, most tokens) to a plain text; a pure function."""
 
 
-First = Literal["anchors", "facts", "least"]
-"""Anchors, where the policy has an allotment for them; facts, where it lets no anchor go. ``least``: whatever tells
-least per token: where the policy lets no anchor go, but a smaller context was asked for than it would serve."""
+FirstToGo = Literal["anchors", "facts", "least"]
+"""What leaves a context first: ``anchors``, where the policy has an allotment for them; ``facts``, where it lets no
+anchor go; ``least``, what of both tells least per token, where it lets no anchor go but a budget was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Room:
     tokens: int
     anchors: int | None
     """The anchors' share of it; ``None`` = all there is."""
-    gives: First = "anchors"
+    first_to_go: FirstToGo = "anchors"
     """What goes first where facts and anchors do not fit together."""
 
 
@@ -94,7 +94,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: b
     """
     elides = material.policy.oversized == "elide"
     draft = with_giants_elided(material, draft, room.tokens) if elides else draft
-    for shrink in _steps(digest, room.gives, told=told):
+    for shrink in _steps(digest, room.first_to_go, told=told):
         if size_of(material, draft) + _unloaded(material, draft) <= room.tokens:
             return draft
         draft = shrink(material, draft, room)
@@ -111,7 +111,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: b
     )
 
 
-def _steps(digest: Digest, first: First, *, told: bool) -> Iterator[Shrink]:
+def _steps(digest: Digest, first: FirstToGo, *, told: bool) -> Iterator[Shrink]:
     yield _with_fewer_digests
     yield _without_old_tail(digest)
     yield _without_digest
