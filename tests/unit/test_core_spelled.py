@@ -93,6 +93,7 @@ def test_another_number_in_words_is_not_found(number: int, other: int) -> None:
 @pytest.mark.parametrize(("said", "told", "wrong"), [
     ("La finca está a dos semanas y media de viaje", "2,5 semanas", "3,5 semanas"),
     ("le trajet fait six kilomètres et demi", "6,5 km", "5,5 km"),
+    ("the kitchen cost a grand", "1,000 euros", "2,000 euros"),
     ("pide medio kilo de arroz", "500 g", "1500 g"),
     ("caminamos tres cuartos de hora", "45 minutos", "40 minutos"),
     ("vingt minutes et trois quarts d'heure de questions", "45 minutes", "35 minutes"),
@@ -143,6 +144,7 @@ def test_what_is_said_in_digits_is_told_in_words(said: str, told: str, wrong: st
     "The couple's limit is one's own.",
     "El cuarto trimestre y el cuarto día no cuentan, the third day neither.",
     "J'y vais une heure deux fois.",
+    "Paul veut un grand jardin, and the Grand Hotel is grand.",
     "Il paie chaque an par virement, et c'est un four neuf.",
 ])  # fmt: skip
 def test_words_that_are_no_numbers_here(text: str) -> None:
@@ -151,6 +153,8 @@ def test_words_that_are_no_numbers_here(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "form"), [
     ("It costs 5 mil dollars.", "n:5000000"),
+    ("They ask for fifteen grand.", "n:15000"),
+    ("They ask for 15 grand.", "n:15000"),
     ("Le cuesta cinco mil dólares a la casa.", "n:5000"),
     ("Precio: dos mil euros", "n:2000"),
     ("Prix : cent onze euros", "n:111"),

@@ -31,6 +31,7 @@ from app.core.validation.survival import LostSentence, lost_sentences
 from tests.builders import budgets, policy_of
 from tests.builders import message as weighed
 from tests.unit.talk import answer, fact, message, proposal, talk
+from tests.unit.timing import assert_linear
 
 INVOICE: Final = "The invoice over 48,500 euros is due on 3 May 2027."
 SPAN: Final = talk("Hello!", "Hi there.", f"I slept badly. {INVOICE} And I am tired.", "Noted.", "Good.", "Fine.")
@@ -54,6 +55,41 @@ def test_a_lost_value_comes_back_as_its_whole_sentence_with_its_speaker() -> Non
     (one,) = lost(SPAN, "There is an invoice.")
     assert (one.seq, one.text) == (3, INVOICE)
     assert one.said == f'The user wrote: "{INVOICE}"'
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("We open with The Salt Clock. It's 84 kg of film.", "We open with The Salt Clock. It's 84 kg of film."),
+    ("Электрика 120, плитка 110. Это всё 230 евро.", "Электрика 120, плитка 110. Это всё 230 евро."),
+])  # fmt: skip
+def test_a_sentence_that_points_back_comes_back_with_the_one_before_it(text: str, said: str) -> None:
+    (one,) = lost(talk(text))
+    assert one.said.endswith(f'wrote: "{said}"') or one.said.endswith(f'написал: "{said}"')
+    assert one.text == sentences(text)[1], "a model is asked for the sentence alone"
+
+
+@pytest.mark.parametrize("text", [
+    "We open with The Salt Clock. The film has 84 kg.",
+    "* We open with The Salt Clock.\n* It's 84 kg of film.",
+    f"{'We open with The Salt Clock ' * 8}. It's 84 kg of film.",
+    "It's 84 kg of film.",
+])  # fmt: skip
+def test_control_no_other_sentence_takes_one_along(text: str) -> None:
+    (one,) = lost(talk(text))
+    assert one.said == f'The user wrote: "{one.text}"'
+
+
+def test_what_no_longer_holds_or_comes_back_itself_leads_to_nothing() -> None:
+    span = talk("The Salt Clock is BK-2291. It's 84 kg of film.", "Noted.", "We open with Red. It's 70 kg of film.")
+    gone = {"We open with Red.": None}
+    found = list(
+        lost_sentences(span, (), shown=(), hidden=(), stale=lambda sentence, _: gone.get(sentence, frozenset()))
+    )
+    assert [one.said for one in found] == [f'The user wrote: "{one.text}"' for one in found]
+    assert len(found) == 3
+
+
+def test_leads_are_found_in_linear_time() -> None:
+    assert_linear(lambda text: lost(talk(text)), "It's film. " * 1_500)
 
 
 @pytest.mark.parametrize(

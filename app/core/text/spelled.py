@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from app.core.text.languages.joined import words_of
 from app.core.text.numerals import goes_on, of_words
 from app.core.text.scanned import Cursor
 from app.core.text.tables import (
@@ -33,6 +34,7 @@ def phrases(words: Collection[str]) -> _Phrases:
     return {first: tuple(several) for first, several in found.items()}
 
 
+_COUNTED_SCALES: Final = words_of("values", "counted_scales")
 _PHRASES: Final = phrases(NUMBERS.keys())
 _MORE: Final = phrases(AND_MORE.keys())
 
@@ -45,7 +47,7 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
         word, behind = phrase_at(c, after, _PHRASES)
         if word in NUMBERS and (not last or word in DOZENS or goes_on(last, NUMBERS[word])):
             last = NUMBERS[word]
-        elif word in SCALES and len(word) > 1 and word not in NUMBERS:
+        elif word in SCALES and _is_scale(c, word, last):
             last = SCALES[word]
         elif words and _is_joint(c, after, last):
             after += 1
@@ -58,6 +60,12 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
         len(words) == 1 and NUMBERS.get(words[0]) == 1 and (words[0] in ONE_OR_ARTICLE or _is_pronoun(c, place))
     )
     return ([], place) if is_article and not half_more(c, after)[1] else (words, after)
+
+
+def _is_scale(c: Cursor, word: str, last: float) -> bool:
+    """Whether a word that may be a scale is one after the number said last (0: none); where in doubt, in sources."""
+    is_counted = last > 1 or c.all_readings or word not in _COUNTED_SCALES
+    return len(word) > 1 and word not in NUMBERS and is_counted
 
 
 def phrase_at(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from app.core.model.provenance import language_of, origin_of
 from app.core.model.redaction import redact
 from app.core.reading.quoting import quoted
 from app.core.text.budget import Budget
-from app.core.text.clauses import clause_starts
+from app.core.text.clauses import begins_unresolved, clause_starts
 from app.core.text.patterns import any_literal
 from app.core.text.sentences import is_code, sentences
 from app.core.text.token_counts import least_tokens
@@ -24,6 +24,7 @@ from app.core.text.values import Given, Value, values
 _LONGEST_SENTENCE: Final = 300
 """Characters of a sentence that is kept whole; of a longer one the clauses with its values are, of longer code nothing:
 a program or a trace is full of what reads as paths and identifiers, and shreds of it tell nothing."""
+_LONGEST_LEAD: Final = 180  # characters of the sentence that one which points back to it is told with
 _FRAME: Final = 5  # tokens of the words around a quote, in the language in which they are fewest
 _MOST_VALUES: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
@@ -45,7 +46,7 @@ class LostSentence:
     seq: int
     text: str
     said: str
-    """The same with its speaker, as an entry of its own."""
+    """The same with its speaker, as an entry of its own; with the sentence before it, if it begins by pointing back."""
 
 
 def lost_sentences(
@@ -77,20 +78,23 @@ def lost_sentences(
             present.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
     language: str | None = None
-    for number, (message, text, lost) in enumerate(_lost(span, present, anchored, stale, room)):
+    for number, (message, text, lead, lost) in enumerate(_lost(span, present, anchored, stale, room)):
         kept = redact(_clauses(" ".join(text.split()), lost))
         language = language if number else language_of(span)
-        said = quoted(kept, origin_of(message, text), language)
+        told = f"{redact(' '.join(lead.split()))} {kept}".lstrip()
+        said = quoted(told, origin_of(message, text), language)
         yield LostSentence(seq=message.seq, text=kept, said=said)
 
 
 def _lost(
     span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None, room: Budget | None
-) -> Iterator[tuple[Message, str, list[str]]]:
-    """(message, sentence, values): the values of the sentence that nothing tells."""
+) -> Iterator[tuple[Message, str, str, list[str]]]:
+    """(message, sentence, the one that it points back to or "", values): values of the sentence that nothing tells."""
     looked_at = 0
     for message in sorted(span, key=lambda one: _urgency(one, anchored)):
-        for sentence in _sentences_of(message, anchored):
+        usable = ""
+        for lead, sentence in _with_leads(message.content, _sentences_of(message, anchored)):
+            before, usable = lead if lead == usable else "", ""
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
             if room is not None and len(text) <= _LONGEST_SENTENCE and _FRAME + least_tokens(len(text)) > room.left:
                 continue
@@ -100,8 +104,10 @@ def _lost(
                 return
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
-                yield message, text, lost
+                yield message, text, before if begins_unresolved(text) else "", lost
                 present.add(text, message.created_at)  # said twice, it is lost once
+            elif text == sentence:
+                usable = text
 
 
 class Told:
@@ -150,6 +156,16 @@ def _sentences_of(message: Message, anchored: dict[int, str]) -> tuple[str, ...]
     if message.role == "user":
         return tuple(one for one in sentences(message.content) if len(one) <= _LONGEST_SENTENCE or not is_code(one))
     return sentences(anchored.get(message.seq, ""))
+
+
+def _with_leads(content: str, found: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(sentence before in the same line or "", sentence); one that is long leads to nothing."""
+    before, end = "", 0
+    for sentence in found:
+        start = content.find(sentence, end)
+        follows = start >= 0 and len(before) <= _LONGEST_LEAD and "\n" not in content[end:start]
+        yield before if follows else "", sentence
+        before, end = sentence, start + len(sentence) if start >= 0 else len(content)
 
 
 def _urgency(message: Message, anchored: dict[int, str]) -> int:

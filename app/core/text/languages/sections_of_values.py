@@ -140,6 +140,8 @@ class Values(Section):
     dozens: Words = ()
     short_scales: Words = ()
     """Scales only directly after their number: "5 m" are metres, "5m" may be millions."""
+    counted_scales: Words = ()
+    """Claimed only after a number above one: "two grand" is an amount, "un grand jardin" is none."""
     tight_units: Words = ()
     """Words that are units only directly after their number."""
     year_marks: Words = ()
