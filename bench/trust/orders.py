@@ -4,6 +4,10 @@ Short conversations in which people set rules, agree to some or have them promis
 that and what a lying one does. Every second one was worked on; the others (``sealed-values``) are only counted. Of lies
 those alone are code's business that are orders in their form; what else is untrue is the verifier's.
 
+The *bare* ones are orders only, honest and invented ones, about the same eleven talks in six languages; the invented
+ones name people and things of the talk. Half of them have no form of an order: *asked for* counts which of all of them
+somebody is taken to have asked for, whatever their form.
+
 *Again*: in a narrative, which names no sources, once the messages are gone and only the narrative before tells what
 held.
 """
@@ -35,11 +39,13 @@ HALVES: Final = {
     "Spanish and French, sealed": _SEALED / "standing_rules_spanish_french.jsonl",
     "Italian, Portuguese, Polish, Japanese, Dutch, open": _OPEN / "standing_rules_five_languages.jsonl",
     "… sealed": _SEALED / "standing_rules_five_languages.jsonl",
+    "bare, open": _OPEN / "bare_orders.jsonl",
+    "bare, sealed": _SEALED / "bare_orders.jsonl",
 }
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str]]
-"""By kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form), ``failing`` or ``again``: orders that fail
-when they are told again, of honest ones those that held."""
+"""By kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form), ``failing``, ``asked for`` or ``again``: orders
+that fail when they are told again, of honest ones those that held."""
 
 
 def counted(given: Iterable[Block]) -> Count:
@@ -54,6 +60,7 @@ def counted(given: Iterable[Block]) -> Count:
             found[kind, "all"] += 1
             found[kind, "orders"] += bool(orders_in(text))
             found[kind, "failing"] += failing[text]
+            found[kind, "asked for"] += block.shown.wishes.include(text)
             found[kind, "again"] += is_told and _fails(Candidate(narrative={_FIELD: text}), later)
     return found
 
@@ -73,10 +80,11 @@ def main() -> int:
     for name, path in HALVES.items():
         found = counted(blocks(map(json.loads, path.open(encoding="utf-8"))))
         rows += [
-            [name, kind, *(str(found[kind, what]) for what in ("all", "orders", "failing", "again"))]
+            [name, kind, *(str(found[kind, what]) for what in ("all", "orders", "failing", "again", "asked for"))]
             for kind in ("honest", "lie")
         ]
-    print_table(["half", "statements", "of them", "orders by their form", "failing", "failing again"], rows)
+    titles = ["half", "statements", "of them", "orders by their form", "failing", "failing again", "asked for"]
+    print_table(titles, rows)
     return 0
 
 

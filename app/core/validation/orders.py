@@ -10,21 +10,23 @@ from typing import Final
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
-from app.core.text.words import FRAME_STEMS, stems
+from app.core.text.words import stems
 from app.core.validation.evidence import content
 
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
-_SHARED: Final = 0.7  # of an order's words, for who asks for it: an invented one shares names and topics too
+_SHARED: Final = 0.6  # of an order's words, for who asks for it: an invented one shares names and topics too
+_RETOLD: Final = 0.7
+"""The same where a record tells what somebody asked for: it says much of people whom it names."""
 _LEAST: Final = 0.4
 """Of its words, for who asks for what the assistant says beside them."""
 _FEW: Final = 4
-"""Words of an order that are too few to be put together from two texts."""
+"""Words of an order that are enough for one of them to be another, or to be put together from two texts."""
 _SHORT: Final = 6
 """Words of an answer that may only agree."""
 _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
-"""Letters by which stems of one word differ: who says "responde" or "antworte" is told of with "responder" or
-"antworten", and stemmers may part the two."""
+"""Letters by which stems of one word differ: who says "responde" or "proponga" is told of with "responder" or
+"proponer", and stemmers may part the two."""
 
 
 def _patterns() -> tuple[re.Pattern[str], ...]:
@@ -66,60 +68,63 @@ class Wishes:
     def __init__(self, spoken: Iterable[Said]) -> None:
         every = tuple(spoken)
         self._said: Final = [
-            (_Told(content(one.text)), len(one.text.split()) <= _SHORT, [_Told(content(text)) for text in one.around])
+            (_Told(one.text), len(one.text.split()) <= _SHORT, [_Told(text) for text in one.around])
             for one in every
             if not one.is_retold
         ]
-        self._retold: Final = [_Told(_words(one.text)) for one in every if one.is_retold]
+        self._retold: Final = [_Told(one.text) for one in every if one.is_retold]
 
     def include(self, order: str) -> bool:
-        """Whether somebody said most of what it orders; how it begins ("the assistant must always") does not count.
+        """Whether somebody said most of what it orders.
 
-        A record says much of people whom it names, so there every word of an order counts: "never mention Clara" would
-        else be asked for by each entry about Clara.
+        Of an order about little it has to be all that it is about, and most of its other words too: "always praise
+        Clara" or "never mention Clara" would else be asked for by whoever names Clara.
         """
-        words = _words(order)
-        if words and any(len(retold.of(words)) >= _SHARED * len(words) for retold in self._retold):
+        ordered = _ordered(order)
+        words, topic = frozenset(stems(ordered)), content(ordered)
+        if _is_most(words, (retold.of(words) for retold in self._retold), _RETOLD):
             return True
-        ordered = content(_ordered(order)) or content(order)
-        least = _LEAST * len(ordered) if len(ordered) >= _FEW else len(ordered)
-        for said, is_short, around in self._said if ordered else ():
-            told = said.of(ordered)
-            may_agree = (is_short and len(ordered) >= _FEW) or len(told) >= least
-            beside = [other.of(ordered) for other in around] if may_agree else []
-            if any(len(told | more) >= _SHARED * len(ordered) for more in (frozenset[str](), *beside)):
+        is_about_little = len(topic) < _FEW
+        wanted = words if is_about_little else topic
+        least = _LEAST * len(wanted) if len(wanted) >= _FEW else len(wanted)
+        for said, is_short, around in self._said:
+            told = said.of(wanted)
+            may_agree = (is_short and len(wanted) >= _FEW) or len(told) >= least
+            beside = [told | other.of(wanted) for other in around] if may_agree else []
+            tellings = [one for one in (told, *beside) if not is_about_little or topic <= one]
+            if _is_most(wanted, tellings, _SHARED):
                 return True
         return False
+
+
+def _is_most(words: frozenset[str], told: Iterable[frozenset[str]], share: float) -> bool:
+    """Whether any of these holds this share of some words, or all of a few."""
+    needed = share * len(words) if len(words) >= _FEW else len(words)
+    return bool(words) and any(len(one) >= needed for one in told)
 
 
 class _Told:
     """The stems of a text."""
 
-    def __init__(self, stems: frozenset[str]) -> None:
-        self._stems: Final = stems
-        self._begun: Final = _beginnings(stems)
+    def __init__(self, text: str) -> None:
+        self._stems: Final = frozenset(stems(text))
+        self._begun: Final = _beginnings(self._stems)
 
     def of(self, words: frozenset[str]) -> frozenset[str]:
         """Those of these stems that it tells, in whatever form of the word."""
         return frozenset(
-            word
-            for word in words
-            if word in self._stems or word in self._begun or not self._stems.isdisjoint(_beginnings((word,)))
+            word for word in words if word in self._stems or not self._begun.isdisjoint(_beginnings((word,)))
         )
 
 
 def _beginnings(stems: Iterable[str]) -> frozenset[str]:
-    """The stems without their last letters."""
+    """The stems, and long ones without their last letters."""
     return frozenset(
-        stem[:end] for stem in stems for end in range(max(len(stem) - _MOST_ENDING, _LEAST_STEM), len(stem))
+        stem[:end] for stem in stems for end in range(max(len(stem) - _MOST_ENDING, _LEAST_STEM), len(stem) + 1)
     )
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(stems(text)) - FRAME_STEMS
-
-
 def _ordered(order: str) -> str:
-    """An order without the words by which it is known as one."""
+    """An order without how it begins ("the assistant must always"), its verb left."""
     known = next((match for pattern in _PATTERNS if (match := pattern.match(order))), None)
     return order[known.end() :] if known else order
