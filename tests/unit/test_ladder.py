@@ -33,6 +33,7 @@ APPLIED = Applied(
 EMPTY = Proposal(text="", finish="stop", model="fake", usage=Usage(input_tokens=10))
 SILENT_BLOCK = Proposal(text="", finish="blocked", model="fake")
 RATE_LIMITED = "rate_limited"
+INVENTED = "A toll of 7,741 euros is due at the harbour"
 
 
 async def honest(request: SummaryRequest) -> Proposal:
@@ -43,6 +44,12 @@ async def honest(request: SummaryRequest) -> Proposal:
     candidate = {"logos": [{**item, "replaces": []}], "pathos": [], "abstract": [], "conversation_summary": told}
     text = json.dumps({**candidate, "dropped": []})
     return Proposal(text=text, finish="stop", model="fake", usage=Usage(input_tokens=100))
+
+
+async def inventing(request: SummaryRequest) -> Proposal:
+    answer = json.loads((await honest(request)).text)
+    answer["logos"] = [{"text": INVENTED, "from": [7], "replaces": []}]
+    return Proposal(text=json.dumps(answer), finish="stop", model="fake")
 
 
 async def wordy_block(request: SummaryRequest) -> Proposal:
@@ -154,6 +161,22 @@ class TestThreeRungs:
         stand = Stand(honest, fallback=(honest,))
         attempted = await stand.run_attempts(apply=lambda _: FinalReason("anchors_over_budget"))
         assert outcomes(attempted) == [("fake", "refused", "anchors_over_budget")]
+
+    async def test_what_would_be_lost_is_asked_for_also_where_every_item_fails(self) -> None:
+        stand = Stand(inventing, inventing)
+        lost = ((7, MESSAGES[6].content),)
+        attempted = await stand.run_attempts(
+            most=2, apply=lambda told: replace(APPLIED, lost=lost) if told.candidate else "none"
+        )
+        assert [one.reason for one in attempted.attempts] == ["skeleton", "skeleton"], "no item is left"
+        _, again = stand.model.requests
+        assert [one.statement for one in again.doubts] == [INVENTED]
+        assert again.lost == lost
+
+    async def test_control_of_an_answer_that_cannot_be_read_nothing_is_known_to_be_lost(self) -> None:
+        stand = Stand(EMPTY, inventing)
+        await stand.run_attempts(most=2, apply=lambda _: replace(APPLIED, lost=((7, MESSAGES[6].content),)))
+        assert [one.lost for one in stand.model.requests] == [(), ()]
 
     async def test_a_model_that_costs_nothing_is_not_metered(self) -> None:
         stand = Stand(EMPTY, fallback=(honest,))

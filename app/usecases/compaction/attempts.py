@@ -107,6 +107,8 @@ class _Answer:
     """It was refused for what no model can do anything about."""
     report: GateReport | None = None
     """What the gate said of it; ``None`` where no answer came."""
+    lost: tuple[tuple[int, str], ...] = ()
+    """Sentences that nothing would serve, with their messages' ``seq``."""
 
     @property
     def reason(self) -> str | None:
@@ -286,19 +288,23 @@ async def _answer_of(
         attempt = _attempt(summarizer, "error", error.reason)
         return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
     # The gate, then the merge: pure work over a whole chunk, off the event loop.
-    report, applied = await off_loop(_judged, judging, proposal, apply)
+    report, applied, lost = await off_loop(_judged, judging, proposal, apply)
     if isinstance(applied, str):
         attempt = _attempt(summarizer, "refused", str(applied), proposal)
         is_silent, is_final = not proposal.text.strip(), isinstance(applied, FinalReason)
-        return _Answer(attempt=attempt, is_silent=is_silent, is_final=is_final, report=report)
-    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=report)
+        return _Answer(attempt=attempt, is_silent=is_silent, is_final=is_final, report=report, lost=lost)
+    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=report, lost=lost)
 
 
 def _judged(
     judging: Callable[[Proposal], GateReport], proposal: Proposal, apply: Apply
-) -> tuple[GateReport, Applied | str]:
+) -> tuple[GateReport, Applied | str, tuple[tuple[int, str], ...]]:
     report = judging(proposal)
-    return report, report.reason or apply(report)
+    applied = report.reason or apply(report)
+    told = applied
+    if report.reason and report.examined is not None:  # it is asked about again: what would be lost were all mended
+        told = apply(replace(report, candidate=report.examined.candidate, reason=None))
+    return report, applied, told.lost[:MOST_LOST] if isinstance(told, Applied) else ()
 
 
 def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:
@@ -310,10 +316,7 @@ def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest 
     if report is None or report.examined is None or not report.by_model:
         return None
     doubts = doubts_of(report.examined.failures)
-    lost = answer.applied.lost[:MOST_LOST] if answer.applied else ()
-    if not doubts:
-        return None
-    return replace(request, doubts=doubts, lost=lost, feedback=None)
+    return replace(request, doubts=doubts, lost=answer.lost, feedback=None) if doubts else None
 
 
 def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:
