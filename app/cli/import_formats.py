@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from app.cli.complaints import ComplaintError
 from app.cli.speaking import text_of
 from app.core.model.errors import DomainError
+from app.core.text.contents import from_data_url, is_data_url
 from app.http.requests import MessageInput
 from app.http.strict_json import parse
 from app.usecases.compaction.commands import compact_command
@@ -267,9 +268,9 @@ def _media(given: Mapping[str, Any]) -> dict[str, Any]:
     url = image.get("url") if isinstance(image, Mapping) else image
     if not isinstance(url, str):
         return dict(given)
-    if url.startswith("data:") and ";base64," in url:
-        kind, data = url.removeprefix("data:").split(";base64,", 1)
-        return {"type": "media", "media_type": kind, "data": data}
+    if is_data_url(url):
+        kind, data = from_data_url(url)
+        return {"type": "media", "media_type": kind or "image/*", "data": data or url}
     return {"type": "media", "media_type": "image/*", "url": url}
 
 

@@ -21,12 +21,16 @@ from app.http.strict_json import JsonRequest
 
 SHOWN_NAME: Final = 64
 """Characters of an unknown parameter that an error names."""
+ONE_VALUE: Final = ("Idempotency-Key", "If-Match", "Last-Event-ID")
+"""Headers that say one thing."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class StrictRoute(APIRoute):
-    """A route that refuses a query parameter it does not know: a misspelt name is never silently ignored.
+    """A route that refuses a query parameter it does not know, and a header of one value that is given twice.
+
+    So a misspelt name is never silently ignored, and no key either.
 
     Large bodies are checked, and large answers written, off the event loop.
     """
@@ -47,6 +51,7 @@ class StrictRoute(APIRoute):
             strict = JsonRequest(request.scope, request.receive)
             await self.admit(strict)
             _refuse_query(strict, known, passes_over=self.passes_over)
+            _refuse_headers(strict)
             if self.body_field is not None:
                 await strict.read()
                 await strict.checked(self.body_field)
@@ -75,6 +80,17 @@ class AdminRoute(TenantRoute):
     """A route for operations."""
 
     scope = "admin"
+
+
+def _refuse_headers(request: Request) -> None:
+    """Refuse a header of one value that is given twice: taking either of them would be a guess.
+
+    Raises:
+        InvalidInputError: Naming each.
+    """
+    given = Counter(name for name, _ in request.scope["headers"])
+    if twice := [name for name in ONE_VALUE if given[name.lower().encode()] > 1]:
+        raise invalid_input([FieldError(field=name, message="is given twice; send it once") for name in twice])
 
 
 def _refuse_query(request: Request, known: frozenset[str], *, passes_over: bool) -> None:

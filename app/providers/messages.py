@@ -27,6 +27,8 @@ from pydantic_ai.messages import (
 from app.core.context.files import FILE_COPY
 from app.core.context.formats.words import in_words, served_arguments, tool_name, with_names
 from app.core.model.model_io import ContextMessage
+from app.core.retrieval.serving import split_off
+from app.core.text.contents import inline_base64
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import Part, own_content, own_parts
 
@@ -120,7 +122,8 @@ def _kept_result(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolRetur
 def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
     """The prompt of a message, at most one: a message without anything in it is nothing to a provider."""
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
-    pieces.extend(_piece(part, takes_media, say) for part in own_parts(message.content, message.parts))
+    said = split_off(message.content)[1]  # what was recalled for it is not said by who says it
+    pieces.extend(_piece(part, takes_media, say) for part in own_parts(said, message.parts))
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
 
@@ -137,13 +140,10 @@ def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
     media_type = str(part.get("media_type", "")).lower()
     if part.get("type") == FILE_COPY:
         return UploadedFile(file_id=str(part["uri"]), provider_name=COPIES_AT, media_type=media_type)
-    if part.get("type") == "media" and "data" in part and takes_media(media_type):
-        data = str(part["data"]).rpartition("base64,")[2]  # a data URL is accepted as well as bare base64
-        try:
-            return BinaryContent(data=base64.b64decode(data, validate=True), media_type=media_type)
-        except (binascii.Error, ValueError):
-            return in_words(part, say)
-    return in_words(part, say)
+    data = inline_base64(part) if part.get("type") == "media" and takes_media(media_type) else None
+    if data is None:
+        return in_words(part, say)
+    return BinaryContent(data=base64.b64decode(data), media_type=media_type)
 
 
 def _call(part: Part) -> ToolCallPart:

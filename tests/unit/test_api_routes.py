@@ -471,6 +471,24 @@ async def test_idempotency_keys_out_of_contract(api: World, path: str, key: str)
     assert fields(response) == ["Idempotency-Key"]
 
 
+@pytest.mark.parametrize("second", ["k1", "k2"])
+@pytest.mark.parametrize("path", POSTS)
+async def test_two_idempotency_keys_are_one_too_many(api: World, path: str, second: str) -> None:
+    async with api.client() as client:
+        one, *more = [("idempotency-key", key) for key in ("k1", second)]
+        assert fields(await client.post(path, json=BODIES.get(path, {}), headers=[one, *more])) == ["Idempotency-Key"]
+        control = await client.post(path, json=BODIES.get(path, {}), headers=[one])
+    assert control.status_code != 422
+
+
+async def test_two_preconditions_and_two_places_in_a_stream_are_refused_too(api: World) -> None:
+    async with api.client() as client:
+        both = await client.patch(ONE, json={"title": "t"}, headers=[("if-match", '"3"'), ("if-match", '"4"')])
+        assert fields(both) == ["If-Match"]
+        both = await client.get(f"{ONE}/events", headers=[("last-event-id", "3"), ("last-event-id", "4")])
+        assert fields(both) == ["Last-Event-ID"]
+
+
 @pytest.mark.parametrize("value", ["3", 'W/"3"', '"x"', '"3", "4"', '""', '"-1"'])
 async def test_malformed_preconditions(api: World, value: str) -> None:
     async with api.client() as client:

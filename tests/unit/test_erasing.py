@@ -166,6 +166,13 @@ def test_values_are_found_as_by_looking_for_each(values: set[str], text: list[st
     assert erasing._Values(values).in_(told) == {value for value in values if erasing._holds(told, value)}
 
 
+def test_a_text_that_ends_within_a_longer_value_is_looked_through() -> None:
+    values = erasing._Values({"١٢", "١٢٣٤"})
+    assert values.in_("в 8: ١٢") == {"١٢"}
+    assert values.in_("в 8: ١٢٣٤") == {"١٢", "١٢٣٤"}, "the control: the longer one is found where all of it stands"
+    assert values.in_("٣") == frozenset()
+
+
 @pytest.mark.parametrize("unit", ["- item {n}\n", "Anna: {n}\n", "- €{n}.50\n", "- ab-{n}-x\n", "- {n} кг\n"])
 def test_many_values_are_looked_for_in_many_lines_in_linear_time(unit: str) -> None:
     def work(count: int) -> Callable[[], object]:

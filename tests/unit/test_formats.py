@@ -224,6 +224,15 @@ def test_media_that_cannot_be_shown_are_named() -> None:
     ]
 
 
+def test_neighbours_whose_names_cannot_be_told_are_one_message() -> None:
+    def told(*names: str) -> list[dict[str, object]]:
+        talk = [replace(said("user", f"{number}"), name=name) for number, name in enumerate(names)]
+        return [dict(message) for message in in_format(talk, "openai").messages]
+
+    assert told("", "</>") == [{"role": "user", "content": "0\n\n1"}]
+    assert [one.get("name") for one in told("", "Anna")] == [None, "Anna"], "the control"
+
+
 def test_the_model_s_side_never_comes_first() -> None:
     talk = (said("system", "s"), said("assistant", "summary "), said("assistant", " more "))
     anthropic, gemini = in_format(talk, "anthropic").messages, in_format(talk, "gemini").messages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
 import pytest
@@ -18,7 +19,10 @@ from app.core.model.model_io import ContextMessage
 from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
 from app.core.reading.passages import passages_of
+from app.core.retrieval.choose import Recalled
+from app.core.retrieval.corpus import Source
 from app.core.retrieval.passage_search import notes_of
+from app.core.retrieval.serving import before_text, recalled_element
 from app.core.summarizer.framing import frame
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.token_counts import weigh
@@ -138,6 +142,56 @@ def test_what_is_said_beside_a_result_weighs_as_well(content: str, value: Any) -
     more = weigh("tool", content, (result(value),)).bytes - weigh("tool", "", (result(value),)).bytes
 
     assert more == len(content.encode())
+
+
+def text_part(text: str, **further: Any) -> Part:
+    return {"type": "text", "text": text, **further}
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_a_text_part_that_repeats_the_content_weighs_nothing(role: str) -> None:
+    assert weigh(role, f"{TEXT} Really.", (text_part(TEXT),)) == weigh(role, f"{TEXT} Really.")
+    control = weigh(role, TEXT, (text_part(OTHER),)).tokens - weigh(role, TEXT).tokens
+    assert control == weigh(role, "", (text_part(OTHER),)).tokens - weigh(role, "").tokens > 0
+
+
+def test_what_such_a_part_has_beside_its_text_weighs_as_it_did() -> None:
+    heavy = text_part(TEXT, note="y" * 10_000)
+
+    assert weigh("user", TEXT, (heavy,)).tokens > weigh("user", TEXT).tokens + 1_900
+    assert as_sent(message(1, TEXT, parts=[heavy])).parts == (heavy,)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_format_and_the_chat_model_have_such_a_text_once(format_: Format) -> None:
+    sent = [as_sent(message(1, TEXT, parts=[text_part(TEXT), text_part(OTHER)]))]
+
+    shown = as_json(in_format(sent, format_).messages)
+    assert (shown.count(TEXT), shown.count(OTHER)) == (1, 1)
+    prompt = str(to_provider(sent, lambda _: False))
+    assert (prompt.count(TEXT), prompt.count(OTHER)) == (1, 1)
+
+
+def test_a_text_part_stays_where_only_what_was_recalled_says_the_same() -> None:
+    source = Source(1, "assistant", TEXT, datetime(2026, 11, 1, tzinfo=UTC), 1)
+    recalled = recalled_element([Recalled(source=source, score=0, reasons={})])
+    asked = ContextMessage(
+        role="user", content=before_text(recalled, "", "And this?"), parts=(text_part(TEXT), text_part("And")), seq=3
+    )
+
+    for shown in (as_json(in_format([asked], "openai").messages), str(to_provider([asked], lambda _: False))):
+        assert shown.count(TEXT) == len(("recalled", "said"))
+        assert shown.count("And") == 1, "the control: what the content says itself is not told again"
+
+
+def test_a_giant_text_that_is_given_twice_keeps_its_two_ends_once() -> None:
+    policy = policy_of(context_window=4_000, on_failure="keep_full", oversized="elide")
+    giant = f"BEGIN {'word ' * 9_000}END"
+    found = put_together(material([message(1, giant, parts=[text_part(giant), text_part("also this")])], policy=policy))
+
+    (sent,) = [one for one in found.messages if one.seq == 1]
+    assert (sent.content[:5], sent.content[-3:]) == ("BEGIN", "END")
+    assert sent.parts == (text_part("also this"),)
 
 
 @pytest.mark.parametrize(("content", "value"), REPEATED)

@@ -12,7 +12,7 @@ from app.core.planning.cuts import turn_starts
 from app.core.reading.labels import named_by
 from app.core.text.budget import made_to_fit
 from app.core.text.elision import elide, shares
-from app.core.text.parts import own_content
+from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_text, weigh
 
 LARGE: Final = 32
@@ -86,14 +86,15 @@ def _elided(material: Material, message: Message, tokens: int) -> Message:
     if weight_of(material, message) <= tokens:
         return message
     said = own_content(message.role, message.content, message.parts)
-    texts = [said, *(str(part[key]) for part in message.parts if (key := _text_key(part)))]
+    own = without_repeats(message.content, message.parts)
+    texts = [said, *(str(part[key]) for part in own if (key := _text_key(part)))]
     sizes = [estimate_text(text) for text in texts]
 
     def cut(room: int) -> Message:
         rooms, locale = shares(sizes, room), material.conversation.locale
         shown = iter([_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
         content = next(shown)
-        parts = tuple({**part, key: next(shown)} if (key := _text_key(part)) else part for part in message.parts)
+        parts = tuple({**part, key: next(shown)} if (key := _text_key(part)) else part for part in own)
         weight = weigh(message.role, named_by(message.role, content, message.metadata), parts)
         return replace(message, content=content, parts=parts, token_count=weight.tokens, byte_length=weight.bytes)
 

@@ -43,7 +43,7 @@ from app.core.retrieval.serving import (
 from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut, messages_tokens
 from app.core.summarizer.offline.items import cost, parted
 from app.core.text.budget import without_last
-from app.core.text.parts import own_content
+from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_lines
 
 MOST: Final = Fraction(9, 10)
@@ -197,7 +197,7 @@ def as_sent(message: Message) -> ContextMessage:
     return ContextMessage(
         role=message.role,
         content=content,
-        parts=message.parts,
+        parts=without_repeats(message.content, message.parts),
         name=told_name(message.metadata),
         seq=message.seq,
         event_type=message.event_type,

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.core.model.conversation import Conversation, Message
+from app.core.text.contents import named_address
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.patterns import compiled
@@ -69,7 +70,7 @@ def _part(part: Part, say: Catalogue) -> str:
             say.text("export.result_of", name=str(part["name"])) if part.get("name") else say.text("export.result")
         )
         return f"*{brought}:*\n\n{_fenced(_plain(part.get('content')))}"
-    where = f": {part['url']}" if part.get("url") else ""
+    where = f": {url}" if (url := named_address(part)) else ""
     return f"*{say.text('export.attached', what=str(part.get('media_type') or say.text('export.file')))}{where}*"
 
 

@@ -147,7 +147,7 @@ class _Values:
             for before, length in self._spans.get(word, ())
             if (start := place - before) >= 0
             and (value := text[start : start + length]) in self._values
-            and _is_alone(text, start, start + length)
+            and _is_alone(text, start, start + len(value))
         )
 
 

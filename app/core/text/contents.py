@@ -13,11 +13,15 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import unquote, unquote_to_bytes
 
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 
 _HEAD: Final = compiled(r"data:[^,]{0,200}?;base64,")
+_DATA: Final = "data:"
+_NO_LINE_BREAKS: Final = str.maketrans("-_", "+/", "\r\n\t")
+"""Base64 for addresses is plain Base64 with two other signs; mail has it in lines."""
 _BASE64_OF: Final = 3
 _BASE64_IN: Final = 4
 
@@ -55,8 +59,50 @@ def data_bytes(part: Part) -> int:
     if reference is not None:
         size, head = int(reference["bytes"]), str(reference.get("head", ""))
         return len(head) + (size if reference.get("form") == "text" else encoded_bytes(size))
-    data = part.get("data") if part.get("type") == "media" else None
-    return len(data) if isinstance(data, str) else 0
+    return len(_given(part))
+
+
+def decoded_bytes(part: Part) -> int:
+    """Bytes of what a part's data stands for, roughly, and the same whichever form it has."""
+    return data_bytes(part) * _BASE64_OF // _BASE64_IN
+
+
+def inline_base64(part: Part) -> str | None:
+    """What a part carries with it, in plain Base64; ``None`` where it carries nothing, or nothing that can be read.
+
+    Taken are Base64 and data URLs, which may also be percent-encoded and stand in the place of the address. Line breaks
+    and the alphabet for addresses are taken in Base64, blanks are not: words would be taken for data.
+    """
+    given = _given(part)
+    return from_data_url(given)[1] if is_data_url(given) else _plain_base64(given)
+
+
+def is_data_url(text: str) -> bool:
+    """Whether a text is data with a head, and no address."""
+    return text[: len(_DATA)].lower() == _DATA
+
+
+def from_data_url(url: str) -> tuple[str, str | None]:
+    """(the media type, or nothing; the data in plain Base64, or ``None``, where it cannot be read) of a data URL."""
+    head, _, data = url.partition(",")
+    media_type, *parameters = head[len(_DATA) :].split(";")
+    if parameters and parameters[-1].strip().lower() == "base64":
+        return media_type, _plain_base64(unquote(data) if "%" in data else data)
+    return media_type, base64.b64encode(unquote_to_bytes(data)).decode() or None
+
+
+def shown_address(part: Part) -> str:
+    """Where a medium can be read: its address, or its data as a data URL."""
+    url, data = part.get("url"), str(part.get("data") or "")
+    if url or is_data_url(data):
+        return str(url or data)
+    return f"data:{part.get('media_type') or 'application/octet-stream'};base64,{data}"
+
+
+def named_address(part: Part) -> str:
+    """The address of a part to be named in words; none where the data itself stands in its place."""
+    url = str(part.get("url") or "")
+    return "" if is_data_url(url) else url
 
 
 def encoded_bytes(size: int) -> int:
@@ -71,6 +117,33 @@ def data_mark(part: Part) -> str:
         return str(reference["sha256"])
     data = part.get("data")
     return _content(data, "")[0].sha256 if isinstance(data, str) and data else ""
+
+
+def _given(part: Part) -> str:
+    """The data as text, where it stands in the part; empty where it does not."""
+    if part.get("type") != "media":
+        return ""
+    data, url = part.get("data"), part.get("url")
+    if isinstance(data, str):
+        return data
+    return url if isinstance(url, str) and is_data_url(url) else ""
+
+
+def _plain_base64(text: str) -> str | None:
+    """The same data in plain Base64; ``None`` for what is none, or nothing."""
+    if _is_base64(text):
+        return text or None
+    plain = text.translate(_NO_LINE_BREAKS).rstrip("=")
+    plain += "=" * (-len(plain) % _BASE64_IN)
+    return plain if plain and _is_base64(plain) else None
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
 
 
 def _referring(part: Part, contents: dict[str, Content]) -> Part:

@@ -43,6 +43,16 @@ def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
     return [part for part in parts if not _is_in(content, part)]
 
 
+def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts without texts that stand in the content, but for those that have more than their text."""
+    return tuple(part for part in parts if len(part) > len(("type", "text")) or not is_repeated_text(content, part))
+
+
+def is_repeated_text(content: str, part: Part) -> bool:
+    """Whether a part is a text that stands in the content: it is sent with it, and not again."""
+    return part.get("type") == "text" and _is_in(content, part)
+
+
 def _is_in(content: str, part: Part) -> bool:
     """Whether the content says all that a part says: a text that stands in it, a result that is the same."""
     match part.get("type"):

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
+from app.core.text.contents import decoded_bytes
 from app.core.text.memo import FIGURE, memoized, word_memo
-from app.core.text.parts import Part, as_short_text, compact_json, own_content
+from app.core.text.parts import Part, as_short_text, compact_json, is_repeated_text, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
 
@@ -323,7 +324,7 @@ def weigh(
 ) -> Weight:
     """Weigh a message as it will be sent: its content, its parts and the markers around it.
 
-    A tool's result that stands in the content too weighs once.
+    What stands in the content too, a tool's result or a text, weighs once.
     Media weigh by their own ``tokens`` where given, else by type, whatever the length of their data.
     Further keys of parts, which every context has, weigh by their length, but for the first ``BESIDE`` bytes.
     The content is weighed by ``estimate``: where its lines come again, by ``estimate_lines``.
@@ -333,9 +334,12 @@ def weigh(
     for part in parts:
         media = _media_tokens(part) if part.get("type") == "media" else None
         more = _further_bytes(part)
+        beside += more
+        if is_repeated_text(content, part):
+            size += more
+            continue
         tokens += estimate_text(_sent(part)) if media is None else media
         size += byte_length(compact_json(part)) if media is None else media * BYTES_PER_TOKEN + more
-        beside += more
     return Weight(tokens=tokens + max(beside - BESIDE, 0) // BYTES_PER_TOKEN, bytes=size)
 
 
@@ -345,14 +349,8 @@ def _media_tokens(part: Part) -> int:
         return given
     family, _, kind = str(part.get("media_type", "")).lower().partition("/")
     if kind.startswith("pdf"):
-        return PAGE_TOKENS * max(1, _data_bytes(part) // UNKNOWN_PAGE_BYTES)
+        return PAGE_TOKENS * max(1, decoded_bytes(part) // UNKNOWN_PAGE_BYTES)
     return _MEDIA_TOKENS.get(family, IMAGE_TOKENS)
-
-
-def _data_bytes(part: Part) -> int:
-    """The size of what stands in a part as base64, roughly."""
-    data = part.get("data")
-    return len(data) * 3 // 4 if isinstance(data, str) else 0
 
 
 def _further_bytes(part: Part) -> int:

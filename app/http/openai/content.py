@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from app.core.text.contents import from_data_url, is_data_url
 from app.core.text.parts import Part
 from app.http.fields import MAX_PARTS
 
@@ -166,10 +167,11 @@ def _media(part: ChatImage | ResponseImage | AudioContent | ChatFile | ResponseF
 def _placed(source: str, kind: str, beside: dict[str, str | None]) -> Part:
     """Data of a data URL, or an address; bare Base64 of a file is data too."""
     further = {name: value for name, value in beside.items() if value is not None}
-    head, comma, data = source.partition(",")
-    if head.startswith("data:") and comma and data:
-        media_type = head.removeprefix("data:").partition(";")[0] or kind
-        return {"type": "media", "media_type": media_type[:200], "data": data, **further}
+    if is_data_url(source):
+        media_type, data = from_data_url(source)
+        if data is None:
+            raise ValueError("a data URL must hold Base64 after ';base64,', or percent-encoded data after ','")
+        return {"type": "media", "media_type": (media_type or kind)[:200], "data": data, **further}
     if "://" in source[:16]:
         if len(source) > MAX_URL:
             raise ValueError(f"an address may have at most {MAX_URL} characters")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from app.core.model.conversation import Message
+from app.core.text.contents import shown_address
 from app.core.text.parts import Part, as_text, own_content, own_parts
 from app.http.fields import MAX_CONTENT
 from app.http.openai.content import (
@@ -198,7 +199,7 @@ def content_of(role: str, said: str, parts: Sequence[Part]) -> list[dict[str, An
 
 def _media_item(part: Part) -> dict[str, Any]:
     media_type = str(part.get("media_type") or "")
-    source = part.get("url") or f"data:{media_type};base64,{part.get('data', '')}"
+    source = shown_address(part)
     if media_type.startswith("image/"):
         return {"type": "input_image", "image_url": source, "detail": part.get("detail") or "auto"}
     return {"type": "input_file", "filename": part.get("name") or "file", "file_data": source}

@@ -8,6 +8,7 @@ from typing import Any, Final
 from app.core.model.conversation import Message
 from app.core.model.notifications import Notification
 from app.core.reading.passages import clip
+from app.core.text.contents import shown_address
 from app.core.text.parts import Part, own_content, own_parts
 from app.http.present import present_notification, present_recalled
 from app.http.ui.chunks import RECALLED, Json, data
@@ -130,6 +131,5 @@ def _put_results(message: Message, parts: list[Json], calls: dict[str, Json], ow
 
 def _file(part: Part) -> Json:
     media_type = str(part.get("media_type") or "application/octet-stream")
-    url = part.get("url") or f"data:{media_type};base64,{part.get('data', '')}"
     name = {"filename": part["name"]} if part.get("name") else {}
-    return {"type": "file", "mediaType": media_type, "url": url, **name}
+    return {"type": "file", "mediaType": media_type, "url": shown_address(part), **name}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from app.core.context.formats.thread import thread_of
@@ -19,7 +20,8 @@ _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"
 
 def openai_messages(messages: Sequence[ContextMessage], say: Catalogue) -> list[dict[str, Any]]:
     """The ``messages`` of a chat completions request."""
-    return [rendered for entry in thread_of(messages, say) for rendered in _rendered(entry)]
+    fit = [replace(message, name=_fit_name(message.name)) if message.name else message for message in messages]
+    return [rendered for entry in thread_of(fit, say) for rendered in _rendered(entry)]
 
 
 def _rendered(entry: Any) -> Iterator[dict[str, Any]]:
@@ -40,10 +42,14 @@ def _rendered(entry: Any) -> Iterator[dict[str, Any]]:
             yield {"role": "system", **_naming(told.name), "content": told.text}
 
 
+def _fit_name(name: str) -> str:
+    """The name as it may stand there; empty where nothing of it may."""
+    return _NOT_IN_SPEAKERS.sub("_", name)[:NAME_LENGTH].strip("_")
+
+
 def _naming(name: str) -> dict[str, str]:
-    """The field of who says it; none without a name, and where nothing of it may stand there."""
-    fit = _NOT_IN_SPEAKERS.sub("_", name)[:NAME_LENGTH].strip("_")
-    return {"name": fit} if fit else {}
+    """The field of who says it; none without a name."""
+    return {"name": name} if name else {}
 
 
 def _content(pieces: Sequence[Piece]) -> str | list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from app.core.context.formats.calls import pair_up
 from app.core.context.formats.values import Asked, Call, Entry, Piece, Result, Said, Text, Told
 from app.core.context.formats.words import in_words, piece_of, with_names
 from app.core.model.model_io import ContextMessage
+from app.core.retrieval.serving import split_off
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, own_content, own_parts
 
@@ -85,7 +86,8 @@ def _assistant_entries(
 def _pieces(content: str, parts: Sequence[Part], say: Catalogue) -> Iterator[Piece]:
     if content.strip():
         yield Text(content)
-    pieces = (piece_of(part, say) for part in own_parts(content, parts))
+    said = split_off(content)[1]  # what was recalled for it is not said by who says it
+    pieces = (piece_of(part, say) for part in own_parts(said, parts))
     yield from (piece for piece in pieces if piece is not None)
 
 

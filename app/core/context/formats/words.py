@@ -12,6 +12,7 @@ from typing import Any, Final
 from app.core.context.formats.values import Media, Piece, Text
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import before_text, split_off
+from app.core.text.contents import inline_base64, named_address
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, as_text
 from app.core.text.patterns import compiled
@@ -50,9 +51,10 @@ def in_words(part: Part, say: Catalogue) -> str:
     name = str(part.get("name") or say.text("context.part.a_tool"))
     match part.get("type"):
         case "media":
-            key = "context.part.attached_at" if part.get("url") else "context.part.attached"
+            url = named_address(part)
+            key = "context.part.attached_at" if url else "context.part.attached"
             what = str(part.get("media_type") or say.text("context.part.a_file"))
-            return say.text(key, what=what, url=str(part.get("url")))
+            return say.text(key, what=what, url=url)
         case "tool_call":
             return say.text("context.part.call", name=name, arguments=as_text(part.get("arguments", {})))
         case "tool_result":
@@ -110,8 +112,8 @@ class Ids:
 def _inline(part: Part, say: Catalogue) -> Media | None:
     """Data that is given with the message. What is given by address is named in words: nobody here opens it."""
     media_type = str(part.get("media_type") or "").lower()
-    data = str(part.get("data") or "").rpartition("base64,")[2]  # a data URL is accepted as well as bare base64
-    if not (data and media_type and is_base64(data)):
+    data = inline_base64(part) if media_type else None
+    if data is None:
         return None
     return Media(media_type, data, in_words({"type": "media", "media_type": media_type}, say))
 
