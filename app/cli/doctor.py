@@ -26,6 +26,7 @@ from app.cli.speaking import spoken, text_of
 from app.client import ApiError, ConflictError, Examination, StateVersion, Throughline, ThroughlineError
 from app.core.model.schemas import schema_named
 from app.core.validation.health import Finding, findings
+from app.usecases.compaction.commands import TypedCommands
 
 EXIT_FOUND: Final = 1
 """Something was found, and is there still."""
@@ -335,11 +336,14 @@ def _title(client: Throughline, id_: str) -> str:
 
 
 def _contents(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
-    """What the messages up to there say, commands left out."""
+    """What the messages up to there say, typed commands left out."""
+    commands = TypedCommands()
     for message in client.messages(id_, order="asc", page_size=100):
         if message.seq > through_seq:
             break
-        if message.status not in {"erased", "superseded"} and message.event_type != "command":
+        if commands.has(message.role, message.event_type, message.content, message.status):
+            continue
+        if message.status not in {"erased", "superseded"}:
             yield message.content
 
 

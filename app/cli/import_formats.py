@@ -19,7 +19,7 @@ from app.core.model.errors import DomainError
 from app.core.text.contents import from_data_url, is_data_url
 from app.http.requests import MessageInput
 from app.http.strict_json import parse
-from app.usecases.compaction.commands import compact_command
+from app.usecases.compaction.commands import TypedCommands
 
 EXPORT: Final = "throughline.conversation"
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
@@ -158,19 +158,12 @@ def _said(numbered: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
     A message to which its client gave the type of a command is an ordinary one, and stays.
     """
-    said: list[tuple[str, Any]] = []
-    unanswered = 0
-    for where, message in numbered:
-        if isinstance(message, Mapping) and message.get("event_type") == "command":
-            is_answer = message.get("role") == "assistant" and unanswered > 0
-            is_command = message.get("status") == "erased" or compact_command(str(message.get("content"))) is not None
-            is_typed = message.get("role") == "user" and is_command
-            unanswered += is_typed - is_answer
-            if is_typed or is_answer:
-                continue
-        if not _is_gone(message):
-            said.append((where, message))
-    return said
+    commands, names = TypedCommands(), ("role", "event_type", "content", "status")
+    return [
+        (where, message)
+        for where, message in numbered
+        if not (isinstance(message, Mapping) and commands.has(*map(message.get, names))) and not _is_gone(message)
+    ]
 
 
 def _is_gone(message: Any) -> bool:

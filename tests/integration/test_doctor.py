@@ -224,6 +224,18 @@ def test_a_few_messages_may_have_nothing_to_say(world: World) -> None:
     assert world.run(id_).exit_code == 0, "four messages are left of it"
 
 
+def test_messages_that_their_client_calls_commands_are_looked_at(world: World) -> None:
+    id_ = world.folded()
+    world.make_sick(id_, {})
+    by_type = "UPDATE messages SET event_type = 'command' WHERE conversation_id = CAST(:id AS uuid)"
+    world.books.rows(by_type, id=id_)
+    assert world.run(id_).exit_code == doctor.EXIT_FOUND, "more than a few messages, and nothing told of them"
+    world.books.rows(
+        "UPDATE messages SET content = '/compact' WHERE role = 'user' AND conversation_id = CAST(:id AS uuid)", id=id_
+    )
+    assert world.run(id_).exit_code == 0, "the control: of typed commands and their answers nothing is to be told"
+
+
 @pytest.mark.long
 def test_what_is_too_short_for_a_state_is_served_as_it_is(world: World) -> None:
     id_ = world.folded()

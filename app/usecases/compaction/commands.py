@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 from app.core.model.conversation import Message, Usage
 from app.core.model.errors import RateLimitedError
@@ -28,6 +28,27 @@ def compact_command(content: str) -> CompactInput | None:
     if given and not given[0].isspace():
         return None
     return CompactInput(focus=given.strip()[:FOCUS_MAX] or None)
+
+
+class TypedCommands:
+    """Tells typed commands and their answers from messages to which a client only gave their type.
+
+    For whoever sees messages from outside, in the order of their conversation: in there each has a mark.
+    """
+
+    def __init__(self) -> None:
+        self._unanswered = 0
+
+    def has(self, role: Any, event_type: Any, content: Any, status: Any) -> bool:
+        """Whether the next message is one of them; a command that was erased is known by its type alone."""
+        if event_type != "command":
+            return False
+        if role == "assistant" and self._unanswered:
+            self._unanswered -= 1
+            return True
+        is_command = role == "user" and (status == "erased" or compact_command(str(content)) is not None)
+        self._unanswered += is_command
+        return is_command
 
 
 class CommandRunner:
