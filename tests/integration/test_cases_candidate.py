@@ -325,6 +325,33 @@ async def test_a_failure_is_retried_after_a_pause_that_grows(
     await backs_off(begin, engine, tenant)
 
 
+async def test_what_always_fails_and_nobody_goes_on_with_is_not_tried_for_ever(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.usecases.compaction.claiming.MOST_FAILURES", 2)
+    service = Service(begin, tenant, *[ModelUnavailableError("unauthorized", retryable=False)] * 2, honest)
+    conversation_id = await service.conversation()
+
+    async def is_due_after_a_failure(compaction_id: UUID | None) -> bool:
+        assert compaction_id is not None
+        row = await service.container.compaction.execute(compaction_id)
+        assert row is not None
+        assert row.status == "failed"
+        async with engine.begin() as connection:
+            await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
+        async with begin(None) as uow:
+            return await uow.conversations.due(limit=9) == [(tenant, conversation_id)]
+
+    await service.say(conversation_id, 60)
+    assert await is_due_after_a_failure(service.queue.ids[-1]), "the control: a sweeper tries again by itself"
+    again = await service.container.compaction.claim_due(tenant, conversation_id)
+    assert not await is_due_after_a_failure(again), "as long as nobody says anything"
+    await service.say(conversation_id, 2)
+    last = await service.container.compaction.execute(service.queue.ids[-1])
+    assert last is not None
+    assert last.status == "applied", "and once somebody does"
+
+
 @pytest.mark.long
 @pytest.mark.control("1")
 @pytest.mark.parametrize(

@@ -326,7 +326,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "idempotency.get": (lambda unit: unit.idempotency.get("key"), None),
     "idempotency.update": (lambda unit: unit.idempotency.update("key", ref={}, status=500), NOT_FOUND),
     "idempotency.delete": (lambda unit: unit.idempotency.delete("key"), None),
-    "idempotency.forget_older_than": (lambda unit: unit.idempotency.forget_older_than(timedelta()), 0),
+    "idempotency.forget_older_than": (lambda unit: unit.idempotency.forget_older_than(timedelta(), limit=9), 0),
     "keys.by_hash": (lambda unit: unit.keys.by_hash(HASH), None),
     "keys.all": (lambda unit: unit.keys.all(), []),
     "keys.revoke": (lambda unit: unit.keys.revoke(KEY, START), False),
@@ -379,7 +379,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "removal.forget_measures": (lambda unit: unit.removal.forget_measures(timedelta(), limit=9), 0),
     "spending.metered_calls": (lambda unit: unit.spending.metered_calls(HOUR, CONVERSATION), (0, 0)),
     "spending.of": (lambda unit: unit.spending.of("chat"), []),
-    "spending.forget_old": (lambda unit: unit.spending.forget_old(), 0),
+    "spending.forget_old": (lambda unit: unit.spending.forget_old(limit=9), 0),
     "keys.tenant_by_name": (lambda unit: unit.keys.tenant_by_name("a"), None),
     "keys.tenant_names": (names_of_others, set()),
 }

@@ -16,6 +16,7 @@ from app.core.model.records import IdempotencyRecord
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import as_new, columns, new, value
+from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import IdempotencyRow
 from app.storage.tenancy import built_once
@@ -78,7 +79,8 @@ class IdempotencyRepository(Repository):
         self._claimed.discard(self._own(key))
         await self._session.execute(delete(IdempotencyRow).where(_key == self._own(key)))
 
-    async def forget_older_than(self, age: timedelta) -> int:
-        """Housekeeping; how many were forgotten."""
-        statement = delete(IdempotencyRow).where(col(IdempotencyRow.created_at) < began() - age)
-        return len(await self._session.all(statement.returning(_key)))
+    async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
+        """Housekeeping; how many were forgotten, at most ``limit``."""
+        old = places(IdempotencyRow).where(col(IdempotencyRow.created_at) < began() - age).limit(limit)
+        gone = delete(IdempotencyRow).where(at_places(IdempotencyRow, old)).returning(_key)
+        return len(await self._session.all(gone))

@@ -31,6 +31,7 @@ from app.core.model.records import AsidePurpose
 from app.storage.repositories.base import Repository
 from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
+from app.storage.repositories.places import at_places, places
 from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
 from app.storage.tenancy import built_once
@@ -82,10 +83,11 @@ class SpendingRepository(Repository):
         ((calls, of_tenant),) = await self._session.rows(_METERED_CALLS, span=span, conversation_id=conversation_id)
         return int(calls), int(of_tenant)
 
-    async def forget_old(self) -> int:
-        """Housekeeping; how many rows were forgotten."""
-        statement = delete(_row).where(col(_row.minute) < now() - KEPT)
-        return len(await self._session.all(statement.returning(col(_row.minute))))
+    async def forget_old(self, *, limit: int) -> int:
+        """Housekeeping; how many rows were forgotten, at most ``limit``."""
+        old = places(_row).where(col(_row.minute) < now() - KEPT).limit(limit)
+        gone = delete(_row).where(at_places(_row, old)).returning(col(_row.minute))
+        return len(await self._session.all(gone))
 
     async def _chats(self, key_id: UUID | None) -> list[Spent]:
         minute = col(_row.minute)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Quiet
@@ -16,6 +16,9 @@ from app.usecases.shared.shell import Shell
 
 BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
 BACK_OFF_MAX = timedelta(hours=1)
+MOST_FAILURES: Final = 30
+"""In a row, so after a day: then it is tried again only where something was said since. Otherwise a conversation that
+nobody goes on with would ask its model, and get a row, every hour for ever."""
 
 
 async def claim_background(uow: UnitOfWork, resolved: Resolved, shell: Shell, trigger: Trigger) -> UUID | None:
@@ -124,7 +127,9 @@ def quiet_after_failure(
 ) -> Quiet:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
-    ``at_least`` is what the provider asked for.
+    After ``MOST_FAILURES`` in a row a message has to come as well. ``at_least`` is what the provider asked for.
     """
-    pause = min(max(pause_after(conversation.failure_count + 1, BACK_OFF, BACK_OFF_MAX), at_least), BACK_OFF_MAX)
-    return Quiet(until=now + pause, reason=reason)
+    failures = conversation.failure_count + 1
+    pause = min(max(pause_after(failures, BACK_OFF, BACK_OFF_MAX), at_least), BACK_OFF_MAX)
+    until_seq = conversation.last_seq if failures >= MOST_FAILURES else 0
+    return Quiet(until_seq=until_seq, until=now + pause, reason=reason)

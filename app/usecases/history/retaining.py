@@ -38,8 +38,16 @@ class RetentionService:
         self._kinds = dict(_kinds(retention))
 
     async def work(self) -> bool:
-        """Forget of each kind what is due, at most ``ROWS`` times ``BATCHES`` rows; whether more is left."""
-        counts = {name: await self._forget(forget) for name, forget in self._kinds.items()}
+        """Forget of each kind what is due, at most ``ROWS`` times ``BATCHES`` rows; whether more is left.
+
+        One kind that fails holds up no other; it is tried again with the next step.
+        """
+        counts: dict[str, int] = {}
+        for name, forget in self._kinds.items():
+            try:
+                counts[name] = await self._forget(forget)
+            except Exception as error:  # noqa: BLE001 - the next hour tries again
+                _log.warning("retention.failed", kind=name, error=type(error).__name__)
         if any(counts.values()):
             _log.info("retention.forgotten", **{name: count for name, count in counts.items() if count})
         return any(count >= ROWS * BATCHES for count in counts.values())
@@ -58,8 +66,8 @@ class RetentionService:
 
 def _kinds(retention: Retention) -> list[tuple[str, Forgetting]]:
     found: list[tuple[str, Forgetting]] = [
-        ("idempotency_keys", lambda uow: uow.idempotency.forget_older_than(IDEMPOTENCY_AGE)),
-        ("chat_spending", lambda uow: uow.spending.forget_old()),
+        ("idempotency_keys", lambda uow: uow.idempotency.forget_older_than(IDEMPOTENCY_AGE, limit=ROWS)),
+        ("chat_spending", lambda uow: uow.spending.forget_old(limit=ROWS)),
         ("provider_caches", lambda uow: uow.caches.forget_idle(IDLE_PREFIX, limit=ROWS)),
     ]
     events, turns, measures, audited = retention.events, retention.turns, retention.measures, retention.audit
