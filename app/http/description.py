@@ -9,14 +9,17 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
+from starlette.responses import HTMLResponse
 from starlette.routing import BaseRoute, Route
 
 from app.http.errors import MEDIA_TYPE, Problem, ProblemField
 from app.http.event_schemas import UNIONS
 from app.http.openai.errors import is_openai_path
+from app.http.reference import POLICY, page
 from app.http.schemas import Event, Notification
 from app.off_loop import off_loop
 
+PAGE: Final = "/docs"
 TITLE: Final = "Throughline"
 TEXT: Final = "Conversations that outgrow a model's context window, kept whole."
 SCHEMA_REF: Final = "#/components/schemas/{model}"
@@ -30,7 +33,7 @@ PROBLEM_RESPONSE: Final = {
 
 
 def install(app: FastAPI) -> None:
-    """Serve this document, of the routes in their present order."""
+    """Serve this document, and the page that shows it, of the routes in their present order."""
     routes = list(app.routes)
 
     def document() -> dict[str, Any]:
@@ -44,9 +47,17 @@ def install(app: FastAPI) -> None:
     def written() -> bytes:
         return json.dumps(document(), ensure_ascii=False).encode()
 
+    async def show(_request: Request) -> Response:
+        return HTMLResponse(await off_loop(shown), headers={"Content-Security-Policy": POLICY})
+
+    @cache
+    def shown() -> bytes:
+        return page(document())
+
     app.openapi = document  # type: ignore[method-assign]  # the framework's documented way
     if app.openapi_url is not None:  # before the framework's own route, which makes the document on the event loop
         app.router.routes.insert(0, Route(app.openapi_url, serve, include_in_schema=False))
+        app.router.routes.insert(0, Route(PAGE, show, include_in_schema=False))
 
 
 def describe(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
