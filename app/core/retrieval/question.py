@@ -12,27 +12,14 @@ from typing import Final
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import AnyOf
-from app.core.text.languages.loading import languages
-from app.core.text.patterns import any_literal, compiled
+from app.core.text.patterns import any_literal
+from app.core.text.reader import dates_named
 from app.core.text.stemming import stem_in, stems_in
 
 _WHEN, _HOW_MANY = AnyOf("when"), AnyOf("how_many")
 _TOLD, _FIRST, _USER, _ASSISTANT = (AnyOf(name) for name in ("told", "first_person", "user", "assistant"))
-_WORD: Final = compiled(r"[^\W\d_]{3,}")
-_YEAR: Final = compiled(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
-_DAY: Final = compiled(r"(?<![\d.,:])([0-3]?\d)(?:st|nd|rd|th|-?го)?(?![\d:%])")
-_NUMBERED_MONTH: Final = compiled(r"(?<!\d)(1[0-2]|0?[1-9])月")
-_ISO: Final = compiled(r"(?<!\d)((?:19|20)\d{2})-(\d{2})(?:-(\d{2}))?(?!\d)")
 _ROLES: Final = frozenset({"user", "assistant"})
 _LAST_DAY: Final = 31
-_MONTHS: Final[Mapping[str, int]] = {
-    word: int(number)
-    for one in languages()
-    if one.questions.when
-    for number, words in one.values.months
-    for word in words
-}
-"""Of languages that say what questions ask for: "mayo" and "mars" are months elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +70,13 @@ def question_of(
     found = tuple(terms(text, language))
     content = tuple(word for word in found if word not in names)
     content = content or found
-    months, years, days = _dates(lowered)
+    dates = dates_named(text)
     return Question(
         stems=Counter(content),
         named=(frozenset() if named >= everybody else named) | roles,
-        months=months,
-        years=years,
-        days=days,
+        months=frozenset(month for _, month, _ in dates if month),
+        years=frozenset(year for year, _, _ in dates if year),
+        days=frozenset(day for _, _, day in dates if day),
         asks_when=_WHEN.search(text) is not None,
         asks_number=_HOW_MANY.search(text) is not None,
     )
@@ -110,13 +97,3 @@ def _names(name: str, text: str, language: str | None) -> bool:
         found = stem_in(name, language)
         return not {found, *forms_of(found)}.isdisjoint(stems_in(text, language))
     return any_literal([name], before=r"(?<!\w)").search(text) is not None
-
-
-def _dates(text: str) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
-    iso = [match.groups() for match in _ISO.finditer(text)]
-    months = {number for word in _WORD.findall(text) if (number := _MONTHS.get(word))}
-    months |= {int(month) for month in _NUMBERED_MONTH.findall(text)} | {int(month) for _, month, _ in iso}
-    years = {int(year) for year in _YEAR.findall(text)}
-    rest = _ISO.sub(" ", text)
-    days = {int(day) for day in _DAY.findall(rest)} | {int(day) for _, _, day in iso if day}
-    return frozenset(months), frozenset(years), frozenset(day for day in days if 1 <= day <= _LAST_DAY)

@@ -10,6 +10,7 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.moments import Day
+from app.core.text.patterns import compiled
 from app.core.text.scanned import LOOSE, TIGHT, WEEKDAY, Cursor, Found, Unit
 from app.core.text.tables import (
     AGO,
@@ -23,6 +24,7 @@ from app.core.text.tables import (
     LATER,
     MONTH_ENDS,
     MONTHS,
+    MONTHS_AND_VERBS,
     NEAR,
     NEXT,
     ORDINALS,
@@ -46,7 +48,7 @@ _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
 _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_of("values", "before_weekdays")
 _BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
 _OF: Final = words_of("values", "shared")
-_VERBS: Final = frozenset({"may", "march", "mar"})
+_YEAR: Final = compiled(r"(?:19|20)\d\d")
 _LAST_DAY, _LIST, _FILLING, _FAR = 31, 4, 2, 5
 _DAY: Final = 86_400
 _WEEK: Final = 7
@@ -90,6 +92,26 @@ def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
         forms |= set(numbers) if c.all_readings else {"&".join(numbers)}
     if forms:
         c.add("date", first, after, forms, is_stated=any(day[0] or day[2] for day in possible))
+
+
+def named(c: Cursor) -> Iterator[Day]:
+    """What a text names of dates, each year, month and day of the month by itself: "May", "the 12th", "2026"."""
+    for place, token in enumerate(c.tokens):
+        word, number = c.word(place), 0 if _is_amount(c, place) else _day_number(c, place)[0]
+        if token.kind == "d":
+            yield from filter(moments.is_day, token.data)
+        elif word in MONTHS and (word not in WORDS_AND_VERBS or c.is_capital(place) or _is_dated_month(c, place)):
+            yield None, MONTHS[word], None
+        elif token.kind == "n" and _YEAR.fullmatch(token.text):
+            yield int(token.text), None, None
+        elif token.kind in {"n", "o"} and number:
+            yield None, None, number
+
+
+def _is_dated_month(c: Cursor, place: int) -> bool:
+    return c.word(place - 1) in BEFORE_MONTHS | DATE_FILL or not {"n", "o"}.isdisjoint(
+        map(c.kind, (place - 1, place + 1))
+    )
 
 
 def relative(c: Cursor, place: int) -> int:
@@ -188,7 +210,7 @@ def first_day(number: float, last: str) -> frozenset[str]:
 
 def _is_verb(c: Cursor, place: int) -> bool:
     is_plain = c.all_readings and c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
-    return c.word(place) in _VERBS and not c.is_capital(place) and not is_plain
+    return c.word(place) in MONTHS_AND_VERBS and not c.is_capital(place) and not is_plain
 
 
 def _month_alone(c: Cursor, place: int, month: int) -> int:

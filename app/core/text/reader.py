@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.text import moments
 from app.core.text.amounts import number_at
-from app.core.text.days import date_at, give_beside_dates, relative, stated, unseparated_day
+from app.core.text.days import date_at, give_beside_dates, named, relative, stated, unseparated_day
 from app.core.text.hours import time_at
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -54,6 +54,12 @@ def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readi
     if cursor.weekdays:
         give_beside_dates(cursor)
     return cursor.found
+
+
+def dates_named(text: str) -> tuple[moments.Day, ...]:
+    """What a text names of dates: years, months, days of the month, and whole dates."""
+    plain, pieces = scanned(text)
+    return tuple(named(Cursor(plain.text, plain.cased, pieces, None, all_readings=False)))
 
 
 def _complete(cursor: Cursor, place: int) -> int:

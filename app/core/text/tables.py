@@ -193,6 +193,8 @@ MONTH_ENDS: Final = _words("month_ends")
 BEFORE_MONTHS: Final = _words("before_months")
 WORDS_AND_VERBS: Final = _words("ambiguous")
 """Words of the calendar that are other words too."""
+MONTHS_AND_VERBS: Final = frozenset({"may", "march", "mar"})
+"""Verbs where they do not begin with a capital."""
 ORDINAL_ENDINGS: Final = _words("ordinal_endings")
 NUMBER_ENDINGS: Final = _words("number_endings")
 COMPOUND_STEMS: Final[Mapping[str, str]] = {word: unit.removeprefix("-") for word, unit in _rows("compounds").items()}
