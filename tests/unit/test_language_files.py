@@ -102,7 +102,6 @@ forms = "mi ne povas (?:helpi|respondi)"
 courtesies = "bonvolu"
 
 [exact]
-units = "horojn|tagojn"
 no_names = "lundo"
 
 [rivals]

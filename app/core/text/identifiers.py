@@ -6,13 +6,26 @@ business of ``values.py``. Every pattern runs in linear time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
+from app.core.text.tables import (
+    CURRENCIES,
+    DATE_FILL,
+    MONTHS,
+    MONTHS_AND_VERBS,
+    ORDINAL_ENDINGS,
+    SCALES,
+    UNITS,
+    WORDS_AND_VERBS,
+)
 from app.core.text.word_lists import GENERIC, NOISE
 
 Kind = Literal[
@@ -35,12 +48,38 @@ class Identifier:
     start: int
 
 
-_MONTHS = f"(?:{alternatives('exact', 'months')})"
+def _words(words: Iterable[str], *, capital: bool = False) -> str:
+    """Words as alternatives, whatever their case, by their first letters: few are tried at each place."""
+    by_letter: defaultdict[str, list[str]] = defaultdict(list)
+    for word in sorted(words, key=lambda word: (-len(word), word)):
+        by_letter[word[0].upper() if capital else f"[{word[0]}{word[0].upper()}]"].append(re.escape(word[1:]))
+    return "|".join(f"{first}(?i:{'|'.join(rest)})" for first, rest in by_letter.items())
+
+
+def _months(words: Iterable[str]) -> str:
+    """Months as alternatives, those that are verbs too only with a capital."""
+    every = frozenset(filter(str.isalpha, words))
+    parts = (_words(every - MONTHS_AND_VERBS), _words(every & MONTHS_AND_VERBS, capital=True))
+    return rf"(?:{'|'.join(filter(None, parts))})\b\.?"
+
+
+def _behind_numbers(words: Iterable[str]) -> str:
+    """Words between spaces that say what a number counts, as alternatives, without those that go on a sentence."""
+    others = WORDS_AND_VERBS | words_of("values", "tight_units") | {word for word in NOISE if len(word) <= _SHORT}
+    return _words(word for word in words if word not in others and word[0].islower() and "." not in word)
+
+
+_SHORT: Final = 2
+_FILL = rf"(?:\s(?:{'|'.join(sorted(DATE_FILL))}))?"
+_MONTHS = _months(MONTHS)
+_MONTHS_BEFORE_DAYS = (one.values.months for one in languages() if one.exact.month_first)
+_FIRST_MONTHS = _months(word for months in _MONTHS_BEFORE_DAYS for _, words in months for word in words)
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or the month: 8.0.36 is a version
 _AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}){0,5}(?:[.,]\d{1,6})?"
-_SCALE = rf"(?:\s?(?:{alternatives('exact', 'scales')})\b\.?)"
-_CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')})(?!\w))"
-_UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'units')})\b)"
+_SCALE = rf"(?:\s?(?:{_words(word for word in SCALES if word.islower() and word.isalpha() and word != 'b')})\b\.?)"
+_COINS = _behind_numbers(CURRENCIES.keys() - UNITS - GENERIC)
+_CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')}|{_COINS})(?!\w))"
+_UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'counted')}|{_behind_numbers(UNITS)})\b)"
 # Fewer than the scanner has for ``values.py``: what is found here is stored, and weighed by fitted numbers.
 _EXTENSIONS = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|env|sql|html?|css|scss|go|rs|java|kt|swift|c|h"
@@ -51,7 +90,9 @@ _CYRILLIC_NAME = r"[А-ЯЁІЇЄ][а-яёіїє]{1,30}"
 _WITHIN_NAME = alternatives("exact", "within_names")
 _ONE_NAME = rf"(?:{_LATIN_NAME}|{_CYRILLIC_NAME})(?![\w'’]*[A-Z_0-9])"
 _NAMES = rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:{_WITHIN_NAME})\s){_ONE_NAME}){{0,3}}"
-_BY_MONTH = rf"\b(?:{_MONTHS})\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?|\b(?:{_MONTHS})\s\d{{4}}\b"
+_DAY_BEHIND = rf"\b{_FIRST_MONTHS}\s\d{{1,2}}(?:st|nd|rd|th)?\b(?![.,]\d)(?:,?\s\d{{4}}\b)?"
+_BY_MONTH = rf"{_DAY_BEHIND}|\b{_MONTHS}\s\d{{4}}\b"
+_ORDINAL = rf"(?:\.(?!\s(?i:{'|'.join(sorted(MONTHS_AND_VERBS))})\b)|-?(?:{'|'.join(sorted(ORDINAL_ENDINGS))}))?"
 
 _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
     ("url", r"(?:https?|ftp|wss?|postgres(?:ql)?|redis)://[^\s<>\"'»”`]{1,2000}|\bwww\.[^\s<>\"'»”`]{1,2000}"),
@@ -73,9 +114,8 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
         (
             r"(?<![\w.-])\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z?)?)?(?![\w-])"
             rf"|(?<![\w.-]){_DAY}(?P<separator>[./-]){_DAY}(?P=separator)\d{{2}}(?:\d{{2}})?(?![\w])"
-            rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:\sof)?\s(?:{_MONTHS})(?:,?\s\d{{4}}\b)?"
+            rf"|\b\d{{1,2}}{_ORDINAL}{_FILL}\s{_MONTHS}(?:,?{_FILL}\s\d{{4}}\b)?"
             rf"|{_BY_MONTH}"
-            rf"|\b\d{{1,2}}(?:{alternatives('exact', 'months_behind_days')})(?:\s\d{{4}}\b)?"
             r"|\b\d{4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\b\d{1,2}月\d{1,2}[日号]"
         ),
     ),

@@ -189,15 +189,13 @@ class Relative(Section):
 
 
 class Exact(Section):
-    """Words beside numbers by which an exact value is found verbatim, and capital letters that begin no name."""
+    """What an exact value is found by verbatim beside the words of ``Values``, and capitals that begin no name."""
 
-    months: Patterns = ()
-    """Before or after a day; their case counts, as in all of this section."""
-    months_behind_days: Patterns = ()
-    """Directly after the number of a day, with what may stand between."""
-    scales: Patterns = ()
+    month_first: bool = False
+    """Whether a day may stand behind its month: "May 3"."""
     currencies: Patterns = ()
-    units: Patterns = ()
+    counted: Patterns = ()
+    """What numbers count beside units; case counts."""
     no_names: Words = ()
     """Words that begin with a capital for another reason, in small letters."""
     shouted: Words = ()
