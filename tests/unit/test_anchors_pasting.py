@@ -10,6 +10,7 @@ from app.core.anchors.pasting import is_pasted
 from app.core.anchors.proposals import accept
 from app.core.anchors.rendering import anchors_element
 from app.core.model.candidate import AnchorProposal
+from app.core.text.pasted import quotations
 from tests.unit.talk import message
 from tests.unit.timing import assert_linear
 
@@ -102,7 +103,7 @@ def test_an_assistants_quotation_is_no_paste() -> None:
 
 @pytest.mark.parametrize("sign", ['"', "« ", " «a", "«a» ", ' "a" ', " „a“ “b” "])
 def test_quotation_marks_take_linear_time(sign: str) -> None:
-    assert_linear(lambda text: list(pasting._quotations(text)), sign * 20_000)
+    assert_linear(lambda text: list(quotations(text)), sign * 20_000)
 
 
 def test_an_assistant_is_named_as_the_speaker() -> None:

@@ -71,6 +71,19 @@ def hears_corrections(pattern: re.Pattern[str]) -> bool:
     return all(map(pattern.search, corrects)) and not any(map(pattern.search, plain))
 
 
+def finds_days(pattern: re.Pattern[str]) -> bool:
+    """It finds a day of a month that is named, and no other words."""
+    text = "we met on 12 March 2026 at noon in Oslo"
+    found = [match.group() for match in pattern.finditer(text) if match.lastgroup or not pattern.groupindex]
+    return any(one.startswith("12 March") for one in found) and "met" not in " ".join(found)
+
+
+def begins_letters(pattern: re.Pattern[str]) -> bool:
+    """It fits the head of a letter that somebody shows, and neither a speaker's name nor a day."""
+    others = ("Anna: we met", "From Anna", "2026-11-19", "x", "We met")
+    return all(map(pattern.match, ("From: Anna", "Subject: x"))) and not any(map(pattern.match, others))
+
+
 IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, str]]]] = {
     "who speaks": (
         says_who_speaks,
@@ -90,7 +103,6 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
             "app.core.text.token_counts": "runs of letters by which a model's tokens are estimated",
             "app.core.state.erasing": "the first letters and digits of an exact value, by which it is looked for",
             "app.core.segments.topics": "the marks between words too: no term goes over them",
-            "app.core.retrieval.question": "only words long enough for the name of a month",
         },
     ),
     "where a clause ends": (
@@ -106,6 +118,8 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
             "app.core.retrieval.naming": "who is called by name, which the answers tell: capitals alone would not do",
         },
     ),
+    "days as they are written": (finds_days, "app.core.text.identifiers", {}),
+    "heads of letters": (begins_letters, "app.core.text.pasted", {}),
     # of these two, text.cued compiles what anchors.topics and reading.cues list
     "what is given up": (tells_what_goes, "app.core.text.cued", {}),
     "a correction": (hears_corrections, "app.core.text.cued", {}),
@@ -118,6 +132,8 @@ GONE: Final = {
     "words": r"[^\W\d_]+",
     "where a clause ends": r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s",
     "names": r"(?<![\w'’])[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,3}",
+    "days as they are written": r"\b\d{1,2} (?:March|April|May)(?: \d{4})?",
+    "heads of letters": r"[ \t]*(?:From|To|Subject): ",
     "what is given up": r"(?:instead of|вместо|no longer use) (\S+)",
     "a correction": r"\bactually\b|\bchanged my mind\b|(?i:на самом деле)|\bActually\b",
 }
@@ -190,6 +206,24 @@ def test_one_module_tells_what_takes_the_place_of_what() -> None:
     assert all("replaces(" in sources[name] for name in ASKING_THE_ENGINE)
     planted = "def _contradicts(new, old): ...\ndef replaced_by(one): ...\n"
     assert deciders_in(planted) == ["_contradicts"], "control"
+
+
+LISTING_MONTHS: Final = {
+    "text/calendar_names.py": "in which languages the files list none",
+    "text/tables.py": "the one: of all languages",
+    "text/identifiers.py": "of languages that tell a month before its day",
+}
+
+
+def test_months_of_the_files_are_read_by_one_module() -> None:
+    found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if lists_months(path.read_text("utf-8"))}
+    assert found == set(LISTING_MONTHS)
+    assert lists_months("for number, words in one.values.months"), "control"
+    assert lists_months('_MONTHS = alternatives("exact", "months")'), "control"
+
+
+def lists_months(source: str) -> bool:
+    return re.search(r"\bvalues\.months\b|alternatives\([^)]*months", source) is not None
 
 
 def languages_in(source: str) -> list[str]:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.model.provenance import origin_of, own_words, regions
+from app.core.model.provenance import origin_of, own_words
+from app.core.text.pasted import regions
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.talk import message, talk
 from tests.unit.timing import assert_linear

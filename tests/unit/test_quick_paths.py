@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from app.core.anchors import replacement
 from app.core.anchors.topics import kinds_in, topic_by, without_label
-from app.core.model import provenance
 from app.core.reading import passages
-from app.core.text import identifiers, language, sentences, token_counts, words
+from app.core.text import identifiers, language, pasted, sentences, token_counts, words
 from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex, normalized
 
@@ -111,7 +110,7 @@ def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them()
 
 @given(WRITTEN)
 def test_a_plain_line_was_not_pasted(content: str) -> None:
-    assert provenance.regions(content) == provenance._regions(content)
+    assert pasted.regions(content) == pasted._regions(content)
 
 
 @given(WRITTEN)

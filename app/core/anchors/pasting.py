@@ -6,31 +6,17 @@ So is what stands between quotation marks, where it is more than one sentence: n
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.core.anchors.recognition import reads_of
 from app.core.anchors.statements import Statement, statements
 from app.core.model.conversation import Message
-from app.core.model.provenance import regions
-from app.core.reading.passages import before_paste
+from app.core.text.pasted import before_paste, quotations, regions
 from app.core.text.patterns import compiled
 
 _BLANK_LINE: Final = compiled(r"\n[ \t\r]*+\n")
-_MARK: Final = compiled(r'["“”„«»「」『』]')
-_CLOSING: Final[Mapping[str, str]] = {
-    '"': '"',
-    "“": "”“",
-    "”": "”",
-    "„": "“”",
-    "«": "»",
-    "»": "«",
-    "「": "」",
-    "『": "』",
-}
-"""The marks that close what each of them opens, as languages have them."""
 _SHORTEST_TEXT: Final = 40  # characters: what is shorter is a name or a remark
-_BEFORE_QUOTE: Final = compiled(r"[^\w.,;!?…]")
 
 
 class OwnWords:
@@ -89,45 +75,8 @@ def _paste(content: str, said: Sequence[Statement]) -> int:
 def quoted(content: str, said: Sequence[Statement]) -> Iterator[tuple[int, int]]:
     """Where quotations of several sentences stand, their marks included."""
     starts = [statement.offset for statement in said]
-    for start, end in _quotations(content):
+    for start, end in quotations(content):
         touched = said[max(0, bisect_right(starts, start) - 1) : bisect_right(starts, end)]
         sentences = {one.sentence for one in touched if one.offset + len(one.text) > start + 1}
         if len(sentences) > 1 and end - start >= _SHORTEST_TEXT:
             yield start, end
-
-
-def _quotations(content: str) -> Iterator[tuple[int, int]]:
-    """Where something stands between quotation marks; one that nothing closes opens nothing."""
-    marks = [(found.start(), found.group()) for found in _MARK.finditer(content)]
-    unclosed = set[str]()
-    number = 0
-    while number < len(marks):
-        start, mark = marks[number]
-        number += 1
-        if mark in unclosed or not _opens(content, start):
-            continue
-        last = _closing(content, marks, number)
-        if last is None:
-            unclosed.add(mark)
-        else:
-            yield start, marks[last][0] + 1
-            number = last + 1
-
-
-def _closing(content: str, marks: Sequence[tuple[int, str]], number: int) -> int | None:
-    """Which mark closes the one before this number: what is opened in between by the same mark is closed first."""
-    opening = marks[number - 1][1]
-    inside = 0
-    for at in range(number, len(marks)):
-        place, mark = marks[at]
-        if mark in _CLOSING[opening] and not content[place + 1 : place + 2].isalnum():
-            if not inside:
-                return at
-            inside -= 1
-        elif mark == opening and _opens(content, place):
-            inside += 1
-    return None
-
-
-def _opens(content: str, place: int) -> bool:
-    return place == 0 or _BEFORE_QUOTE.match(content, place - 1) is not None

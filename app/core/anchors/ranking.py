@@ -12,8 +12,8 @@ from app.core.model.anchors import Anchor, AnchorClaim, Ranking
 from app.core.model.candidate import Candidate, KeptWord
 from app.core.model.claims import ANCHOR_FIELD
 from app.core.model.conversation import Message
-from app.core.model.provenance import regions
 from app.core.model.repairs import Repair, RepairReason
+from app.core.text.pasted import regions
 from app.core.text.values import Given, values
 
 

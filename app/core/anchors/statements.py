@@ -12,12 +12,12 @@ from typing import Final
 
 from app.core.anchors.tables import LONGEST
 from app.core.model.conversation import Message
-from app.core.reading.passages import before_paste, is_data
+from app.core.reading.passages import is_data
 from app.core.text.clauses import clause_starts
 from app.core.text.corrected import with_corrections
 from app.core.text.cued import SAID
 from app.core.text.identifiers import Identifier, find_identifiers
-from app.core.text.languages.joined import alternatives
+from app.core.text.pasted import before_paste, is_of_log_or_letter
 from app.core.text.patterns import compiled
 from app.core.text.sentences import LINE_BREAK, asks, sentence_spans
 
@@ -29,7 +29,6 @@ _SHOWN: Final = compiled(
     r"|.{0,400}(?:\{|[)}];)\s*$"
     r"|[ \t]*(?:\$\s\w|(?:def|class|func|fn)\s\w{1,80}\s?[(:{]|(?:const|let|var)\s\w{1,80}\s?=|import\s[\w.{]"
     r"|from\s\S{1,200}\simport\s|SELECT\s.{0,400}\sFROM\s|INSERT\sINTO\s|CREATE\s(?:TABLE|INDEX)\s)"
-    rf"|[ \t]*(?:\[?\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d|(?:{alternatives('talk', 'letters')}):\s)"  # a log, a letter
 )
 _OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
 _FENCES: Final = ("```", "~~~")
@@ -144,7 +143,8 @@ def _without_shown_lines(text: str) -> str:
 
 def _is_shown(line: str) -> bool:
     """Whether a line only shows something; a fence stays, so that what it encloses is known."""
-    return _SHOWN.match(line) is not None and not line.lstrip(" \t").startswith(_FENCES)
+    shows = _SHOWN.match(line) is not None or is_of_log_or_letter(line)
+    return shows and not line.lstrip(" \t").startswith(_FENCES)
 
 
 def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:

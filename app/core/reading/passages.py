@@ -28,6 +28,7 @@ from app.core.reading.tool_data_lines import (
 from app.core.text.corrected import with_corrections
 from app.core.text.identifiers import Identifier
 from app.core.text.parts import as_text, own_parts
+from app.core.text.pasted import before_paste
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
@@ -38,7 +39,6 @@ _MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*
 _LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
 _ONE_STATEMENT: Final = 90  # characters
-_PASTED: Final = 600  # characters below the first paragraph: more than people write in one go
 _PAIR: Final = compiled(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
 _PAIRS: Final = 8
 _SAMPLE: Final = 4_000  # characters of a dump that are looked at
@@ -236,13 +236,6 @@ def _result_seq(text: str, message: Message, results: Outcomes) -> int | None:
 def _brief(text: str) -> str:
     heading = HEADING.match(text)
     return text[heading.end() :] if heading else text
-
-
-def before_paste(content: str) -> str:
-    """A message, or only its first paragraph where a much longer text was pasted below it."""
-    first, blank, rest = content.lstrip().partition("\n\n")
-    pasted = blank and len(rest) >= _PASTED and len(first) <= len(rest) // 4
-    return content[: len(content) - len(rest)] if pasted else content
 
 
 def _is_action(text: str, message: Message) -> bool:

@@ -8,13 +8,13 @@ from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import PLEASANTRY, cues_of
-from app.core.reading.passages import before_paste
 from app.core.retrieval.passage_search import Found, notes_of, rank, telling
 from app.core.retrieval.serving import split_off
 from app.core.text.language import detect, likeliest
 from app.core.text.languages.joined import alternatives, pattern_of
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import own_parts
+from app.core.text.pasted import before_paste
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.shortening import clip

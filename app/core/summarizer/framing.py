@@ -16,11 +16,11 @@ from app.core.anchors.naming import names_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.in_doubt import marked
-from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
 from app.core.text.elision import elide, shares
 from app.core.text.escaping import clean, escape, place_in_escaped
 from app.core.text.parts import Part, as_short_text, own_content, own_parts
+from app.core.text.pasted import regions
 from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
 

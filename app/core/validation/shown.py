@@ -14,9 +14,9 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.overlap import message_text
-from app.core.model.provenance import regions
 from app.core.model.state import StateEntry
 from app.core.text.operands import Operands, operands
+from app.core.text.pasted import regions
 from app.core.text.patterns import compiled
 from app.core.text.values import Given, Value
 from app.core.text.words import stems

@@ -20,8 +20,9 @@ from app.core.reading.cues import (
     STYLE_WISH,
 )
 from app.core.reading.labels import PHRASES, Phrases, phrases
-from app.core.reading.passages import Passage, before_paste
+from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import Item
+from app.core.text.pasted import before_paste
 from app.core.text.required_literals import PatternIndex
 
 _OFTEN: Final = 0.12  # of the messages

@@ -1,0 +1,150 @@
+"""What of a message its sender only shows: code, mail, logs, documents, a text below their own, quotations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from app.core.text.languages.joined import alternatives
+from app.core.text.patterns import compiled
+from app.core.text.scripts import EAST_ASIAN
+
+_BLOCK: Final = 1_200  # letters without a blank line: nobody types that much in one go
+_LETTERS_PER_SIGN: Final = 3  # what a Chinese or Japanese sign, or a Korean syllable, takes in an alphabet
+_LOG_LINES: Final = 4  # lines that begin like a log's make it a log; fewer do where they are half of a paragraph
+_BELOW: Final = 600  # characters below the first paragraph: more than people write in one go
+_SIGNS: Final = compiled(f"[{EAST_ASIAN}]+")
+_FENCE: Final = compiled(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
+_QUESTION: Final = compiled(r"[?？]")  # not the Arabic one: with it, other blocks would count as pasted
+_BLANK: Final = compiled(r"\n[ \t]*\n")
+_QUOTED: Final = compiled(r"^\s{0,3}>")
+_MAIL_HEADER: Final = compiled(rf"^(?:{alternatives('talk', 'letters')}): ", re.MULTILINE)
+_LOG_LINE: Final = compiled(
+    r"^(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|\[?(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b"
+    r"|Traceback |\s+at [\w.$<>]+\(|\s+File \"|\w{3} [ \d]\d \d\d:\d\d:\d\d |\d{1,3}(?:\.\d{1,3}){3} )"
+)
+_ERROR: Final = compiled(r"[\w.]{1,80}(?:Error|Exception)\b")
+_ANNOUNCED: Final = compiled(r"^\s{0,3}<(?:document|paste|file|attachment|html|!doctype)\b", re.IGNORECASE)
+_MARK: Final = compiled(r'["“”„«»「」『』]')
+_CLOSING: Final[Mapping[str, str]] = {
+    '"': '"',
+    "“": "”“",
+    "”": "”",
+    "„": "“”",
+    "«": "»",
+    "»": "«",
+    "「": "」",
+    "『": "』",
+}
+"""The marks that close what each of them opens, as languages have them."""
+_BEFORE_QUOTE: Final = compiled(r"[^\w.,;!?…]")
+
+
+def regions(content: str) -> tuple[str, str]:
+    """(what was pasted, the writer's own words) of a message.
+
+    A long block is pasted where other words stand beside it and it asks nothing: alone, it is what the user wrote.
+    """
+    is_plain = content.isprintable() and content[:1].isalnum()  # one line that nothing marks
+    return ("", content) if is_plain else _regions(content)
+
+
+def _regions(content: str) -> tuple[str, str]:
+    pasted: list[str] = []
+    own: list[str] = []
+    forwarded = False
+    blocks = list(_blocks(content))
+    for block, is_fenced in blocks:
+        forwarded = forwarded or len(_MAIL_HEADER.findall(block)) > 1
+        is_long = len(blocks) > 1 and _length(block) >= _BLOCK and _QUESTION.search(block) is None
+        if is_fenced or forwarded or is_long or _ANNOUNCED.match(block):
+            pasted.append(block)
+        else:
+            inside, outside = _lines(block)
+            pasted += inside
+            own += outside
+    return "\n".join(pasted), "\n".join(own)
+
+
+def before_paste(content: str) -> str:
+    """A message, or only its first paragraph where a much longer text was pasted below it."""
+    first, blank, rest = content.lstrip().partition("\n\n")
+    pasted = blank and len(rest) >= _BELOW and len(first) <= len(rest) // 4
+    return content[: len(content) - len(rest)] if pasted else content
+
+
+def is_of_log_or_letter(line: str) -> bool:
+    """Whether a line begins like one of a log, or of the head of a letter."""
+    return _LOG_LINE.match(line) is not None or _MAIL_HEADER.match(line) is not None
+
+
+def _blocks(content: str) -> Iterator[tuple[str, bool]]:
+    """Paragraphs, each with whether it stood in a code fence."""
+    pieces = _FENCE.split(content)
+    for number, piece in enumerate(pieces):
+        is_fenced = number % 2 == 1
+        for block in [piece] if is_fenced else _BLANK.split(piece):
+            if block.strip():
+                yield block, is_fenced
+
+
+def _length(block: str) -> int:
+    """The length of a text in letters, whatever the script."""
+    return len(block) + (_LETTERS_PER_SIGN - 1) * sum(map(len, _SIGNS.findall(block)))
+
+
+def _lines(block: str) -> tuple[list[str], list[str]]:
+    """Lines of a paragraph that are quoted, or stand within a log; and the others."""
+    lines = block.splitlines()
+    logged = [index for index, line in enumerate(lines) if _LOG_LINE.match(line)]
+    enough = len(logged) >= _LOG_LINES or (len(logged) > 1 and len(logged) * 2 >= len(lines))
+    log = range(logged[0], _end_of_log(lines, logged[-1])) if enough else range(0)
+    inside = [index in log or _QUOTED.match(line) is not None for index, line in enumerate(lines)]
+    return (
+        [line for line, is_pasted in zip(lines, inside, strict=True) if is_pasted],
+        [line for line, is_pasted in zip(lines, inside, strict=True) if not is_pasted],
+    )
+
+
+def _end_of_log(lines: Sequence[str], last: int) -> int:
+    """After the last line of a log, and the error that ends a traceback."""
+    following = lines[last + 1] if last + 1 < len(lines) else ""
+    return last + 1 + (1 if _ERROR.match(following) or following[:1] in {" ", "\t"} else 0)
+
+
+def quotations(content: str) -> Iterator[tuple[int, int]]:
+    """Where something stands between quotation marks; one that nothing closes opens nothing."""
+    marks = [(found.start(), found.group()) for found in _MARK.finditer(content)]
+    unclosed = set[str]()
+    number = 0
+    while number < len(marks):
+        start, mark = marks[number]
+        number += 1
+        if mark in unclosed or not _opens(content, start):
+            continue
+        last = _closing(content, marks, number)
+        if last is None:
+            unclosed.add(mark)
+        else:
+            yield start, marks[last][0] + 1
+            number = last + 1
+
+
+def _closing(content: str, marks: Sequence[tuple[int, str]], number: int) -> int | None:
+    """Which mark closes the one before this number: what is opened in between by the same mark is closed first."""
+    opening = marks[number - 1][1]
+    inside = 0
+    for at in range(number, len(marks)):
+        place, mark = marks[at]
+        if mark in _CLOSING[opening] and not content[place + 1 : place + 2].isalnum():
+            if not inside:
+                return at
+            inside -= 1
+        elif mark == opening and _opens(content, place):
+            inside += 1
+    return None
+
+
+def _opens(content: str, place: int) -> bool:
+    return place == 0 or _BEFORE_QUOTE.match(content, place - 1) is not None
