@@ -540,6 +540,26 @@ def test_a_part_of_the_day_that_is_counted_is_a_length(claim: str, text: str, is
     assert holds(claim, text) is is_held
 
 
+@pytest.mark.parametrize(
+    ("claim", "text", "other"),
+    [
+        ("квартира 83", "Я живу в 83-й", "квартира 38"),
+        ("floor 83", "we sit on the 83rd", "floor 38"),
+        ("в 2016 году", "это из 2016-го", "в 2018 году"),
+        ("с марта 2023 года", "в декрете с марта 2023-го", "с марта 2022 года"),
+        ("12 мая 2019 года", "купили 12-го мая 2019-го", "12 мая 2020 года"),
+        ("12 мая 2019-го", "купили 12.05.2019", "12 мая 2020-го"),
+    ],
+)
+def test_a_number_with_the_ending_of_an_ordinal_shows_number_and_year(claim: str, text: str, other: str) -> None:
+    assert holds(claim, text)
+    assert not holds(other, text)
+
+
+def test_control_an_ordinal_that_is_a_day_shows_no_other_number() -> None:
+    assert not holds("квартира 12", "приедем 12-го")
+
+
 def test_an_identifier_that_ends_like_a_scale_is_no_rounding() -> None:
     shown = Given()
     shown.add(1, "The file is 8841207K, for 8,841,207 people.")

@@ -274,14 +274,16 @@ def _day_number(c: Cursor, place: int) -> tuple[int, int]:
 
 
 def _year(c: Cursor, place: int) -> tuple[int | None, int]:
-    text = c.tokens[place].text if c.kind(place) == "n" and c.near(place, LOOSE) else ""
+    """A year behind a date or a month, also as "2023-го", and the token after it."""
+    token = c.tokens[place] if c.kind(place) in {"n", "o"} and c.near(place, LOOSE) else None
+    text = "" if token is None else str(token.data) if token.kind == "o" else token.text
     if len(text) == 4 and text.isdecimal() and text[0] in "12":  # noqa: PLR2004
         return int(text), place + 1
     return None, place
 
 
 def _day_alone(c: Cursor, place: int) -> int:
-    """Ordinals alone, "am 12.", "12.9.", "on 3/8": days, but only as what a text gives."""
+    """Ordinals alone, "am 12.", "12.9.", "on 3/8": days, or numbers of other things, but only as what a text gives."""
     token = c.tokens[place]
     if c.all_readings and token.kind == "f" and "/" in token.text:
         _give_slashed(c, place)
@@ -302,6 +304,8 @@ def _day_alone(c: Cursor, place: int) -> int:
         weekday = WEEKDAYS[c.word(place - 1)]
         days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday]
         c.add_possible(place, moments.of_dates(days))
+    elif token.kind == "o" and not number:  # "flat 83" may be told of who lives «в 83-й»
+        c.add_possible(place, [f"n:{token.data}"], "number")
     return place + 1 if token.kind == "o" else place
 
 
