@@ -80,6 +80,35 @@ def test_a_long_question_is_the_users_own_and_a_long_text_beside_it_is_not() -> 
     assert regions(f"Please sum this up.\n\n{long}") == (long, "Please sum this up.")
 
 
+@pytest.mark.parametrize(
+    "letter",
+    [
+        "«Уважаемая Инга! Ваш шкаф «Кедр» приедет 4 мая. Лифт должен работать.»",
+        '"Dear Inga, your wardrobe "Cedar" comes on 4 May. The lift has to work."',
+        "„Liebe Inga, Ihr Schrank kommt am 4. Mai. Der Aufzug muss gehen.“",
+    ],
+)
+def test_a_paragraph_between_quotation_marks_is_shown_beside_other_words(letter: str) -> None:
+    said = message(1, f"Look what they wrote:\n\n{letter}\n\nI am at home all day.")
+
+    assert regions(said.content) == (letter, "Look what they wrote:\nI am at home all day.")
+    assert origin_of(said, letter[1:-1]) == "document"
+    assert regions(letter) == ("", letter)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        '"Cedar" was too wide. I took the one called "Birch"',  # two names, and own words between them
+        "«Кедр» не влез. Взяла «Берёзу».",
+        '"It comes on 4 May"',  # one remark
+        '"Dear Inga, it comes on 4 May. The lift has to work." So they say.',
+    ],
+)
+def test_a_paragraph_that_begins_with_a_quotation_is_the_users_own(own: str) -> None:
+    assert regions(f"About the wardrobe.\n\n{own}")[0] == ""
+
+
 def test_a_log_among_tracebacks_and_addresses_is_pasted() -> None:
     for block in (
         'Traceback (most recent call last):\n  File "app.py", line 3, in <module>\nZeroDivisionError',
@@ -99,6 +128,9 @@ def test_own_words_leave_out_what_was_pasted() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("unit", [">", "\n", "```", "From: ", "2026-11-19 02:11:07 ", "a\n\n", "    at a(", "ERROR "])
+@pytest.mark.parametrize(
+    "unit",
+    [">", "\n", "```", "From: ", "2026-11-19 02:11:07 ", "a\n\n", "    at a(", "ERROR ", "\n\n«a. ", '\n\n"a. B'],
+)
 def test_linear_time_on_hostile_text(unit: str) -> None:
     assert_linear(lambda text: origin_of(message(1, text), "the words of an entry"), unit * (120_000 // len(unit)))

@@ -9,6 +9,7 @@ from typing import Final
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
+from app.core.text.sentences import sentence_spans
 
 _BLOCK: Final = 1_200  # letters without a blank line: nobody types that much in one go
 _LETTERS_PER_SIGN: Final = 3  # what a Chinese or Japanese sign, or a Korean syllable, takes in an alphabet
@@ -44,7 +45,8 @@ _BEFORE_QUOTE: Final = compiled(r"[^\w.,;!?…]")
 def regions(content: str) -> tuple[str, str]:
     """(what was pasted, the writer's own words) of a message.
 
-    A long block is pasted where other words stand beside it and it asks nothing: alone, it is what the user wrote.
+    A long block is pasted where other words stand beside it and it asks nothing, and so is a paragraph between
+    quotation marks that has several sentences: alone, it is what the user wrote.
     """
     is_plain = content.isprintable() and content[:1].isalnum()  # one line that nothing marks
     return ("", content) if is_plain else _regions(content)
@@ -58,7 +60,8 @@ def _regions(content: str) -> tuple[str, str]:
     for block, is_fenced in blocks:
         forwarded = forwarded or len(_MAIL_HEADER.findall(block)) > 1
         is_long = len(blocks) > 1 and _length(block) >= _BLOCK and _QUESTION.search(block) is None
-        if is_fenced or forwarded or is_long or _ANNOUNCED.match(block):
+        is_shown = is_long or (len(blocks) > 1 and _is_quotation(block))
+        if is_fenced or forwarded or is_shown or _ANNOUNCED.match(block):
             pasted.append(block)
         else:
             inside, outside = _lines(block)
@@ -111,6 +114,14 @@ def _end_of_log(lines: Sequence[str], last: int) -> int:
     """After the last line of a log, and the error that ends a traceback."""
     following = lines[last + 1] if last + 1 < len(lines) else ""
     return last + 1 + (1 if _ERROR.match(following) or following[:1] in {" ", "\t"} else 0)
+
+
+def _is_quotation(text: str) -> bool:
+    """Whether a text is one quotation of several sentences, from its first sign to its last."""
+    told = text.strip()
+    if told[:1] not in _CLOSING:
+        return False
+    return next(quotations(told), None) == (0, len(told)) and len(sentence_spans(told)) > 1
 
 
 def quotations(content: str) -> Iterator[tuple[int, int]]:
