@@ -44,8 +44,8 @@ HALVES: Final = {
 }
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str]]
-"""By kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form), ``failing``, ``asked for`` or ``again``: orders
-that fail when they are told again, of honest ones those that held."""
+"""By kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form), ``failing``, ``asked for`` or ``again``: those
+that fail when they are told again, of honest ones only such as held."""
 
 
 def counted(given: Iterable[Block]) -> Count:
