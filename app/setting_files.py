@@ -59,7 +59,13 @@ class StrictDotenv(DotEnvSettingsSource):
         """The values, as they are read elsewhere."""
         if self.env_file:
             _refuse_what_is_no_file(str(self.env_file))
-        known = [name for name in _variables(self.settings_cls).values() if name.startswith(self.env_prefix)]
+        variables = _variables(self.settings_cls).values()
+        if bare := sorted({name.upper() for name, value in self.env_vars.items() if value is None} & {*variables}):
+            lines = ", ".join(f"{name}=…" for name in bare)
+            raise SettingFileError(
+                f"{self.env_file}: {', '.join(bare)} has no value: write {lines}, or remove the line."
+            )
+        known = [name for name in variables if name.startswith(self.env_prefix)]
         ours = [name.upper() for name in self.env_vars if name.upper().startswith(self.env_prefix)]
         _complain_of([name for name in ours if name not in {*known, *ELSEWHERE}], known, str(self.env_file))
         return super().__call__()

@@ -25,7 +25,11 @@ from app.storage.database import is_protected
 
 
 def run() -> None:
-    """Start PostgreSQL, Valkey, the API and the worker, and keep them until Ctrl-C."""
+    """Start PostgreSQL, Valkey, the API and the worker, and keep them until Ctrl-C.
+
+    Settings stand in the environment, in .env or in throughline.yaml of this folder: PORT=8001 listens on another port,
+    GOOGLE_API_KEY=... answers with Gemini. All are in docs/running.md.
+    """
     console = Console(highlight=False)
     with one_clear_line():
         settings = read_settings()

@@ -104,8 +104,11 @@ def _refuse_query(request: Request, known: frozenset[str], *, passes_over: bool)
     if not request.scope["query_string"] and not any("\0" in str(value) for value in request.path_params.values()):
         return
     given = Counter(name for name, _ in request.query_params.multi_items())
+    there_are = f"; there are {', '.join(sorted(known))}" if known else "; there are none"
     unknown = [
-        (name[:SHOWN_NAME], "is not a parameter of this request") for name in given.keys() - known if not passes_over
+        (name[:SHOWN_NAME], f"is not a parameter of this request{there_are}")
+        for name in given.keys() - known
+        if not passes_over
     ]
     twice = [(name, "is given twice") for name in known if given[name] > 1]
     texts = {name: value for name, value in request.query_params.items() if name in known} | request.path_params

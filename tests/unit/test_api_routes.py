@@ -208,6 +208,21 @@ async def test_what_a_context_cannot_be_asked_for(api: World, body: dict[str, An
         assert fields(await client.post(f"{ONE}/context", json=body)) == [field]
 
 
+async def test_an_unknown_parameter_is_told_the_known_ones(api: World) -> None:
+    async with api.client() as client:
+        (error,) = (await client.get("/conversations?limt=3")).json()["errors"]
+        assert error["message"] == "is not a parameter of this request; there are after, limit, order, user_id"
+        (error,) = (await client.get("/presets?limit=3")).json()["errors"]
+        assert error["message"] == "is not a parameter of this request; there are none"
+
+
+async def test_a_path_that_is_nobodys_says_where_they_all_are(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get("/conversation")
+    assert problem(response) == (404, "not_found")
+    assert "openapi.json" in response.json()["detail"]
+
+
 async def test_what_a_context_cannot_be_looked_at_with(api: World) -> None:
     async with api.client() as client:
         assert fields(await client.get(f"{ONE}/context?query=")) == ["query"]

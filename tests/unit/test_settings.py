@@ -50,6 +50,14 @@ def test_a_preset_that_does_not_exist_is_named_with_its_setting(folder: Path) ->
     assert line.startswith("Settings that cannot be used: default_preset: unknown preset 'semantics'; known: semantic,")
 
 
+def test_a_name_without_a_value_is_told_how_to_get_one(folder: Path) -> None:
+    said = said_of(folder, env="GOOGLE_API_KEY\nOF_ANOTHER_PROGRAM\nTHROUGHLINE_CHAT_MODEL\n")
+    names = "GOOGLE_API_KEY, THROUGHLINE_CHAT_MODEL"
+    assert said == f".env: {names} has no value: write GOOGLE_API_KEY=…, THROUGHLINE_CHAT_MODEL=…, or remove the line."
+    (folder / ".env").write_text("GOOGLE_API_KEY=\nOF_ANOTHER_PROGRAM\n")
+    assert read_settings().port == 8000, "the control: an empty value is one"
+
+
 @pytest.mark.parametrize("name", ["throughline.yaml", ".env"])
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
 def test_a_file_in_another_encoding_is_named(folder: Path, name: str, encoding: str) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field, TypeAdapter
 from sqlalchemy import Select, tuple_
 
-from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.errors import InvalidInputError
 from app.core.model.records import Page
 
 Key = TypeVar("Key", bound=tuple[Any, ...])
@@ -39,8 +39,7 @@ def decode(cursor: str, kind: TypeAdapter[Key]) -> Key:
         key = kind.validate_json(raw)
         _in_utc(key)
     except (ValueError, OverflowError) as error:
-        wrong = FieldError(field="after", message="not a cursor of this list; use next_cursor of a page before")
-        raise InvalidInputError("The cursor cannot be read.", errors=[wrong]) from error
+        raise InvalidInputError.of("after", "not a cursor of this list; use next_cursor of a page before") from error
     return key
 
 

@@ -15,7 +15,6 @@ from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
     ConflictError,
-    FieldError,
     InvalidInputError,
     NotFoundError,
     SummarizerFailedError,
@@ -463,5 +462,4 @@ def _mark(stored: SegmentLevel) -> str:
 
 
 def _bad_cursor() -> InvalidInputError:
-    wrong = FieldError(field="after", message="not a cursor of this segment; use next_cursor of a page before")
-    return InvalidInputError("The cursor cannot be read.", errors=[wrong])
+    return InvalidInputError.of("after", "not a cursor of this segment; use next_cursor of a page before")
