@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from pydantic_settings import BaseSettings, DotEnvSettingsSource, YamlConfigSettingsSource
+from pydantic_settings import BaseSettings, DotEnvSettingsSource, EnvSettingsSource, YamlConfigSettingsSource
 
 PREFIX: Final = "THROUGHLINE_"
 """What the variables of our settings begin with."""
@@ -50,6 +50,21 @@ class StrictYaml(YamlConfigSettingsSource):
             raise SettingFileError(f"{file_path}: {', '.join(twice)} is given twice. Remove one.")
         _complain_of([str(name) for name in found if name not in self._known], self._known, str(file_path))
         return {self._known[name]: value for name, value in found.items()}
+
+
+class OwnVariables(EnvSettingsSource):
+    """The environment: a setting whose variable has no prefix of ours is read from that one alone.
+
+    Kubernetes puts an address of its own into THROUGHLINE_PORT, beside a service of our name.
+    """
+
+    def __call__(self) -> dict[str, Any]:
+        """The values, as they are read elsewhere."""
+        own = {name.lower() for name in _variables(self.settings_cls).values()}
+        prefix = self.env_prefix.lower()
+        given = self.env_vars.items()
+        self.env_vars = {name: value for name, value in given if name in own or not name.lower().startswith(prefix)}
+        return super().__call__()
 
 
 class StrictDotenv(DotEnvSettingsSource):

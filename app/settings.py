@@ -39,7 +39,7 @@ from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named
 from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.core.text.patterns import compiled
-from app.setting_files import PREFIX, StrictDotenv, StrictYaml, misspelled
+from app.setting_files import PREFIX, OwnVariables, StrictDotenv, StrictYaml, misspelled
 
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
 Seconds = Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)]
@@ -367,10 +367,11 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the library's
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the library's
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment, then ``.env``, then ``throughline.yaml``."""
         env_file = dotenv_settings.env_file if isinstance(dotenv_settings, DotEnvSettingsSource) else None
-        return init_settings, env_settings, StrictDotenv(settings_cls, env_file=env_file), StrictYaml(settings_cls)
+        files = StrictDotenv(settings_cls, env_file=env_file), StrictYaml(settings_cls)
+        return init_settings, OwnVariables(settings_cls), *files

@@ -169,6 +169,24 @@ def test_a_variable_that_resembles_a_setting_is_mentioned_and_a_stranger_is_not(
     ]
 
 
+@pytest.mark.usefixtures("folder")
+def test_what_is_said_not_to_be_read_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "THROUGHLINE_PORT": "tcp://10.0.0.1:8000",  # Kubernetes, beside a service of our name
+        "THROUGHLINE_DATABASE_URL": "postgresql://elsewhere/x",
+        "THROUGHLINE_GOOGLE_API_KEY": "k",
+    }.items():
+        monkeypatch.setenv(name, value)
+        assert unknown_variables(Settings, {name: value})
+    settings = read_settings()
+    assert (settings.port, settings.database_url, settings.google_api_key) == (8000, None, None)
+
+    monkeypatch.setenv("PORT", "8001")
+    monkeypatch.setenv("THROUGHLINE_CHAT_MODEL", "offline")
+    settings = read_settings()
+    assert (settings.port, settings.chat_model) == (8001, "offline"), "the control: what is read still is"
+
+
 @pytest.mark.parametrize("name", ["GEMINI_API_KEY", "GOOGLE_APIKEY"])
 def test_a_key_under_another_name_is_mentioned_wherever_it_stands(folder: Path, name: str) -> None:
     told = [f"{name} is not read: name the key GOOGLE_API_KEY."]
