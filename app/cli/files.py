@@ -72,6 +72,8 @@ def _show(found: list[File], *, as_json: bool) -> None:
     if as_json:
         screen.json(found)
         return
+    if not found:
+        screen.line(text_of("no_files"))
     for one in found:
         size = text_of("file_size", bytes=one.bytes, tokens=one.tokens)
         screen.line(f"{one.id}  {one.media_type}  {size}  {one_line(one.name)}")

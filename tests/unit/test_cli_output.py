@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import files
 from app.cli.chat import _lines
 from app.cli.screen import Screen
 
@@ -64,3 +65,10 @@ def test_without_any_standard_input_there_are_no_lines(monkeypatch: pytest.Monke
     assert list(_lines(Screen())) == ["one\n", "two\n"]
     monkeypatch.setattr("sys.stdin", None)
     assert list(_lines(Screen())) == []
+
+
+def test_a_conversation_without_files_says_how_to_attach_one(capsys: pytest.CaptureFixture[str]) -> None:
+    files._show([], as_json=False)
+    assert "throughline files add" in capsys.readouterr().out
+    files._show([], as_json=True)
+    assert capsys.readouterr().out.strip() == "[]", "the control: programs read a list"
