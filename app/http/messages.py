@@ -1,4 +1,4 @@
-"""The session history: append to it, read it whole."""
+"""The session history: append to it, read it whole, erase a message."""
 
 from __future__ import annotations
 
@@ -99,3 +99,9 @@ async def list_messages(
     return await present_list(
         await services.messages.page(tenant, conversation_id, page), schemas.Message.model_validate
     )
+
+
+@router.delete("/{message_id}", status_code=204)
+async def erase_message(conversation_id: UUID, message_id: UUID, services: Services, tenant: Tenant) -> None:
+    """Erase a message and all that was derived from it; its place in the history stays."""
+    await services.erasure.erase(tenant, conversation_id, message_id)

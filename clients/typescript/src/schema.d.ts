@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 8276de04e1f1bfc3dde93f639e7253d53a5624b7226eec1657e73a1f2eef3791
+// sha256 of openapi.json: b4e8e99845ad2b64616d1f67c1572d5073ab4a795225160654a74cfec15d787a
 
 export interface paths {
     "/conversations": {
@@ -221,6 +221,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/messages/{message_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase Message
+         * @description Erase a message and all that was derived from it; its place in the history stays.
+         */
+        delete: operations["erase_message"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/search": {
         parameters: {
             query?: never;
@@ -239,26 +259,6 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/conversations/{conversation_id}/messages/{message_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * Erase Message
-         * @description Erase a message and all that was derived from it; its place in the history stays.
-         */
-        delete: operations["erase_message"];
         options?: never;
         head?: never;
         patch?: never;
@@ -5962,6 +5962,36 @@ export interface operations {
             };
         };
     };
+    erase_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     search_messages: {
         parameters: {
             query: {
@@ -5987,36 +6017,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Listing_SearchHit_"];
                 };
-            };
-            /** @description An RFC 9457 problem; `code` is stable. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    erase_message: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                conversation_id: string;
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             /** @description An RFC 9457 problem; `code` is stable. */
             default: {
