@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from app.core.anchors.topics import stems_of
-from app.core.continuity.statements import WHOLE, Pool, Statement
+from app.core.continuity.statements import Pool, Statement
 from app.core.model.anchors import FoundAnchor
 from app.core.model.continuity import ProbeKind
 from app.core.text.sentences import asks
-from app.core.text.values import Value
+from app.core.text.values import NAMING, Value
 from app.core.text.words import GENERIC_STEMS
 
 MOST: Final[Mapping[ProbeKind, int]] = {"value": 24, "decision": 12, "open_point": 6, "who": 9, "when": 9}
@@ -47,7 +47,7 @@ class Probe:
     @property
     def names_one_thing(self) -> bool:
         """Whether no word has to lead to the answer."""
-        return self.value is not None and self.value.kind in WHOLE
+        return self.value is not None and self.value.kind in NAMING
 
     @property
     def fewest_cues(self) -> int:
@@ -98,7 +98,7 @@ def probes_about(statement: Statement, kind: ProbeKind, pool: Pool) -> Iterator[
 def _of_values(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
     for value in statement.values:
         cues = _cues(statement.text, value.text, pool)
-        if cues or value.kind in WHOLE:
+        if cues or value.kind in NAMING:
             kind: ProbeKind = "when" if value.kind in _TIMES else "value"
             yield Probe(kind=kind, seq=seq, sentence=statement.text, cues=cues, value=value)
 

@@ -20,15 +20,13 @@ from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.speakers import labels_of, name_in
-from app.core.text.values import Given, Value, values
+from app.core.text.values import NAMING, Given, Value, values
 from app.core.validation.dates import dated
 
 MOST_CHARACTERS: Final = 40_000
 """Of a stretch, of a state block, and of the tail: of a longer stretch every n-th message is looked at."""
 _LONGEST_SENTENCE: Final = 1_000  # characters of a sentence that are looked at
 _SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九十百千万]")
-WHOLE: Final = frozenset({"url", "email", "path", "identifier"})
-"""Kinds of values of which a part names something else."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Statement:
 
     def holds(self, value: Value) -> bool:
         """Whether it says a value, in any form; a path or an address only whole."""
-        if value.kind in WHOLE:
+        if value.kind in NAMING:
             return value.text.casefold() in self.text.casefold()
         return self._given.holds(value)
 

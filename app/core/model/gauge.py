@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from app.core.model.conversation import Conversation
 from app.core.model.policies.adaptive import Adapted
-from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.policy import TURN_ENDS, Budgets, CompactionPolicy
 from app.core.model.wording import percent
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.token_counts import Estimator, tokens_of
@@ -21,7 +21,6 @@ GaugeStatus = Literal["ok", "warning", "critical", "background", "sync", "over"]
 
 WARNING_SHARE: Final = Fraction(3, 4)
 """Of the window; where turns end in a nearly full window, people are told in time."""
-_TURN_ENDS: Final = frozenset({"completed", "interrupted"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +171,7 @@ def _status(
 ) -> GaugeStatus:
     if tokens > budgets.budget:
         return "over"
-    if any(trigger.on in _TURN_ENDS for trigger in policy.triggers):
+    if any(trigger.on in TURN_ENDS for trigger in policy.triggers):
         return _status_of_turns(tokens, math.ceil(WARNING_SHARE * budgets.window), background, sync)
     if sync is not None and tokens >= sync:
         return "sync"

@@ -24,14 +24,12 @@ from app.core.summarizer.offline.retold import is_about, is_told, statements, un
 from app.core.text.budget import first_fitting
 from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import Estimator, estimate_text
+from app.core.text.values import NAMING
 from app.core.text.words import stems
 from app.core.validation.survival import Told, critical_values
 
 _OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
 _AGAIN: Final = 0.85  # of its words and values together: the same told again
-_NAMING: Final = frozenset({"url", "email", "path", "identifier"})
-"""Kinds of values that stay as they are. Amounts and days change, and how they did is seldom told in the old words: a
-sentence with such values alone is told otherwise by the new text as a whole, one with these only by a statement."""
 _CHANGES: Final[frozenset[Cue]] = frozenset({"correction", "update"})
 _SO_FAR: Final = 0  # in place of a message: what stood in the state so far
 _MOST_LOST: Final = 2_000  # values that are looked after in one chunk
@@ -118,7 +116,8 @@ def _lost(told: Sequence[str], present: Told, bags: Sequence[frozenset[str]]) ->
     now = [frozenset[str]().union(*bags)]
     for text in told:
         kinds = {value.kind for value in critical_values(text) if not present.holds(value)}
-        if kinds and not _is_told_otherwise(text, now if kinds.isdisjoint(_NAMING) else bags):
+        # what changes is seldom told in the old words: by the new text as a whole, where no value names something
+        if kinds and not _is_told_otherwise(text, now if kinds.isdisjoint(NAMING) else bags):
             yield text
 
 

@@ -27,6 +27,8 @@ from app.core.text.scanned import WEEKDAY, Found
 from app.core.text.shapes import squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
+NAMING: Final[frozenset[Kind]] = frozenset({"url", "email", "path", "identifier"})
+"""What names something: it stays as it is, and a part of it names something else. Amounts and days change."""
 _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 ROUNDED: Final = 0.02

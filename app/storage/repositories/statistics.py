@@ -114,7 +114,8 @@ _ITS_SEGMENT: Final = and_(
 _KNOWN: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
 
 
-_ANSWERED: Final = ("before", "after", "contradicted")
+ANSWERED: Final = ("before", "after", "contradicted")
+"""Counts of a judged score of continuity."""
 _CONTINUITY: Final = TypeAdapter(Continuity)
 MOST: Final = 200_000
 """Rows of a kind that are added up, the newest: some seconds at most. Ids are in the order of time."""
@@ -360,7 +361,7 @@ class StatisticsRepository(Repository):
         score = col(_row.continuity)
         scored = [_IS_APPLIED, score.is_not(None), *scope.conditions]
         each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
-        counts = (func.sum(_number(cast(each.c.value, JSONB), name, BigInteger)) for name in _ANSWERED)
+        counts = (func.sum(_number(cast(each.c.value, JSONB), name, BigInteger)) for name in ANSWERED)
         (answered,) = await self._session.rows(select(*counts).select_from(CompactionRow).where(*scored), **scope.given)
         tone = func.avg(_number(score, "tone", Numeric))
         ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored), **scope.given)
@@ -369,7 +370,7 @@ class StatisticsRepository(Repository):
         )
         return ContinuityMeasure(
             last=None if last is None else _CONTINUITY.validate_python(last).recall,
-            answered=Answered(**{name: int(number or 0) for name, number in zip(_ANSWERED, answered, strict=True)}),
+            answered=Answered(**{name: int(number or 0) for name, number in zip(ANSWERED, answered, strict=True)}),
             tone=None if mean is None else round(float(mean), 4),
             scored=int(count),
         )

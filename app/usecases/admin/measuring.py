@@ -21,7 +21,7 @@ from app.core.model.errors import DomainError
 from app.core.model.records import IN_FLIGHT, Attempt, Compaction, Verification
 from app.core.model.segments import Expansion
 from app.core.model.statistics import APPLIED, LevelMeasure
-from app.storage.repositories.statistics import Ended, EndedTurn
+from app.storage.repositories.statistics import ANSWERED, Ended, EndedTurn
 from app.usecases.ports import Meter
 from app.usecases.shared.shell import Shell
 
@@ -36,7 +36,6 @@ _MILLISECONDS: Final = 1_000
 _COMPACTION: Final = "compaction"
 _CHAT: Final = "chat"
 _OUTCOMES: Final = {"completed": "accepted", "interrupted": "accepted", "failed": "error"}
-_ANSWERED: Final = ("before", "after", "contradicted")
 _CHANGES: Final = ("added", "superseded", "dropped", "restored_by_code", "ungrounded")
 
 _Key = tuple[Literal["compaction", "call", "verification", "expansion", "turn", "cache"], UUID]
@@ -208,7 +207,7 @@ def _count_continuity(meter: Meter, score: Continuity) -> None:
     if score.recall is not None:
         meter.observe(measures.CONTINUITY, score.recall)
     for kind, answered in score.kinds.items():
-        for name in _ANSWERED:
+        for name in ANSWERED:
             meter.count(measures.PROBES, getattr(answered, name), kind=kind, answered=name)
 
 

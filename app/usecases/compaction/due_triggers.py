@@ -6,11 +6,11 @@ Each claim stands in the transaction of what made it due.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Quiet
 from app.core.model.policies.policy import (
+    TURN_ENDS,
     Moment,
     Trigger,
     first_due_trigger,
@@ -25,8 +25,6 @@ from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.work_records import is_set_aside
-
-_ENDS: Final[frozenset[Moment]] = frozenset({"completed", "interrupted"})
 
 
 def due_before_call(resolved: Resolved, shell: Shell) -> Trigger | None:
@@ -83,7 +81,7 @@ async def _claimed(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: C
     trigger = _due(resolved, shell, moments)
     if trigger is None or await is_set_aside(uow, resolved.conversation.id):
         return None
-    if await would_repeat(uow, resolved, trigger, turn_is_over=not _ENDS.isdisjoint(moments)):
+    if await would_repeat(uow, resolved, trigger, turn_is_over=not TURN_ENDS.isdisjoint(moments)):
         return None
     return await claim_background(uow, resolved, shell, trigger)
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 from types import UnionType
-from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -24,6 +24,7 @@ from app.core.model.segments import LEVELS, Level
 from app.core.text.token_counts import Estimator
 
 Moment = Literal["stored", "before_call", "completed", "interrupted", "between_calls"]
+TURN_ENDS: Final[frozenset[Moment]] = frozenset({"completed", "interrupted"})
 TriggerName = Literal["background", "sync", "max_tokens", "max_messages", "completion", "interrupted", "mid_turn"]
 Run = Literal["background", "inline"]
 Protect = Literal["turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"]
