@@ -129,6 +129,22 @@ def test_a_question_about_something_else_recalls_nothing(texts: Sequence[str]) -
     assert chosen(texts, "?!", room=10_000) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "months", "years", "days"),
+    [
+        ("What did I do in may 2023?", {5}, {2023}, set()),
+        ("Was geschah am 3. März?", {3}, set(), {3}),
+        ("五月十二日怎么样?", {5}, set(), {12}),
+        ("Was it on 2023-05-12, or 20% off on the 3rd of june?", {5, 6}, {2023}, {3, 12}),
+        ("How long may children keep 12 books?", set(), set(), {12}),  # control: a verb
+        ("The march to the sea", set(), set(), set()),
+    ],
+)
+def test_a_question_names_dates_as_all_texts_do(text: str, months: set[int], years: set[int], days: set[int]) -> None:
+    question = question_of(text, frozenset())
+    assert (question.months, question.years, question.days) == (months, years, days)
+
+
 def test_a_date_is_found_by_the_day_of_a_message() -> None:
     corpus = corpus_of(["hello", "one thing", "another thing", "a last one"], apart=timedelta(days=20))
     found = choose(corpus, question_of("What happened in July?", ()), room=9)

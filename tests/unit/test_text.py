@@ -57,6 +57,35 @@ def test_identifiers() -> None:
     assert_values(corpus("identifiers"), identifiers)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bis zum 12. März 2026, also 3 Wochen", ["12. März 2026", "3 Wochen"]),
+        ("avant le 12 mars 2026, 45 Euro", ["12 mars 2026", "45 Euro"]),
+        ("el 12 de mayo de 2026, 6 kilos", ["12 de mayo de 2026", "6 kilos"]),
+        ("do 18 września 2026", ["18 września 2026"]),
+        ("до 12-го мая, 500 р. и 40 мин", ["12-го мая", "500 р", "40 мин"]),
+        ("it was £0.2486 and 0.0430$", ["£0.2486", "0.0430$"]),
+    ],
+)
+def test_days_amounts_and_money_are_found_in_each_language(text: str, expected: list[str]) -> None:
+    assert [found.text for found in find_identifiers(text) if found.kind != "name"] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("there were 12. May I ask?", ["12"]),
+        ("all 12 may come, 3 march in", ["12", "3"]),
+        ("september 3,870 $", ["3,870 $"]),
+        ("в январе 12 400 ₽", ["12 400 ₽"]),
+        ("tengo 5 yo y tú 3", ["5", "3"]),
+    ],
+)
+def test_control_other_words_behind_a_number_stay_out(text: str, expected: list[str]) -> None:
+    assert [found.text for found in find_identifiers(text)] == expected
+
+
 @given(st.text())
 def test_identifiers_are_verbatim(text: str) -> None:
     for found in find_identifiers(text):

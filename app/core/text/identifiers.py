@@ -75,7 +75,7 @@ _MONTHS = _months(MONTHS)
 _MONTHS_BEFORE_DAYS = (one.values.months for one in languages() if one.exact.month_first)
 _FIRST_MONTHS = _months(word for months in _MONTHS_BEFORE_DAYS for _, words in months for word in words)
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or the month: 8.0.36 is a version
-_AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}){0,5}(?:[.,]\d{1,6})?"
+_AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}(?!\d)){0,5}(?:[.,]\d{1,6})?"
 _SCALE = rf"(?:\s?(?:{_words(word for word in SCALES if word.islower() and word.isalpha() and word != 'b')})\b\.?)"
 _COINS = _behind_numbers(CURRENCIES.keys() - UNITS - GENERIC)
 _CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')}|{_COINS})(?!\w))"
@@ -122,10 +122,10 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
     ("time", r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[aApP]\.?[mM]\b\.?)?|\b\d{1,2}\s?[aApP]\.?[mM]\b"),
     (
         "money",
-        rf"[$€£¥₽₹₴]\s?{_AMOUNT}{_SCALE}?|(?<![A-Za-z0-9_.,]){_AMOUNT}{_SCALE}?\s?{_CURRENCY}",
+        rf"[$€£¥₽₹₴]\s?{_AMOUNT}{_SCALE}?|(?<![A-Za-z0-9_.,])(?>{_AMOUNT}){_SCALE}?\s?{_CURRENCY}",
     ),
     ("version", r"(?<![\w.])v?\d{1,5}(?:\.\d{1,5}){2,4}(?:-[\w.]{1,30})?(?![\w])|\bv\d{1,4}(?:\.\d{1,5}){0,3}\b"),
-    ("number", rf"(?<![\w.,])[-+]?{_AMOUNT}{_SCALE}?\s?{_UNIT}"),
+    ("number", rf"(?<![\w.,])[-+]?(?>{_AMOUNT}){_SCALE}?\s?{_UNIT}"),
     ("code", r"(?<![\w-])#?[A-Z]{1,8}-?\d{1,12}(?:[-_]?[A-Z0-9]{1,12}){0,3}(?![\w])|(?<!\w)#\d{1,9}\b"),
     (
         "symbol",
