@@ -109,9 +109,7 @@ def named(c: Cursor) -> Iterator[Day]:
 
 
 def _is_dated_month(c: Cursor, place: int) -> bool:
-    return c.word(place - 1) in BEFORE_MONTHS | DATE_FILL or not {"n", "o"}.isdisjoint(
-        map(c.kind, (place - 1, place + 1))
-    )
+    return c.word(place - 1) in BEFORE_MONTHS | _OF or not {"n", "o"}.isdisjoint(map(c.kind, (place - 1, place + 1)))
 
 
 def relative(c: Cursor, place: int) -> int:
