@@ -109,7 +109,10 @@ def named(c: Cursor) -> Iterator[Day]:
 
 
 def _is_dated_month(c: Cursor, place: int) -> bool:
-    return c.word(place - 1) in BEFORE_MONTHS | _OF or not {"n", "o"}.isdisjoint(map(c.kind, (place - 1, place + 1)))
+    """Whether a preposition, or a number, shows that a word is a month: "in may", "el 5 de mayo", "march 5"."""
+    before = c.kind(place - 1 - (c.word(place - 1) in DATE_FILL)) if c.near(place) else ""
+    behind = c.kind(place + 1) if c.near(place + 1) else ""
+    return c.before(place) in BEFORE_MONTHS or not {"n", "o"}.isdisjoint((before, behind))
 
 
 def relative(c: Cursor, place: int) -> int:
