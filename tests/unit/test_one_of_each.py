@@ -478,3 +478,25 @@ def test_one_module_cuts_a_text_to_so_few_tokens() -> None:
 
 def cuts(source: str) -> bool:
     return re.search(r"while [^\n]*estimate_text\([^\n]*\n(?:[^\n]*\n)?[^\n]*(?:clip\(|\[:)", source) is not None
+
+
+READING_JSON: Final = {
+    "text/json_data.py": "the one",
+    "text/parts.py": "whether a text is a value's JSON: nothing is made of it",
+    "anchors/likelihood.py": "a file of ours",
+    "model/policies/resolving.py": "what was stored of a policy",
+    "continuity/statements.py": "a state block that was just written",
+    "retrieval/passage_search.py": "a state block, and what stands behind it",
+    "validation/verdicts.py": "a verifier's array, as far as it goes where it was cut off",
+}
+
+
+def test_one_module_reads_json_from_outside() -> None:
+    found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if reads_json(path.read_text("utf-8"))}
+    assert found == set(READING_JSON)
+    assert reads_json("    arguments = json.loads(arguments)\n"), "control"
+    assert reads_json("_READER = json.JSONDecoder(strict=False)"), "control"
+
+
+def reads_json(source: str) -> bool:
+    return re.search(r"\bjson\.loads?\(|\bJSONDecoder\(|\bfrom_json\(", source) is not None

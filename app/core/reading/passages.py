@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,6 +26,7 @@ from app.core.reading.tool_data_lines import (
 )
 from app.core.text.corrected import with_corrections
 from app.core.text.identifiers import Identifier
+from app.core.text.json_data import arguments_in
 from app.core.text.parts import as_text, own_parts
 from app.core.text.pasted import before_paste
 from app.core.text.patterns import compiled
@@ -341,14 +341,10 @@ def _logged(text: str) -> Iterable[tuple[str, str, Line | None]]:
 
 
 def _arguments(arguments: Any) -> str:
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except ValueError:
-            return _one_line(str(arguments))
-    if not isinstance(arguments, Mapping):
-        return _one_line(as_text(arguments)) if arguments else ""
-    return ", ".join(f"{name}={_one_line(_argument(value))}" for name, value in arguments.items())
+    found = arguments_in(arguments)
+    if not isinstance(found, Mapping):
+        return _one_line(as_text(found)) if found else ""
+    return ", ".join(f"{name}={_one_line(_argument(value))}" for name, value in found.items())
 
 
 def _argument(value: Any) -> str:

@@ -7,13 +7,13 @@ again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
+from app.core.text.json_data import data_in
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 
@@ -80,8 +80,8 @@ def parsed(text: str) -> Any:
     if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST_DUMP:
         return None
     try:
-        found = json.loads(stripped)
-    except (ValueError, RecursionError):
+        found = data_in(stripped)
+    except ValueError:
         return None
     return found if isinstance(found, Mapping | list) else None
 

@@ -6,7 +6,7 @@ refuses the rest. Nothing here judges content: that is the gate's.
 
 from __future__ import annotations
 
-import json
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +21,7 @@ from app.core.model.overlap import Overlap
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.escaping import clean
+from app.core.text.json_data import data_in
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 
@@ -50,7 +51,6 @@ _REASONING: Final = compiled(
     r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
 )
 _FENCED: Final = compiled(r"```[\w-]*+[ \t]*+\n(.*?)```", re.DOTALL)
-_STRUCTURE: Final = compiled(r'\\.|["\[\]{}]', re.DOTALL)
 _BULLET: Final = compiled(r"^(?:[-*•–—]\s+)+")
 _NUMBER: Final = compiled(r"\d{1,15}")
 _ENTRY_ID: Final = compiled(r"[A-Za-z]\d{1,15}")
@@ -187,12 +187,8 @@ def _load(text: str, schema: StateSchema) -> Any:
     if len(answer) > _MOST_CHARACTERS:
         raise CandidateError("unparseable")
     for piece in _pieces(answer):
-        if _depth(piece) > _DEEPEST:
-            continue
-        try:
-            return json.loads(piece, strict=False)
-        except (ValueError, RecursionError):
-            continue
+        with contextlib.suppress(ValueError):
+            return data_in(piece, deepest=_DEEPEST, strict=False)
     meant = answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
     is_prose = any(character.isalpha() for character in answer)
     raise CandidateError("not_a_summary" if is_prose and not meant else "unparseable")
@@ -205,22 +201,6 @@ def _pieces(answer: str) -> Iterator[str]:
     start, end = answer.find("{"), answer.rfind("}")
     if 0 <= start < end:
         yield answer[start : end + 1]
-
-
-def _depth(text: str) -> int:
-    """How deep brackets nest, strings left out; linear, before any recursive reader sees the text."""
-    depth = deepest = 0
-    quoted = False
-    for found in _STRUCTURE.finditer(text):
-        mark = found.group()
-        if mark == '"':
-            quoted = not quoted
-        elif not quoted and mark in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif not quoted and mark in "]}":
-            depth -= 1
-    return deepest
 
 
 def _state_object(value: Any, schema: StateSchema) -> Mapping[str, Any]:

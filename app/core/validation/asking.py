@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,6 +11,7 @@ from app.core.anchors.naming import names_of, without_names
 from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
+from app.core.text.json_data import data_in
 from app.core.validation.exact import MOST_DOUBTS, Failure
 
 MOST_LOST: Final = 10
@@ -49,8 +49,8 @@ def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Se
     if start < 0 or len(text) > _MOST_CHARACTERS:
         return Second()
     try:
-        data = json.loads(text[start : end + 1], strict=False)
-    except (ValueError, RecursionError):
+        data = data_in(text[start : end + 1], strict=False)
+    except ValueError:
         return Second()
     if not isinstance(data, dict):
         return Second()

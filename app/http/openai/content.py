@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import mimetypes
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, Literal
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from app.core.text.contents import from_data_url, is_data_url
+from app.core.text.json_data import arguments_in
 from app.core.text.parts import Part
 from app.http.fields import MAX_PARTS
 
@@ -187,11 +187,7 @@ def _type_of(name: str | None) -> str:
 
 def call_part(id_: str, name: str, arguments: str) -> Part:
     """A call in its stored form: arguments as an object where they are one, else as they were written."""
-    try:
-        parsed = json.loads(arguments) if arguments.strip() else {}
-    except (ValueError, RecursionError):
-        parsed = arguments
-    return {"type": "tool_call", "id": id_, "name": name, "arguments": parsed}
+    return {"type": "tool_call", "id": id_, "name": name, "arguments": arguments_in(arguments)}
 
 
 def result_part(call_id: str, content: Content | None) -> Part:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -13,6 +12,7 @@ from app.core.context.formats.values import Media, Piece, Text
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import before_text, split_off
 from app.core.text.contents import inline_base64, named_address
+from app.core.text.json_data import arguments_in
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, as_text
 from app.core.text.patterns import compiled
@@ -69,14 +69,10 @@ def _text_of(part: Part) -> str:
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
     """Arguments as an object: a client may have stored them as JSON text, or as anything."""
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except ValueError:
-            return {"input": arguments}
-    if isinstance(arguments, Mapping):
-        return dict(arguments)
-    return {} if arguments is None else {"input": arguments}
+    found = arguments_in(arguments)
+    if isinstance(found, Mapping):
+        return dict(found)
+    return {} if found is None else {"input": found}
 
 
 def served_arguments(arguments: Any) -> dict[str, Any]:

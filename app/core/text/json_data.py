@@ -1,0 +1,54 @@
+"""Data that texts from outside spell in JSON: answers of models, dumps, arguments of calls."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from app.core.text.patterns import compiled
+
+_DEEPEST: Final = 64  # levels, as many as a request may have
+_STRUCTURE: Final = compiled(r'\\.|["\[\]{}]', re.DOTALL)
+
+
+def data_in(text: str, *, deepest: int = _DEEPEST, strict: bool = True) -> Any:
+    """What a text from outside says in JSON.
+
+    Args:
+        text: Of any length.
+        deepest: Levels that it may have: readers that call themselves would fail at more.
+        strict: Whether strings may hold no control characters.
+
+    Raises:
+        ValueError: It is no JSON, or nested deeper.
+    """
+    if text.count("[") + text.count("{") > deepest and _depth(text) > deepest:
+        raise ValueError("nested too deep")
+    return json.loads(text, strict=strict)
+
+
+def arguments_in(arguments: Any) -> Any:
+    """The arguments of a call as data: a client may have stored them as JSON text; text that is none as it is."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return data_in(arguments) if arguments.strip() else {}
+    except ValueError:
+        return arguments
+
+
+def _depth(text: str) -> int:
+    """How deep brackets nest, strings left out; linear, before any recursive reader sees the text."""
+    depth = deepest = 0
+    quoted = False
+    for found in _STRUCTURE.finditer(text):
+        mark = found.group()
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted and mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not quoted and mark in "]}":
+            depth -= 1
+    return deepest
