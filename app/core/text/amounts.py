@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.days import first_day, give_distance, short_forms, unseparated_day
+from app.core.text.days import day_beside_date, first_day, give_distance, names_day, short_forms, unseparated_day
 from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
 from app.core.text.patterns import capped
@@ -44,7 +44,7 @@ _BEFORE, _AFTER, _NOTE_AFTER = 6, 12, 30
 """Characters around a number that are looked at."""
 _ABOUT: Final = APPROXIMATE | {"~", "≈"}
 _BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
-_RANGES: Final = words_of("values", "ranges") | {"-"}
+_RANGES: Final = words_of("values", "ranges") | {"-", "±"}
 _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
 _JOINTS: Final = words_of("values", "number_joints") | {"", ","}
 _POINTS: Final = words_of("values", "points")
@@ -104,7 +104,8 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
     """What a number may mean, the token after it, and its scale (1 without one)."""
     token, after = c.tokens[place], place + 1
     if token.kind == "n" and token.text not in SCALES:
-        readings = list(token.data) if c.all_readings or " " not in token.text else token.data[:1]
+        is_sure = " " not in token.text and token.text[0] < _HAN
+        readings = list(token.data) if c.all_readings or is_sure else token.data[:1]
         if c.kind(after) == "f" and c.near(after) and ("/" not in c.tokens[after].text or c.tokens[after].data < 1):
             readings, after = [reading + c.tokens[after].data for reading in readings], after + 1
     elif token.kind == "w" and (token.text in NUMBERS or token.text in SCALES):
@@ -271,7 +272,7 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     has_digits = token.kind == "n" and sum(sign.isdigit() for sign in token.text) > 1
     is_long = has_digits or max(readings) * scale > _SMALL
     found.is_stated = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
-    _keep(c, found, token)
+    _keep(c, found, place)
     if c.all_readings:
         _give_implied(c, place, last, found)
     if unit:
@@ -372,7 +373,7 @@ def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
     return begins_line and not before.rpartition("\n")[2].strip(" >-") and _LIST_MARK.match(behind) is not None
 
 
-def _keep(c: Cursor, found: Found, token: Token | None = None) -> None:
+def _keep(c: Cursor, found: Found, place: int | None = None) -> None:
     """Work out the forms of an amount, join it to the one before where both are one, and keep it."""
     previous = _amount_before(c, found.start)
     between = (
@@ -381,14 +382,14 @@ def _keep(c: Cursor, found: Found, token: Token | None = None) -> None:
     if previous and between is not None:
         _share_unit(c, previous, found, between)
     _fill_forms(found, all_readings=c.all_readings)
-    if token is not None and token.kind == "n":
-        _add_digit_forms(c, found, token)
+    if place is not None and c.kind(place) == "n":
+        _add_digit_forms(c, found, place)
     if previous and between in _SIDES and found.unit and found.unit[0] in _MEASURES_OF_SIDES:
         _share_side(c, found)
     if c.all_readings and previous and between in _JOINTS:
         _give_with_rest(c, previous, found)
-    if previous and between == "-" and previous.kind == "number" and not previous.unit and token is not None:
-        previous.forms |= first_day(previous.readings[0], token.text)
+    if previous and between == "-" and previous.kind == "number" and not previous.unit and place is not None:
+        previous.forms |= first_day(previous.readings[0], c.tokens[place].text)
     if previous and between in _JOINTS and _go_together(previous, found):
         _join(c, previous, found)
     else:
@@ -433,14 +434,19 @@ def _fill_forms(found: Found, *, all_readings: bool) -> None:
     found.forms = frozenset(forms)
 
 
-def _add_digit_forms(c: Cursor, found: Found, token: Token) -> None:
+def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
     """What digits may be besides an amount: a code, a version, a day, two numbers of a Chinese text."""
+    token = c.tokens[place]
     digits = token.text
     if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _LONG_CODE or digits[0] == "0"):  # noqa: PLR2004
         found.forms |= {f"i:{digits}"}
         found.kind = "identifier" if found.kind == "number" and not found.unit else found.kind
-    if found.kind == "number" and not found.unit and found.scale == 1 and (c.all_readings or len(digits) > 4):  # noqa: PLR2004
-        found.forms |= short_forms(digits)
+    if found.kind == "number" and not found.unit and found.scale == 1:
+        is_day = names_day(c, place)
+        if c.all_readings or len(digits) > 4 or is_day:  # noqa: PLR2004
+            found.forms |= short_forms(digits)
+        if is_day and digits.isdecimal() and not c.all_readings:
+            found.forms |= day_beside_date(c, int(digits))
     if c.all_readings:
         found.forms |= {f"v:{digits}", *unseparated_day(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]

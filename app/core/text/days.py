@@ -43,6 +43,9 @@ _DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
 _BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL | WEEKDAYS.keys()
 _IN_DATE: Final = LOOSE - {" ("}
 """Between a day and its month: in "in June (12)" stands no date."""
+_BEHIND_DATE: Final = frozenset({"", " ", "(", " ("})
+"""Between a date and its weekday: in "not on 12 May, Friday is better" stands another day."""
+_YEAR: Final = 4
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
 _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_of("values", "before_weekdays")
@@ -75,7 +78,7 @@ def date_at(c: Cursor, place: int) -> int:
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
     days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
-    if days:
+    if days and not _is_measured(c, days[-1][2]):
         return _days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)
 
@@ -131,7 +134,7 @@ def relative(c: Cursor, place: int) -> int:
     is_named = is_named or c.gap(place + 1)[:1] in _STOPS
     if word in WEEKDAYS and (is_named or c.kind(place + 1) in {"n", "t"} or following in BEFORE_HOURS):
         c.add_possible(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)), WEEKDAY)
-        if not _is_dated(c, place):
+        if not is_dated(c, place):
             c.weekdays[place] = WEEKDAYS[word]
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
         c.add_possible(place, moments.of_span(at, step or 0, SPANS[word]), WEEKDAY)
@@ -158,8 +161,12 @@ def give_beside_dates(c: Cursor) -> None:
         c.add_possible(place, moments.of_dates(moments.such_days(c.at, numbers, weekday) if c.at else []), WEEKDAY)
 
 
-def _is_dated(c: Cursor, place: int) -> bool:
-    """Whether a weekday stands before its own date: "Saturday, 12 May", "Monday May 3"."""
+def is_dated(c: Cursor, place: int) -> bool:
+    """Whether a weekday stands beside its own date: "Saturday, 12 May", "Monday May 3", "12 May (Saturday)"."""
+    if c.gap(place) in _BEHIND_DATE:
+        is_year = c.kind(place - 1) == "n" and len(c.tokens[place - 1].text) == _YEAR
+        if c.kind(place - 1) in {"d", "o"} or c.word(place - 1 - is_year) in MONTHS:
+            return True
     words = [c.word(at) for at in range(place + 1, place + _FAR) if c.near(at, _DAY_LIST)]
     return c.kind(place + 1) == "d" or any(word in MONTHS for word in words)
 
@@ -198,6 +205,19 @@ def short_forms(digits: str) -> frozenset[str]:
     day = (None, int(second), int(first))
     forms = moments.claimed(day) if moments.is_day(day) else frozenset()
     return forms | (moments.times(int(first), int(second), "") if len(second) > 1 else frozenset())
+
+
+def names_day(c: Cursor, place: int) -> bool:
+    """Whether digits stand as a day does: "am 26.2", "am 26.", "le 22"; no amount."""
+    return (c.word(place - 1) in DATE_FILL or c.text[c.tokens[place].end : c.tokens[place].end + 1] == ".") and not _is_amount(c, place)
+
+
+def day_beside_date(c: Cursor, day: int) -> frozenset[str]:
+    """What a day without its month claims in the month of the date before it: "on 15 May, not on the 22nd"."""
+    dates = (form for one in reversed(c.found) if one.kind == "date" for form in sorted(one.forms))
+    last = next((told for form in dates if (told := moments.day_in(form) or moments.day_of_year_in(form))), None)
+    told = (None, last.month, day) if last else (None, None, None)
+    return moments.claimed(told) if moments.is_day(told) else frozenset()
 
 
 def first_day(number: float, last: str) -> frozenset[str]:
@@ -247,7 +267,7 @@ def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:
     days: list[tuple[int, int, int]] = []
     while len(days) < _LIST:
         day, after = _day_number(c, place)
-        if not day:
+        if not day or _is_amount(c, place):
             break
         days.append((day, place, after))
         place = after
@@ -317,6 +337,11 @@ def _is_amount(c: Cursor, place: int) -> bool:
         return True
     unit, _ = c.unit(after) if after < len(c.tokens) else (None, after)
     return unit is not None and (unit[0] == "%" or not c.gap(after))
+
+
+def _is_measured(c: Cursor, after: int) -> bool:
+    """Whether a unit stands behind a number: no day in "in February 15 hours were lost"."""
+    return after < len(c.tokens) and c.near(after) and c.unit(after)[0] is not None
 
 
 def _give_slashed(c: Cursor, place: int) -> None:

@@ -8,7 +8,15 @@ from typing import Final
 
 from app.core.text import moments
 from app.core.text.amounts import number_at
-from app.core.text.days import date_at, give_beside_dates, named, relative, stated, unseparated_day
+from app.core.text.days import (
+    date_at,
+    give_beside_dates,
+    is_dated,
+    named,
+    relative,
+    stated,
+    unseparated_day,
+)
 from app.core.text.hours import time_at
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -72,7 +80,8 @@ def _complete(cursor: Cursor, place: int) -> int:
     elif token.kind == "weekday":
         days = moments.weekdays(cursor.at, token.data[1], token.data[0]) if cursor.at else []
         cursor.add_possible(place, moments.of_dates(days), WEEKDAY)
-        cursor.weekdays[place] = token.data[1]
+        if not is_dated(cursor, place):
+            cursor.weekdays[place] = token.data[1]
     elif token.kind == "span":
         cursor.add_possible(place, moments.of_span(cursor.at, *token.data) if cursor.at else (), WEEKDAY)
     else:

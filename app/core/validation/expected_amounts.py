@@ -36,6 +36,8 @@ _MOST_TOGETHER: Final = 48
 _MOST_PAIRS: Final = 2_000
 _MOST_TERMS: Final = 12
 _PAIR: Final = 2
+_WHOLE: Final = 100
+"""Percent: "34 % are fields, the other 66 % woods"."""
 _LONGEST_RUN: Final = 8
 _MONTHS: Final = (12.0,)
 _USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
@@ -87,6 +89,8 @@ class _Amount(Expected):
                 yield (result for _, results in self._of(one, other) for result in results)
         if self.unit and self.at >= _SMALL:
             yield self._converted(told, _MONTHS)
+        if self.unit == "%":
+            yield (_WHOLE - one.amount for one in told if one.unit == "%")
         yield self._totals([told])
         dated = basis.statement.with_relative_days
         yield self._spans(_Instants.of(dated), _Instants.of(dated, basis.of_own))
