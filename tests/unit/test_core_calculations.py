@@ -110,6 +110,7 @@ SAID = {
     "days": "The exam is on 21 January 2027, the party on Saturday after. Anna turns 85 on 12 May.",
     "permit": "Applied for on 11 June 2027, granted on 20 July 2027; it was wanted by 30 June 2027.",
     "sizes": 'The tile is 640x600; it took 1 min 50; the budget is 230. The job log says {"duration_s": 1126}.',
+    "shares": "About 34 ± 4 % of the mud comes from fields, 2.9 Bq of caesium were found.",
 }  # fmt: skip
 
 
@@ -132,6 +133,7 @@ SAID = {
         ("sizes", "The budget is 230,000 euros", "The budget is 260,000 euros"),
         ("sizes", "It took 110 seconds", "It took 130 seconds"),
         ("sizes", "The job took almost 19 minutes", "The job took almost 26 minutes"),
+        ("shares", "34 ± 4 % is from fields, 66 % is not", "34 ± 4 % is from fields, 71 % is not"),
     ],
 )
 def test_one_calculation(said: str, follows: str, does_not: str) -> None:

@@ -8,7 +8,7 @@ from app.core.text.days import day_beside_date, first_day, give_distance, names_
 from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
 from app.core.text.patterns import capped
-from app.core.text.scanned import TIGHT, Cursor, Found, Token, Unit
+from app.core.text.scanned import TIGHT, Cursor, Found, Unit
 from app.core.text.spelled import half_more, spelled
 from app.core.text.tables import (
     AGO,

@@ -209,15 +209,16 @@ def short_forms(digits: str) -> frozenset[str]:
 
 def names_day(c: Cursor, place: int) -> bool:
     """Whether digits stand as a day does: "am 26.2", "am 26.", "le 22"; no amount."""
-    return (c.word(place - 1) in DATE_FILL or c.text[c.tokens[place].end : c.tokens[place].end + 1] == ".") and not _is_amount(c, place)
+    end = c.tokens[place].end
+    return (c.word(place - 1) in DATE_FILL or c.text[end : end + 1] == ".") and not _is_amount(c, place)
 
 
 def day_beside_date(c: Cursor, day: int) -> frozenset[str]:
     """What a day without its month claims in the month of the date before it: "on 15 May, not on the 22nd"."""
     dates = (form for one in reversed(c.found) if one.kind == "date" for form in sorted(one.forms))
     last = next((told for form in dates if (told := moments.day_in(form) or moments.day_of_year_in(form))), None)
-    told = (None, last.month, day) if last else (None, None, None)
-    return moments.claimed(told) if moments.is_day(told) else frozenset()
+    is_day = last is not None and moments.is_day((None, last.month, day))
+    return moments.claimed((None, last.month, day)) if last and is_day else frozenset()
 
 
 def first_day(number: float, last: str) -> frozenset[str]:
