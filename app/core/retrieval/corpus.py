@@ -314,7 +314,7 @@ class Corpus:
             rarities=self.rarities,
             before=shorter.echoes if shorter else None,
         )
-        self._there: dict[int, list[int]] = {}
+        self._neighbours: dict[int, list[int]] = {}
         self.labelled: dict[str, frozenset[str]] = {}
         """By locale what ``serving.labelled`` found: it is asked for each time that something is packed."""
 
@@ -365,15 +365,15 @@ class Corpus:
         user, assistant = (sum(tokens) / len(tokens) for tokens in by_role.values())
         return max(math.log(max(assistant, 1) / max(user, 1)), 0.0)
 
-    def there(self, distance: int) -> list[int]:
+    def neighbours(self, distance: int) -> list[int]:
         """For each piece the index of its neighbour so many places on in the same run of talk; -1: there is none."""
-        found = self._there.get(distance)
+        found = self._neighbours.get(distance)
         if found is None:
             runs, outside = self._runs, [-1] * min(abs(distance), len(self._runs))
             others = [*runs[distance:], *outside] if distance > 0 else [*outside, *runs[: len(runs) - len(outside)]]
             places = range(distance, len(runs) + distance)
             found = [place if run == other else -1 for place, run, other in zip(places, runs, others, strict=True)]
-            self._there[distance] = found
+            self._neighbours[distance] = found
         return found
 
     @cached_property

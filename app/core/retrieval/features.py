@@ -150,7 +150,7 @@ class _Features:
     def _sides(self, values: Sequence[float], *distances: int) -> Iterator[Iterator[float]]:
         """The same for several distances, one after the other."""
         value_at = [*values, 0.0].__getitem__  # -1 is the last: nothing
-        return (map(value_at, self._corpus.there(distance)) for distance in distances)
+        return (map(value_at, self._corpus.neighbours(distance)) for distance in distances)
 
     def _spread(self) -> Values:
         sides = (
@@ -186,7 +186,7 @@ class _Features:
         near = [0.0] * self._count
         nowhere = [0.0] * (self._count + 1)  # the last one for what stands outside
         around = [
-            (share, self._corpus.there(side))
+            (share, self._corpus.neighbours(side))
             for distance, share in reversed(_HOLDS_NEAR)
             for side in {distance, -distance}
         ]

@@ -152,7 +152,7 @@ def _about(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) 
                 said[index] = said.get(index, 0.0) + weight
     most = max(said.values(), default=0.0)
     best = islice((index for index in sorted(said, reverse=True) if said[index] >= ENOUGH * most), _MOST_ABOUT)
-    after = corpus.there(1)
+    after = corpus.neighbours(1)
     return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best)))
 
 

@@ -78,7 +78,7 @@ def _around(corpus: Corpus, values: Values) -> Values:
     holding = [(index, value) for index, value in enumerate(values) if value]  # few do
     for distance, share in _AROUND:
         for side in (-distance, distance):
-            there = corpus.there(side)
+            there = corpus.neighbours(side)
             for index, value in holding:
                 if there[index] >= 0:
                     total[there[index]] += share * value

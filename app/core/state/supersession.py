@@ -88,7 +88,7 @@ def _replacing(item: CandidateItem, entries: Sequence[str]) -> CandidateItem:
 
 
 class _Corrected:
-    """The items and the entries, as what was superseded among the anchors goes too, one by one."""
+    """The items of a candidate, without what only repeats anchors that were superseded."""
 
     def __init__(self, known: Superseding, entries: Sequence[StateEntry], roles: Mapping[str, FieldRole]) -> None:
         self._items = list(known.items)
@@ -150,7 +150,7 @@ def _without(
 
 
 class _Texts:
-    """Texts by the words they hold and the kinds of what they name; who says something is no subject of it."""
+    """Texts, found by their words and by the kinds of things that they name; speakers' names do not count."""
 
     def __init__(self, texts: Sequence[str], speakers: Collection[str]) -> None:
         self._speakers = speakers

@@ -1,4 +1,4 @@
-"""Segments in the making: a chunk is cut before the model is asked, and stored with the state that covers it."""
+"""The segments of a chunk: cut before the model is asked, stored with the version of the state that covers them."""
 
 from __future__ import annotations
 
