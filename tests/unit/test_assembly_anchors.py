@@ -17,7 +17,7 @@ from app.core.anchors.serving import LEAST_ROOM, serve
 from app.core.context import fitting
 from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors
 from app.core.context.drafts import Draft, first_draft, with_anchors
-from app.core.context.fitting import Room, fit
+from app.core.context.fitting import FirstToGo, Room, fit
 from app.core.model.anchors import Anchor, Proposer
 from app.core.model.conversation import Message, Quiet
 from app.core.model.errors import BudgetTooSmallError
@@ -296,12 +296,41 @@ def test_where_the_policy_lets_no_anchor_go_a_small_budget_serves_what_tells_mos
     assert "[anchors →L3:anchors]" in block(both)
 
 
-def test_control_in_a_turn_no_anchor_goes_before_all_facts_have() -> None:
+def test_in_a_turn_facts_make_way_while_all_anchors_fit_and_else_what_tells_least_goes() -> None:
     exact = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
-    whole = exact.servable(first_draft(exact)).within(None)
-    for tokens in range(200, 1_200, 50):
-        draft = fit(exact, first_draft(exact), Room(tokens=tokens, anchors=None, first_to_go="facts"), digest)
-        assert draft.state is None or draft.anchors.count("- decision #") >= len(whole.shown), tokens
+    without_facts = replace(exact, conversation=replace(exact.conversation, compressed_state=None))
+    small, large, of_budget = 0, 0, 0
+    for tokens in range(200, 1_200, 25):
+        room = Room(tokens=tokens, anchors=None, first_to_go="facts")
+        found = fit(exact, first_draft(exact), room, digest)
+        bare = fit(without_facts, replace(first_draft(exact), state=None), room, digest)
+        if not bare.behind_marker:
+            if bare.left_out == found.left_out:
+                assert not found.behind_marker, tokens
+                large += 1
+            asked = fit(exact, first_draft(exact), replace(room, first_to_go="least"), digest)
+            of_budget += asked.behind_marker
+        else:
+            assert "Vera Brandt" in (found.state or ""), tokens
+            small += 1
+    assert small
+    assert large
+    assert of_budget, "control: where a budget is asked for, anchors go before all facts have"
+
+
+def test_in_a_turn_what_is_left_of_facts_and_anchors_stays_the_same_for_the_next_one() -> None:
+    exact = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
+    longer = replace(exact, tail=(*exact.tail, message(61, "Then: The order 15 of Vera Brandt costs $1550.", "user")))
+
+    def blocks(first: FirstToGo) -> list[tuple[str | None, str]]:
+        room = Room(tokens=600, anchors=None, first_to_go=first)
+        return [(one.state, one.anchors) for one in (fit(each, first_draft(each), room, digest) for each in both)]
+
+    both = [replace(exact, tail=exact.tail[-1:]), replace(longer, tail=longer.tail[-1:])]
+    before, after = blocks("facts")
+    assert before == after
+    before, after = blocks("least")
+    assert before != after, "control: a small budget leaves out what stands in its messages"
 
 
 def test_anchors_that_a_user_set_stay_whatever_the_others_tell() -> None:

@@ -663,6 +663,18 @@ def test_a_rule_goes_after_facts_that_bind_nobody() -> None:
     assert gone
 
 
+@pytest.mark.parametrize("changed", ["The hall is the small one", "The hall is number 7 in Hafenstrasse"])
+def test_a_fact_that_took_the_place_of_another_goes_after_those_that_never_changed(changed: str) -> None:
+    texts = [changed, *(f"Somebody paid {number} euros for it" for number in range(31, 41))]
+    entries = [entry(f"F{number}", text) for number, text in enumerate(texts, start=7)]
+    first = [entry(f"F{number}", f"Room {number} has {number} chairs") for number in range(1, 7)]
+    since = [*first, replace(entries[0], superseded=("The hall is the large one",)), *entries[1:]]
+    kept, gone = prune(SESSION, since, fits=words_fit(60))
+    assert (entries[0].id in {each.id for each in kept}, bool(gone)) == (True, True)
+    unchanged, _ = prune(SESSION, [*first, *entries], fits=words_fit(60))
+    assert entries[0].id not in {each.id for each in unchanged}, "control: one that never changed goes by its age"
+
+
 def test_what_is_pruned_is_marked_and_otherwise_unchanged() -> None:
     _, gone = prune(SESSION, FULL, fits=words_fit(31))
     assert gone == tuple(replace(each, pruned=True) for each in FULL if each.id in {"S10", "S11", "K20", "F1"})

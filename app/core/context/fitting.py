@@ -4,8 +4,8 @@ The order is fixed: digests of segments, by halves; the tail before the last tur
 in its place while there is room for one; style and known; the narrative; the days of held messages; anchors, behind
 their marker; facts, clause by clause, what tells least per token first and of equals the oldest (docs/decisions/0018);
 the other tail but its last message; held messages, oldest first, each with a warning. A tool call and its result go
-together. Where the policy lets no anchor go, facts go before anchors; in a smaller context that was asked for, what of
-both tells least.
+together. Where the policy lets no anchor go, facts go before anchors, as long as all anchors fit without them; else, and
+in a smaller context that was asked for, what of both tells least.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ Digest = Callable[[Sequence[Message], int], str]
 
 FirstToGo = Literal["anchors", "facts", "least"]
 """What leaves a context first: ``anchors``, where the policy has an allotment for them; ``facts``, where it lets no
-anchor go; ``least``, what of both tells least per token, where it lets no anchor go but a budget was asked for."""
+anchor go; ``least``, what of both tells least per token, where it lets no anchor go but a budget was asked for. Where
+not even all anchors fit, ``facts`` is ``least`` too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,9 @@ def _steps(digest: Digest, first: FirstToGo, *, told: bool) -> Iterator[Shrink]:
     yield _with_smaller_state(soft=True, told=told)
     yield _without_held_days
     facts = _with_smaller_state(soft=False, told=told)
-    if first == "least" and told:
+    if first == "facts":
+        yield facts
+    if first != "anchors" and told:
         yield _with_what_tells_most
     yield from (_with_fewer_anchors, facts) if first == "anchors" else (facts, _with_fewer_anchors)
     yield _without_tail
@@ -270,15 +273,22 @@ def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
 
 
 def _with_what_tells_most(material: Material, draft: Draft, room: Room) -> Draft:
-    """Facts and anchors by one worth, anchors word for word; those that a user set stay."""
+    """Facts and anchors by one worth, anchors word for word; those that a user set stay.
+
+    In a turn neither the words of its messages count nor each token that they leave: the next one begins alike, for
+    the provider's cache.
+    """
     state = material.conversation.compressed_state
-    if state is None or draft.state is None or not draft.anchors:
-        return draft
-    entries, servable = _entries(material.schema, state), material.servable(draft)
+    entries = _entries(material.schema, state) if state is not None else ()
     facts = [entry for entry in entries if entry.role not in _SOFT]
+    if not facts or not draft.anchors:
+        return draft
+    servable, is_turn = material.servable(draft), room.first_to_go == "facts"
     places = {f"#{place}": place for place in servable.movable}
-    beside = [message_text(message) for message in (*draft.held, *draft.tail)]
+    beside = [message_text(message) for message in (*draft.held, *(() if is_turn else draft.tail))]
     beside += [anchor.content for anchor in servable.without(servable.movable).shown]
+    others = size_of(material, replace(draft, state=None, anchors=""))
+    most = others + _coarse(room.tokens - others) if is_turn else room.tokens
 
     def served(kept: Sequence[StateEntry]) -> Draft:
         told = state_of(material.schema, [entry for entry in kept if entry.id not in places])
@@ -289,7 +299,7 @@ def _with_what_tells_most(material: Material, draft: Draft, room: Room) -> Draft
 
     kept = telling_most(
         [*facts, *(_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
-        over=lambda kept: size_of(material, served(kept)) - room.tokens,
+        over=lambda kept: size_of(material, served(kept)) - most,
         said=beside,
         heard=_covered_talk(material, entries),
         asked=_asked(material),

@@ -82,10 +82,10 @@ def prune(
     In this order: what is in doubt; the narrative but its first sentence, the last ones after the others (where it is
     the whole state, statement by statement, those that add least first, its ends last, and after what was just carried
     over also what was told earlier); style and known, doubles first, then the oldest; open ones, the oldest first;
-    facts, the oldest first, rules and those with exact values after all others. The newest few of each field, the
-    first facts with exact values and what the conversation is for are spared until nothing else is left; then they go
-    by the same order, the narrative before the open ones, but of facts the later before the earlier, the first one and
-    the newest last of all.
+    facts, the oldest first, rules and those with exact values after all others, and those that took the place of
+    earlier ones after these: what changed once goes on. The newest few of each field, the first facts with exact
+    values and what the conversation is for are spared until nothing else is left; then they go by the same order, the
+    narrative before the open ones, but of facts the later before the earlier, the first one and the newest last of all.
 
     What a language model has just written is spared too, and its facts go after all older ones: it saw what stays, its
     entries may replace others, and lost at once they would be told nowhere. Its narrative, which tells where things
@@ -157,9 +157,9 @@ def _steps(
         yield from gone if is_turn_of_narrative and not written else ()
         yield from _removed(_of(pool, "open"))
         older, new = _parted(_of(pool, "fact"), written)
-        yield from _removed(_ends_last(older) if last_round else _firm_last(older))
+        yield from _removed(_ends_last(older) if last_round else _lasting_last(older))
         yield from shorter if is_turn_of_narrative and written else ()
-        yield from _removed(_firm_last(new))
+        yield from _removed(_lasting_last(new))
         yield from gone if is_turn_of_narrative and written else ()
 
 
@@ -171,8 +171,8 @@ def _parted(facts: Iterable[StateEntry], written: Collection[str]) -> tuple[list
     return older, new
 
 
-def _firm_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
-    return sorted(facts, key=lambda entry: _is_firm(entry.text))
+def _lasting_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
+    return sorted(facts, key=lambda entry: (bool(entry.superseded), _is_firm(entry.text)))
 
 
 def _ends_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
