@@ -4,8 +4,8 @@ The order is fixed: digests of segments, by halves; the tail before the last tur
 in its place while there is room for one; style and known; the narrative; the days of held messages; anchors, behind
 their marker; facts, clause by clause, what tells least per token first and of equals the oldest (docs/decisions/0018);
 the other tail but its last message; held messages, oldest first, each with a warning. A tool call and its result go
-together. Where the policy lets no anchor go, facts go before anchors, as long as all anchors fit without them; else, and
-in a smaller context that was asked for, what of both tells least.
+together. Where the policy lets no anchor go, facts go before anchors, as long as all anchors fit without them; else,
+and in a smaller context that was asked for, what of both tells least.
 """
 
 from __future__ import annotations
