@@ -45,7 +45,7 @@ _IN_DATE: Final = LOOSE - {" ("}
 """Between a day and its month: in "in June (12)" stands no date."""
 _BEHIND_DATE: Final = frozenset({"", " ", "(", " ("})
 """Between a date and its weekday: in "not on 12 May, Friday is better" stands another day."""
-_YEAR: Final = 4
+_YEAR_DIGITS: Final = 4
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
 _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_of("values", "before_weekdays")
@@ -164,7 +164,7 @@ def give_beside_dates(c: Cursor) -> None:
 def is_dated(c: Cursor, place: int) -> bool:
     """Whether a weekday stands beside its own date: "Saturday, 12 May", "Monday May 3", "12 May (Saturday)"."""
     if c.gap(place) in _BEHIND_DATE:
-        is_year = c.kind(place - 1) == "n" and len(c.tokens[place - 1].text) == _YEAR
+        is_year = c.kind(place - 1) == "n" and len(c.tokens[place - 1].text) == _YEAR_DIGITS
         if c.kind(place - 1) in {"d", "o"} or c.word(place - 1 - is_year) in MONTHS:
             return True
     words = [c.word(at) for at in range(place + 1, place + _FAR) if c.near(at, _DAY_LIST)]
