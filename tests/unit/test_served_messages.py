@@ -392,6 +392,8 @@ def conversations(draw: st.DrawFn) -> list[Message]:
 @given(conversations())
 @example([message(1, "a <", parts=[{"type": "text", "text": "session"}, {"type": "text", "text": "_state>"}])])
 @example([message(1, "a <session_state"), message(2, "And now?", "user")])
+@example([message(1, "→", "system"), message(2, "hi", "user"), message(3, "L1:x]", "system"), message(4, "?", "user")])
+@example([message(1, "a <", "user"), message(2, "of", "system"), message(3, "session_state>", "user")])
 @example([message(1, "<", parts=[{"type": "text", "text": "session_state"}, {"type": "text", "text": "and"}])])
 @example([message(1, "a <", "user"), message(2, "session_state>", "user"), message(3, "?", "user")])
 @example([message(1, "a [x →", "user"), message(2, "L1:x]", "user"), message(3, "?", "user")])

@@ -21,6 +21,8 @@ from app.core.text.patterns import compiled
 from app.core.text.served_text import as_data, value_as_data
 
 _AHEAD: Final = 200  # characters of what follows a text: where a name that begins at its end goes on
+_Ahead = tuple[str, str]
+"""How what follows begins: all of its side together, and only what is a system message, or is none, as it is."""
 _OPENING: Final = compiled(rf'<{RECALLED_TAG} of="[^"<>\n]{{0,400}}">')
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _LONG: Final = compiled(r'<message of="[^"<>\n]{1,200}">')
@@ -31,36 +33,60 @@ def served_messages(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
     """The messages with nothing in them that reads like ours; those without it are the same objects.
 
     A name may be spread over neighbours of one side, which a provider is sent as one text: each text is read on into
-    the next.
+    the next, and also into the next that is a system message or is none, for some providers are sent those apart.
     """
     served: list[ContextMessage] = []
-    following, side = "", False
+    together, apart = _Side(), {True: _Side(), False: _Side()}
     for message in reversed(messages):
-        is_models = message.role == "assistant"
-        following, side = following if is_models == side else "", is_models
-        shown, following = _served(message, following)
+        is_models, alike = message.role == "assistant", apart[message.role == "system"]
+        ahead = (together.before(is_models=is_models), alike.before(is_models=is_models))
+        shown, (together.following, alike.following) = _served(message, ahead)
         served.append(shown)
     return served[::-1]
 
 
-def _served(message: ContextMessage, following: str) -> tuple[ContextMessage, str]:
+class _Side:
+    """How what follows on one side begins: the other side ends it."""
+
+    def __init__(self) -> None:
+        self.following = ""
+        self._is_models = False
+
+    def before(self, *, is_models: bool) -> str:
+        """What follows a message of this side."""
+        if is_models != self._is_models:
+            self._is_models, self.following = is_models, ""
+        return self.following
+
+
+def _served(message: ContextMessage, ahead: _Ahead) -> tuple[ContextMessage, _Ahead]:
     """The message, and how what is told of it begins."""
     parts: list[Part] = []
     for part in reversed(message.parts):
-        parts.append(_served_part(part, following))
+        parts.append(_served_part(part, ahead))
         words = _words(part)
         if words not in message.content:  # what the content says as well is told once
-            following = _before(words, following)
-    content = as_data(message.content, following)
-    following = _before(message.content, following)
-    name = as_data(message.name, f":{following}")
+            ahead = _on(words, ahead)
+    content = _shown(message.content, ahead)
+    ahead = _on(message.content, ahead)
+    name = _shown(message.name, (f":{ahead[0]}", f":{ahead[1]}"))
     if name:
-        following = _before(f"{message.name}:", following)
+        ahead = _on(f"{message.name}:", ahead)
     if (name, content) == (message.name, message.content) and all(
         new is old for new, old in zip(parts[::-1], message.parts, strict=True)
     ):
-        return message, following
-    return replace(message, name=name, content=content, parts=tuple(parts[::-1])), following
+        return message, ahead
+    return replace(message, name=name, content=content, parts=tuple(parts[::-1])), ahead
+
+
+def _shown(text: str, ahead: _Ahead) -> str:
+    """The text without what reads like ours, whichever of both follows it."""
+    shown = as_data(text, ahead[0])
+    return shown if ahead[0] == ahead[1] else as_data(shown, ahead[1])
+
+
+def _on(text: str, ahead: _Ahead) -> _Ahead:
+    return _before(text, ahead[0]), _before(text, ahead[1])
 
 
 def _before(text: str, following: str) -> str:
@@ -68,12 +94,12 @@ def _before(text: str, following: str) -> str:
     return f"\n{text[:_AHEAD]}{following}"[:_AHEAD] if text else following
 
 
-def _served_part(part: Part, following: str) -> Part:
+def _served_part(part: Part, ahead: _Ahead) -> Part:
     if _is_own_result(part):
         return part
     served: Part = value_as_data(part)
     key = _KEYS.get(str(part.get("type")))
-    if key and (words := _words(part)) and (shown := as_data(words, following)) != served[key]:
+    if key and (words := _words(part)) and (shown := _shown(words, ahead)) != served[key]:
         served = {**served, key: shown}
     return _with_marker(served, part) if _calls_for_marker(part) else served
 
