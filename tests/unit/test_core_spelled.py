@@ -73,10 +73,10 @@ def held(told: str, said: str) -> bool:
 @given(st.integers(0, 9_999))
 def test_a_number_in_words_is_that_number(number: int) -> None:
     for text in (
-        f"Los sacos pesan {spanish(number)} kilos en la casa.",
-        f"Les sacs pèsent {french(number)} kilos dans la maison.",
-        f"Les sacs pèsent {french(number).replace('-', ' ')} kilos dans la maison.",
-        f"Les sacs pèsent {french(number).replace(' ', '-')} kilos dans la maison.",
+        f"Los sacos pesan {spanish(number)} kilos en nuestra casa desde ayer.",
+        f"Les sacs pèsent {french(number)} kilos chez nous dans la maison.",  # "cent un" is no word of French alone
+        f"Les sacs pèsent {french(number).replace('-', ' ')} kilos chez nous dans la maison.",
+        f"Les sacs pèsent {french(number).replace(' ', '-')} kilos chez nous dans la maison.",
     ):
         if number == 1:  # "un kilo" is one kilo, or some kilo
             continue

@@ -30,7 +30,7 @@ from app.providers.messages import to_provider
 from tests.builders import material, message, policy_of
 from tests.unframing import unframe
 from tests.unit.test_assembly import put_together
-from tests.unit.timing import assert_linear_in
+from tests.unit.timing import assert_linear, assert_linear_in
 
 WORD: Final = "quokka"
 """Stands once in what the tool brought."""
@@ -108,6 +108,26 @@ def test_a_text_part_that_stands_in_the_content_is_no_part_of_its_own() -> None:
 
     assert own_parts(f"{TEXT} Really.", (twice, other)) == [other]
     assert message_text(message(1, TEXT, parts=[twice, other])) == f"{TEXT}\n{OTHER}"
+
+
+@pytest.mark.parametrize(("content", "text", "is_own"), [
+    ("Blueberries, please.", "Blue", True),
+    ("Take the 130 bus.", "13", True),
+    ("Blueberries or blue?", "blue", False),
+    ("Blue\nand green", "Blue", False),
+    ("- one", "- one", False),
+    ("今天很好。", "今天很好。", False),
+    ("", "", False),
+])  # fmt: skip
+def test_a_text_part_stands_in_the_content_only_in_words_of_its_own(content: str, text: str, *, is_own: bool) -> None:
+    part = {"type": "text", "text": text}
+    assert own_parts(content, (part,)) == ([part] if is_own else [])
+
+
+@pytest.mark.parametrize("text", ["ab" * 500, "a"])
+def test_a_text_is_looked_for_in_linear_time(text: str) -> None:
+    part = {"type": "text", "text": text}
+    assert_linear(lambda content: own_parts(content, (part,)), f"x{text * (100_000 // len(text))}x")
 
 
 VALUES: Final = st.recursive(

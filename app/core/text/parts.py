@@ -58,11 +58,23 @@ def _is_in(content: str, part: Part) -> bool:
     match part.get("type"):
         case "text":
             text = part.get("text")
-            return isinstance(text, str) and text in content
+            return isinstance(text, str) and _stands_in(text, content)
         case "tool_result":
             return _is_same(content.strip(), part.get("content"))
         case _:
             return False
+
+
+def _stands_in(text: str, content: str) -> bool:
+    """Whether a text stands in the content in words of its own: "blue" does not in "blueberries"."""
+    start = content.find(text)
+    while start >= 0 and text:
+        end = start + len(text)
+        before, after = content[start - 1 : start] + text[0], text[-1] + content[end : end + 1]
+        if not (len(before) > 1 and before.isalnum()) and not (len(after) > 1 and after.isalnum()):
+            return True
+        start = content.find(text, end)
+    return not text
 
 
 def _is_same(told: str, value: Any) -> bool:

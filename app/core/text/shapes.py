@@ -11,7 +11,16 @@ from app.core.text.moments import is_day
 from app.core.text.numerals import HAN_DIGITS, of_compound, of_han, of_one_word, readings
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
-from app.core.text.tables import COMPOUND_STEMS, FRACTION_SIGNS, HEADS, NUMBER_ENDINGS, ORDINAL_ENDINGS, SCALES, UNITS
+from app.core.text.tables import (
+    COMPOUND_STEMS,
+    FRACTION_SIGNS,
+    HEADS,
+    NUMBER_ENDINGS,
+    ORDINAL_ENDINGS,
+    SCALES,
+    SPANS,
+    UNITS,
+)
 from app.core.text.vocabulary import SCANNED
 
 _DAY_MONTH_YEAR: Final = compiled(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})")
@@ -183,7 +192,7 @@ def han_number(match: re.Match[str]) -> Iterator[Token]:
     text, start = match.group(), match.start()
     value = of_han(text)
     told = match.string[max(0, start - 3) : start]
-    if text[0] not in HAN_DIGITS and told[-2:-1] == "周":
+    if text[0] not in HAN_DIGITS and SPANS.get(told[-2:-1]) == "week":
         both = [of_han(told[-1] + text), value]
         yield _token("n", text, start, [one for one in (both[::-1] if told[:1] in _STEPS else both) if one])
     elif value or text in SCALES or text == "零":

@@ -108,7 +108,7 @@ async def lay_out(
         standing: The layout that the state had, where it is not the conversation's present one.
         compute: Has it computed.
     """
-    kept = _kept_room(resolved.conversation.layout)
+    kept = _kept_room(standing or resolved.conversation.layout)
     sources = await layout_sources(
         uow, resolved, schema=schema, boundary_seq=boundary_seq, standing=standing, kept=kept
     )
