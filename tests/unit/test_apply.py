@@ -202,6 +202,30 @@ def test_above_the_target_the_last_chunk_is_pruned_to_its_planned_size(*, last: 
     assert (state_tokens(applied) <= BUDGETS.state_tokens) is last
 
 
+def test_what_a_model_drops_from_a_full_state_stays_until_somebody_could_judge_it() -> None:
+    facts = [f"Crate {seq} holds {seq * 3} lamps for pier {seq}" for seq in range(1, 61)]
+    full = apply(facts, before=2_200)
+    assert isinstance(full, Applied)
+    served = tuple(entry for entry in full.entries if not entry.pruned)
+    dropped = next(entry for entry in served if entry.field == "logos" and entry.text == facts[-2])
+    after = tuple(replace(one, seq=one.seq + 60) for one in SPAN)
+    ships = [fact(f"Ship {seq} holds {seq * 3} lamps for pier {seq}", seq) for seq in (61, 62, 63, 64, 65)]
+    drops = answer("Crates.", ships, dropped=[{"entry": dropped.id, "reason": "no_longer_relevant", "by_seq": 61}])
+
+    once = compacted(drops, after, *served, version=2, block_before=900)
+    assert isinstance(once, Applied)
+    left = {entry.id: entry for entry in once.entries if not entry.pruned}
+    assert left[dropped.id].in_doubt
+    assert {entry.id for entry in served} - left.keys(), "others had to go"
+
+    later = tuple(replace(one, seq=one.seq + 60) for one in after)
+    boats = [fact(f"Boat {seq} holds {seq * 3} lamps for pier {seq}", seq) for seq in (121, 122, 123, 124, 125)]
+    twice = compacted(answer("Crates.", boats), later, *left.values(), version=3, block_before=900)
+    assert isinstance(twice, Applied)
+    gone = next(entry for entry in twice.entries if entry.id == dropped.id)
+    assert gone.pruned, "control: nobody judged it, so it goes first in the next round"
+
+
 # --- I7: smaller, always
 
 

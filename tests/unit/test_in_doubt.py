@@ -312,6 +312,17 @@ def test_control_without_doubt_the_value_would_stay() -> None:
     assert "F1" not in {one.id for one in gone}
 
 
+def test_a_doubt_that_nobody_has_judged_yet_lets_nothing_go_first() -> None:
+    plain = [entry(f"F{number}", f"Clara likes lamp {number}") for number in range(2, 8)]
+    dropped = replace(entry("F1", "The budget is 900 euros for BK-2291"), in_doubt=True)
+    older = replace(entry("F9", "The newest of all"), in_doubt=True)
+    kept, gone = prune(SESSION, [*plain, dropped, older], fits=fitting(6), doubted=["F1"])
+    assert "F1" in {one.id for one in kept}
+    assert {one.id for one in gone} == {"F9", "F2"}
+    _, in_the_next_round = prune(SESSION, [*plain, dropped, older], fits=fitting(6))
+    assert {one.id for one in in_the_next_round} == {"F9", "F1"}
+
+
 # --- whatever a model gives up
 
 

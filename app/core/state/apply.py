@@ -478,7 +478,11 @@ def _pruned(
 
     standing = {entry.id for entry in context.previous} if context.carried else ()
     since = context.version if merged.by_model else None
-    kept, pushed_out = prune(context.schema, merged.entries, fits=fits, standing=standing, written_since=since)
+    clear = {entry.id for entry in context.previous if not entry.in_doubt and entry.role != "narrative"}
+    doubted = {one.id for one in merged.entries if one.in_doubt and one.id in clear and not one.replaced_by}
+    kept, pushed_out = prune(
+        context.schema, merged.entries, fits=fits, standing=standing, written_since=since, doubted=doubted
+    )
     state = state_of(context.schema, kept)
     layout = layout_of(
         context.schema, state, served_as=context.policy.served_as, estimator=context.policy.estimator, anchors=anchors

@@ -76,6 +76,7 @@ def prune(
     fits: Fits,
     standing: Collection[str] = (),
     written_since: int | None = None,
+    doubted: Collection[str] = (),
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
@@ -97,6 +98,7 @@ def prune(
         fits: Asked about a logarithmic number of states.
         standing: Ids of entries that go only after all others.
         written_since: The version since which a language model has written; ``None`` where none did.
+        doubted: Ids of entries whose doubt is new: they go as if there were none, since nobody has judged it yet.
 
     Returns:
         What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
@@ -105,7 +107,7 @@ def prune(
     if fits(state_of(schema, served)):
         return served, ()
     written = {entry.id for entry in served if written_since is not None and entry.since_version >= written_since}
-    steps = tuple(_steps(schema, served, standing, written))
+    steps = tuple(_steps(schema, served, standing, written, doubted))
 
     def fits_after(count: int) -> bool:
         return fits(state_of(schema, _after(served, steps[:count])))
@@ -132,15 +134,20 @@ def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateE
 
 
 def _steps(
-    schema: StateSchema, served: Sequence[StateEntry], standing: Collection[str], written: Collection[str]
+    schema: StateSchema,
+    served: Sequence[StateEntry],
+    standing: Collection[str],
+    written: Collection[str],
+    doubted: Collection[str] = (),
 ) -> Iterator[_Step]:
-    yield from _removed(entry for entry in _of(served, "fact", "open", "style", "known") if entry.in_doubt)
+    listed = _of(served, "fact", "open", "style", "known")
+    yield from _removed(entry for entry in listed if entry.in_doubt and entry.id not in doubted)
     told = _of(served, "narrative")
     earlier = [step for entry in told if entry.in_doubt for step in _of_earlier(entry)]
     most = _EARLIER * sum(len(entry.text) for entry in told) if written else 0
     first = 0 if standing else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
     yield from earlier[:first]
-    served = [entry for entry in served if not entry.in_doubt]
+    served = [entry for entry in served if not entry.in_doubt or entry.id in doubted]
     shorter = [step for entry in _of(served, "narrative") for step in _of_narrative(schema, entry, bool(standing))]
     shorter += earlier[first:]
     gone = list(_removed(_of(served, "narrative")))
