@@ -131,14 +131,15 @@ def _given(part: Part) -> str:
 
 def _plain_base64(text: str) -> str | None:
     """The same data in plain Base64; ``None`` for what is none, or nothing."""
-    if _is_base64(text):
+    if is_base64(text):
         return text or None
     plain = text.translate(_NO_LINE_BREAKS).rstrip("=")
     plain += "=" * (-len(plain) % _BASE64_IN)
-    return plain if plain and _is_base64(plain) else None
+    return plain if plain and is_base64(plain) else None
 
 
-def _is_base64(text: str) -> bool:
+def is_base64(text: str) -> bool:
+    """Whether a text is plain Base64 and nothing else."""
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.core.context.formats.values import Call, Result
-from app.core.context.formats.words import Ids, is_base64, served_arguments, tool_name
+from app.core.context.formats.words import Ids, served_arguments, tool_name
 from app.core.model.model_io import ContextMessage
+from app.core.text.contents import is_base64
 from app.core.text.parts import Part, as_text, own_content
 
 STUB_RESULT: Final = "interrupted"

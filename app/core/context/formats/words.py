@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -112,12 +110,3 @@ def _inline(part: Part, say: Catalogue) -> Media | None:
     if data is None:
         return None
     return Media(media_type, data, in_words({"type": "media", "media_type": media_type}, say))
-
-
-def is_base64(text: str) -> bool:
-    """Whether it is data and nothing else."""
-    try:
-        base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
