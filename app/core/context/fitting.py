@@ -62,7 +62,7 @@ Digest = Callable[[Sequence[Message], int], str]
 FirstToGo = Literal["anchors", "facts", "least"]
 """What leaves a context first: ``anchors``, where the policy has an allotment for them; ``facts``, where it lets no
 anchor go; ``least``, what of both tells least per token, where it lets no anchor go but a budget was asked for. Where
-not even all anchors fit, ``facts`` is ``least`` too."""
+the anchors do not all fit, ``facts`` works like ``least``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,8 +275,8 @@ def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
 def _with_what_tells_most(material: Material, draft: Draft, room: Room) -> Draft:
     """Facts and anchors by one worth, anchors word for word; those that a user set stay.
 
-    In a turn neither the words of its messages count nor each token that they leave: the next one begins alike, for
-    the provider's cache.
+    In a turn the words of its messages do not count, and the room is rounded. So the next turn mostly begins with the
+    same text, which a provider's cache needs.
     """
     state = material.conversation.compressed_state
     entries = _entries(material.schema, state) if state is not None else ()

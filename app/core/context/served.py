@@ -22,7 +22,8 @@ from app.core.text.served_text import as_data, value_as_data
 
 _AHEAD: Final = 200  # characters of what follows a text: where a name that begins at its end goes on
 _Ahead = tuple[str, str]
-"""How what follows begins: all of its side together, and only what is a system message, or is none, as it is."""
+"""How what follows a text begins, for providers that are sent system messages in their place, and for those that are
+sent them apart."""
 _OPENING: Final = compiled(rf'<{RECALLED_TAG} of="[^"<>\n]{{0,400}}">')
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _LONG: Final = compiled(r'<message of="[^"<>\n]{1,200}">')
@@ -46,7 +47,7 @@ def served_messages(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
 
 
 class _Side:
-    """How what follows on one side begins: the other side ends it."""
+    """How the messages that follow on one side begin; a message of the other side ends that."""
 
     def __init__(self) -> None:
         self.following = ""

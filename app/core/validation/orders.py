@@ -20,7 +20,7 @@ _RETOLD: Final = 0.7
 _LEAST: Final = 0.4
 """Of its words, for who asks for what the assistant says beside them."""
 _FEW: Final = 4
-"""Words of an order that are enough for one of them to be another, or to be put together from two texts."""
+"""From so many words on, some of an order may be told in other words, or stand in two texts."""
 _SHORT: Final = 6
 """Words of an answer that may only agree."""
 _LEAST_STEM: Final = 4
