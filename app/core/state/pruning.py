@@ -98,7 +98,7 @@ def prune(
         fits: Asked about a logarithmic number of states.
         standing: Ids of entries that go only after all others.
         written_since: The version since which a language model has written; ``None`` where none did.
-        doubted: Ids of entries that were just dropped: nobody has judged that yet, so they go in the order of the others.
+        doubted: Ids of entries that were just dropped: nobody has judged that yet, so they go like the others.
 
     Returns:
         What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
