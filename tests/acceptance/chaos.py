@@ -259,6 +259,10 @@ class FaithfulFollower(Listener):
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
+    def wait_for_connection(self, number: int) -> None:
+        """Return when so many streams have been answered."""
+        until(lambda: self.connections >= number, MINUTE, what=f"connection {number}")
+
     def release(self) -> None:
         self.leave()
 
