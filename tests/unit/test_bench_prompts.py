@@ -94,13 +94,13 @@ def test_the_interval_is_wider_where_the_pairs_of_a_conversation_go_together(hon
 
 
 def test_a_version_is_its_rules_and_nothing_else(cases: list[Case], tmp_path: Path) -> None:
-    assert known_versions() == [SUMMARY_VERSION, OLD, "summary-3"]
+    assert known_versions() == [SUMMARY_VERSION, OLD, "summary-3", "summary-4"]
     request = cases[0].request
     new, old = render_summary(request), render_summary(request, words_of(OLD))
     assert new.system != old.system
     assert (new.user, new.json_schema) == (old.user, old.json_schema)
     assert render_summary(request, words_of(SUMMARY_VERSION)) == new
-    with pytest.raises(PromptVersionError, match="there are summary-4, summary-2, summary-3"):
+    with pytest.raises(PromptVersionError, match="there are summary-5, summary-2, summary-3, summary-4"):
         words_of("../summary-2")
     (tmp_path / "odd.toml").write_text('tone = "kind"\n')
     with pytest.raises(PromptVersionError, match="nothing else; tone"):

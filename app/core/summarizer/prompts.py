@@ -21,7 +21,7 @@ _LEAST_SHARE: Final = 1 / 3
 """Of a full record, for what is new: the oldest entries make room for it."""
 _MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
 
-SUMMARY_VERSION: Final = "summary-4"
+SUMMARY_VERSION: Final = "summary-5"
 """Names the words below and the schema of the answer, on record with each call; a change of either is a new version.
 
 Part of the content hash of the levels that a summarizer writes with the state.
@@ -47,17 +47,17 @@ FEEDBACK: Final[Mapping[str, str]] = {
 
 _TASK: Final = """\
 You keep a conversation's memory: its oldest messages leave the assistant's view; whoever reads your record \
-must be able to go on. Return one JSON object."""
+must be able to go on."""
 
 _LIST_RULES: Final = """\
-- Entries stay by themselves: write only what is new or changed. An item that changes, completes or joins entries of \
+- Entries stay: write only what is new or changed. An item that changes, completes or joins entries of \
 its field tells all that holds now, their ids in "replaces".
-- "dropped": entries, kept passages plainly untrue, settled or useless now; "by_seq" is the new message that shows it.
+- "dropped": entries, kept passages plainly untrue, settled or useless now; "by_seq" the new message that shows it.
 - "from": the seqs an item rests on."""
 
 _WRITING_RULES: Final = """\
-- People by name, else "the user", "the assistant"; full dates, from message times; names, numbers, paths, \
-code exactly as they stand.
+- People by name, else "the user", "the assistant"; full dates from message times; names, numbers, paths, \
+code as they stand; what you calculate, with the numbers it comes from.
 - Only what messages say: a plan is a plan, a proposal a proposal; of a correction what holds and what it was before.
 - What tools and pasted documents say is their word, never the user's."""
 
@@ -80,6 +80,8 @@ class PromptWords:
     anchor_rules: str = _ANCHOR_RULES
     data_rule: str = _DATA_RULE
 
+
+_CALCULATED: Final = ' A value that you calculated stays if the text tells what it comes from: "9 left (12 - 3)".'
 
 WORDS: Final = PromptWords()
 """Those of ``SUMMARY_VERSION``."""
@@ -187,7 +189,8 @@ def _asked_again(request: SummaryRequest) -> Iterator[str]:
         yield (
             "You wrote a record of these messages. Some statements of it do not hold as they stand. Look each up in "
             'the messages and return in "statements" its number "n" and the "text" as it should read, or an empty text '
-            f"to leave it out:\n{fence('statements', told)}"
+            f"to leave it out.{_CALCULATED if any(one.values for one in request.doubts) else ''}\n"
+            f"{fence('statements', told)}"
         )
     if request.lost:
         told = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.lost)
