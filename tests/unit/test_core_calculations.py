@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.core.text.expressions import written_results
 from app.core.validation import calculations, shown
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
@@ -142,6 +143,42 @@ def test_one_calculation(said: str, follows: str, does_not: str) -> None:
     assert len(examine(candidate(item(does_not, 1)), shown).failures) == 1
 
 
+WRITTEN_OUT = [
+    ("Wir sind 85, 11 davon Kinder.", "Erwachsene: 74 (85 − 11)", "Erwachsene: 73 (85 − 11)"),
+    ("The fee is 690 for 31 days.", "You get 44.52 back (690 : 31 × 2)", "You get 44.92 back (690 : 31 × 2)"),
+    ("Rows: 318, 318, 319, 321.", "In all 1,276 (318+318+319+321)", "In all 1,286 (318+318+319+321)"),
+    ("Wood is 2.5 l a can, 3.4 l are needed.", "1.6 l stay (2 × 2.5 l − 3.4 l)", "1.8 l stay (2 × 2.5 l − 3.4 l)"),
+    ("Заплатили 71 400 из 184 300.", "Это 38,7 % (71 400 / 184 300)", "Это 39,7 % (71 400 / 184 300)"),
+    ("Оценки были 98, 102 и 94.", "В среднем 98: (98 + 102 + 94) / 3", "В среднем 87: (98 + 102 + 94) / 3"),
+    ("一年卖了185825元。", "平均每月15485元（185825元÷12个月）", "平均每月15845元（185825元÷12个月）"),
+    ("Of 18 000 € 1 000 € and 350 € are paid.", "16 650 €: 18 000 − (1 000 + 350)", "16 550 €: 18 000 − (1 000 + 350)"),
+    ("Each of 40 people pays €12.50.", "That makes €500 (40 people × €12.50)", "That makes €490 (40 people × €12.50)"),
+    ("3 boxes of 40 screws, 2 more in each, 6 are lost.", "120 stay: 3 × (40 + 2) − 6", "124 stay: 3 × (40 + 2) − 6"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "right", "wrong"), WRITTEN_OUT)
+def test_a_calculation_that_is_written_out_is_calculated(said: str, right: str, wrong: str) -> None:
+    shown = Shown(talk(*["Fine."] * 6, said, *["Good."] * 6))
+    for told in (candidate(item(right, 7)), candidate(narrative=f"{right}.")):
+        assert examine(told, shown).failures == ()
+    for told in (candidate(item(wrong, 7)), candidate(narrative=f"{wrong}.")):
+        assert len(examine(told, shown).failures) == 1
+
+
+@pytest.mark.parametrize("told", ["74 adults (85 − 11)", "74 adults (97 − 23)", "88 adults (85 + 3)"])
+def test_numbers_that_nobody_told_are_no_operands(told: str) -> None:
+    shown = Shown(talk("We are 85, and many of us are children."))
+    failures = examine(candidate(item(told, 1)), shown).failures
+    assert bool(failures) == ("3)" not in told.replace("23)", ""))
+
+
+def test_a_range_is_no_difference() -> None:
+    assert written_results("pages 85-11, 85–11, Mon 12 – Fri 16") == (4,)
+    assert written_results("85−11 and 85 - 11 and (85)-(11)") == (74,)
+    assert written_results("12 / 0, 9 * 9 * 9") == (729,)
+
+
 def test_what_follows_is_an_operand_in_turn() -> None:
     shown = Shown(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
     assert examine(candidate(item("It saves 16.99 euros a month, 203.88 euros a year", 1)), shown).failures == ()
@@ -156,7 +193,9 @@ def test_a_statement_without_sources_follows_from_where_its_other_values_stand()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("unit", ["12,345 ", "€17 31 ", "4 May 2026 3 days ", "17:40 35 min ", "3x² "])
+@pytest.mark.parametrize(
+    "unit", ["12,345 ", "€17 31 ", "4 May 2026 3 days ", "17:40 35 min ", "3x² ", "12 + ", "(9 * "]
+)
 def test_hostile_text_is_reckoned_with_in_linear_time(unit: str) -> None:
     def examined(text: str) -> object:
         return examine(candidate(item(text + " 7,654,321.17 99.31 88.37 euros", 1)), Shown(talk(text)))
