@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
+from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -76,6 +77,7 @@ MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first
 SAMPLED: Final = 12  # of the newest messages, which tell the language of a conversation
 SAMPLE: Final = 160  # characters of each
 _PAIRED: Final = 5  # common stems that are sought two by two: ten pairs
+_PAIRS_AT_ONCE: Final = 2  # mostly these lead to enough messages: each takes some milliseconds of a long history
 SOUGHT: Final = 200  # characters of a text; Postgres' search takes time by the length of both
 SCANNED: Final = 20_000  # messages read for a text without a word: a tenth of a second
 STEP: Final = 2_000  # of them in one statement, at most
@@ -174,8 +176,7 @@ class Narrowing:
         for stem, posting in postings.items():
             for seq in posting.seqs:
                 worth[seq] += weights[stem]
-        for seq, value in (await self._pairs(postings, weights)).items():
-            worth[seq] = max(worth[seq], value)
+        await self._add_pairs(worth, postings, weights, limit)
         best = sorted(sorted(worth, reverse=True), key=worth.__getitem__, reverse=True)[:limit]  # of equals the newest
         around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, FEWEST_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
@@ -238,17 +239,24 @@ class Narrowing:
         lists = await self._lists([(key, key) for key in keys])
         return {stem: _Posting(seqs, _about(seqs, last_seq)) for stem, seqs in zip(stems, lists, strict=True)}
 
-    async def _pairs(self, postings: Mapping[str, _Posting], weights: Mapping[str, float]) -> dict[int, float]:
-        """What messages that hold two common stems are worth: one common stem alone leads to too many."""
+    async def _add_pairs(
+        self, worth: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float], limit: int
+    ) -> None:
+        """Add what messages are worth that hold two common stems: one common stem alone leads to too many.
+
+        The pairs that are worth most come first: others are not sought once so many messages are worth more than they.
+        """
         common = [stem for stem, posting in postings.items() if len(posting.seqs) >= COMMON_FROM]
         rarest = sorted(common, key=lambda stem: -weights[stem])[:_PAIRED]
-        pairs = list(combinations(rarest, 2))
-        lists = await self._lists([(self._keys.of_stem(one), self._keys.of_stem(other)) for one, other in pairs])
-        worth: dict[int, float] = {}
-        for (one, other), seqs in zip(pairs, lists, strict=True):
-            value = weights[one] + weights[other]
-            worth |= {seq: max(worth.get(seq, 0.0), value) for seq in seqs}
-        return worth
+        pairs = [(weights[one] + weights[other], one, other) for one, other in combinations(rarest, 2)]
+        pairs.sort(key=itemgetter(0), reverse=True)
+        for place in range(0, len(pairs), _PAIRS_AT_ONCE):
+            some = pairs[place : place + _PAIRS_AT_ONCE]
+            if len(worth) >= limit and sorted(worth.values(), reverse=True)[limit - 1] > some[0][0]:
+                return
+            lists = await self._lists([(self._keys.of_stem(one), self._keys.of_stem(other)) for _, one, other in some])
+            for (value, _, _), seqs in zip(some, lists, strict=True):
+                worth |= {seq: max(worth.get(seq, 0.0), value) for seq in seqs}
 
     async def _lists(self, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
         """For each pair of keys the messages that hold both, ``COMMON_FROM`` of them at most; one statement for all."""
