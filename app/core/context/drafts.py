@@ -19,7 +19,6 @@ from app.core.model.policies.protection import call_ids
 from app.core.model.segments import Segment, ShownSegment
 from app.core.model.state import StateSchema
 from app.core.retrieval.choose import Ranking, Recalled
-from app.core.retrieval.naming import asked_of
 from app.core.retrieval.serving import Passage, Recall
 from app.core.segments.budgeting import Choice
 from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out
@@ -100,7 +99,7 @@ class Material:
         """The messages that may be recalled, ranked for the question; computed once."""
         found = next((ranking for known, ranking in self.rankings if known is recall), None)
         if found is None:
-            found = Ranking(recall.corpus, asked_of(recall.question, recall.corpus), cosines=recall.cosines)
+            found = Ranking(recall.corpus, recall.asked, cosines=recall.cosines)
             self.rankings[:] = [(recall, found)]
         return found
 

@@ -40,7 +40,6 @@ from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, 
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
 from app.core.reading.labels import role_label
 from app.core.retrieval.corpus import words_in
-from app.core.retrieval.naming import asked_of
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
@@ -338,7 +337,7 @@ def _asked(material: Material) -> Callable[[str], float] | None:
     if recall is None or not (recall.is_explicit and recall.question):
         return None
     corpus = recall.corpus
-    rarities = {stem: corpus.rarity(stem) for stem in asked_of(recall.question, corpus).stems}
+    rarities = {stem: corpus.rarity(stem) for stem in recall.asked.stems}
     whole = sum(rarities.values()) or 1.0
     return lambda text: sum(rarities.get(stem, 0.0) for stem in words_in(text, corpus.language).counts) / whole
 

@@ -30,7 +30,6 @@ from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact
 from app.core.reading.labels import role_of, told_name
 from app.core.retrieval.choose import MARGIN, Recalled
-from app.core.retrieval.naming import asked_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.serving import (
     Passage,
@@ -210,9 +209,8 @@ def _decided(material: Material, recall: Recall) -> Recall:
     if recall.is_explicit or not recall.question:
         return recall
     whole = first_draft(material)
-    question = asked_of(recall.question, recall.corpus)
     decision = decide_recall(
-        recall.question, question, recall.corpus, served=_served_before(material, whole), seqs=served_seqs(whole)
+        recall.question, recall.asked, recall.corpus, served=_served_before(material, whole), seqs=served_seqs(whole)
     )
     return recall if decision == "needed" else replace(recall, question="")
 

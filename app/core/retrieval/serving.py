@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date
+from functools import cached_property
 from typing import Final, get_args
 
 from app.core.anchors.rendering import escape_served
@@ -14,6 +15,8 @@ from app.core.model.conversation import Role
 from app.core.reading.labels import names_a_role
 from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question import Question
 from app.core.text.elements import elements_in, outside
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.localization.days import date_line
@@ -68,7 +71,7 @@ class Passage:
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Recall:
     """What recall works on for one context."""
 
@@ -80,6 +83,11 @@ class Recall:
     passages: tuple[Passage, ...] = ()
     cosines: Mapping[int, float] = field(default_factory=dict)
     """By ``seq``, how alike question and message are by their vectors; empty: words alone decide."""
+
+    @cached_property
+    def asked(self) -> Question:
+        """The question taken apart: whom it names takes a look at every message that holds the name."""
+        return asked_of(self.question, self.corpus)
 
 
 def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
