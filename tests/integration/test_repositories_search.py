@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -122,6 +123,41 @@ async def test_control_without_pairs_two_common_words_are_not_found_together(
     contents[110] = "The lantern on the anchor."
     conversation_id, _ = await conversation_of(begin, tenant, contents)
     assert 111 not in seqs(await sources(begin, tenant, conversation_id, "lantern anchor", limit=3))
+
+
+@pytest.mark.own_database  # as above
+async def test_pairs_of_common_words_that_could_change_nothing_are_not_sought(
+    begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four words, the rarer first, each common, and messages that hold any two of them."""
+    words = ("anchor", "lantern", "kettle", "barrel")
+    contents = [f"The {one}." for place, one in enumerate(words) for _ in range(20 + 10 * place)]
+    contents += [f"The {one} and the {other}." for one, other in combinations(words, 2) for _ in range(4)]
+    conversation_id, _ = await conversation_of(begin, tenant, contents)
+    sought = sought_pairs(monkeypatch)
+
+    few = await sources(begin, tenant, conversation_id, " ".join(words), limit=3)
+    pairs_for_few = len(sought)
+    everything = await sources(begin, tenant, conversation_id, " ".join(words), limit=200)
+    pairs_for_all = len(sought) - pairs_for_few
+    monkeypatch.setattr(narrowing, "_PAIRS_AT_ONCE", 100)
+
+    assert (pairs_for_few, pairs_for_all) == (2, 6)
+    assert few == await sources(begin, tenant, conversation_id, " ".join(words), limit=3)
+    assert everything == await sources(begin, tenant, conversation_id, " ".join(words), limit=200)
+
+
+def sought_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What is sought two by two from now on."""
+    sought: list[tuple[int, int]] = []
+    lists = narrowing.Narrowing._lists
+
+    async def noting(of: narrowing.Narrowing, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
+        sought.extend(pair for pair in pairs if pair[0] != pair[1])
+        return await lists(of, pairs)
+
+    monkeypatch.setattr(narrowing.Narrowing, "_lists", noting)
+    return sought
 
 
 async def test_the_more_are_looked_at_the_more_come_with_their_neighbours(

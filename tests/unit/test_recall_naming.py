@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.core.retrieval import serving
 from app.core.retrieval.corpus import Corpus, Source, words_of
 from app.core.retrieval.features import features
 from app.core.retrieval.naming import asked_of, called_in
+from app.core.retrieval.question import Question
 from app.core.retrieval.weights import WEIGHTS
 from app.core.text.token_counts import weigh
 from bench.ranking import choose
@@ -59,6 +62,33 @@ def test_what_the_assistant_told_somebody_is_the_assistants() -> None:
 
     assert asked_of("What did you recommend to Craig?", corpus).named == {"assistant"}
     assert asked_of("What is Craig looking for?", corpus).named == {"user"}
+
+
+@pytest.mark.parametrize("mark", ["", " €", " – …", " “”", " ’", " é", " 你"])
+def test_whatever_else_is_written_a_name_is_found_where_it_is_called(mark: str) -> None:
+    for call in ("hi devin", "thank you, devin", "well, devin. fine", "devin! come"):
+        assert called_in("Where is Devin?", corpus_of(("a", f"{call}{mark}"), ("a", f"hi devin{mark}"))) == {
+            "devin": "user"
+        }
+        told = corpus_of(("a", f"we saw devin there{mark}"), ("a", f"and devin saw us too{mark}"))
+        assert called_in("Where is Devin?", told) == {}
+
+
+def test_whom_a_question_names_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def noting(text: str, corpus: Corpus) -> Question:
+        asked.append(text)
+        return asked_of(text, corpus)
+
+    monkeypatch.setattr(serving, "asked_of", noting)
+    recall = serving.Recall(question="Where is Devin?", corpus=corpus_of(("a", "hi devin"), ("a", "devin!")))
+
+    assert recall.asked is recall.asked
+    assert recall.asked.named == {"user"}
+    assert asked == ["Where is Devin?"]
+    assert replace(recall, question="").asked.named == frozenset(), "another question is another one"
+    assert len(asked) == 2
 
 
 def test_the_name_is_no_word_of_the_content_and_its_bearer_answers() -> None:
