@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
@@ -39,18 +40,24 @@ class _Before:
     In a text of ASCII, but for usual marks, only languages in Latin letters are looked for: a third of the time.
     """
 
-    def __init__(self, key: str, between: str) -> None:
-        every, latin = (alternatives("questions", key, given) for given in (languages(), _LATIN))
-        self._every = compiled(rf"{_BEGINS}(?:{every}){between}{_WORD}")
-        self._latin = compiled(rf"{_BEGINS}(?:{latin}){between}{_WORD}")
+    def __init__(self, every: re.Pattern[str], latin: re.Pattern[str]) -> None:
+        self._every = every
+        self._latin = latin
 
     def __call__(self, said: str) -> list[str]:
         plain = said if said.isascii() else with_plain_marks(said).replace("’", "'")
         return self._latin.findall(plain) if plain.isascii() else self._every.findall(said)
 
 
-_greeted: Final = _Before("hello", r"[\s,!，！]*+")
-_introduced: Final = _Before("called", r"\s*+")
+_AFTER_HELLO: Final = rf"[\s,!，！]*+{_WORD}"
+_greeted: Final = _Before(
+    compiled(rf"{_BEGINS}(?:{alternatives('questions', 'hello')}){_AFTER_HELLO}"),
+    compiled(rf"{_BEGINS}(?:{alternatives('questions', 'hello', _LATIN)}){_AFTER_HELLO}"),
+)
+_introduced: Final = _Before(
+    compiled(rf"{_BEGINS}(?:{alternatives('questions', 'called')})\s*+{_WORD}"),
+    compiled(rf"{_BEGINS}(?:{alternatives('questions', 'called', _LATIN)})\s*+{_WORD}"),
+)
 _AT_START: Final = compiled(rf"^\W*+{_WORD}\s*+(?:[,!?…:，！？：]|\.\.|\W*+$)")
 _AT_END: Final = compiled(rf"[^\w\s.;:'’\"“”()\-]\s*+{_WORD}\W*+$")
 _AT_END_OF_SENTENCE: Final = compiled(rf"[,，]\s*+{_WORD}\s*+[.!?。！？]")
