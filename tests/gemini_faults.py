@@ -1,8 +1,10 @@
 """What a model, or the road to it, can do wrong: behaviours of the scripted Gemini server by name.
 
 A behaviour is JSON, ``{"name": …, …}`` or the bare name. Keys that every behaviour takes: ``times`` (default 1),
-``delay`` (seconds before the first byte), ``hold`` (wait until ``POST /release``), ``pace`` (seconds between chunks of
-a stream), ``block_if`` (a word in the prompt at which the provider blocks it), ``max_input_tokens`` (the real window).
+``delay`` (seconds before the first byte), ``hold`` (wait until ``POST /release``), ``hold_after`` (of a stream: wait
+for it after so many chunks, thoughts counted; with ``one_by_one`` before each further chunk), ``pace`` (seconds between
+chunks of a stream), ``block_if`` (a word in the prompt at which the provider blocks it), ``max_input_tokens`` (the real
+window).
 """
 
 from __future__ import annotations

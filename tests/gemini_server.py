@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import math
 import socket
 import struct
 import subprocess
@@ -22,8 +23,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Literal, get_args
 
 import httpx
@@ -57,7 +59,7 @@ KEY: Final = "test-key"
 HONEST: Final[Behaviour] = {"name": "honest"}
 _GOOD: Final = 200
 _PATIENCE: Final = 10.0  # seconds until a server of ours must answer
-_START: Final = 60.0  # until its process does: a second of imports on an idle machine
+_START: Final = 60.0  # until its process does, or until a service asks it: some seconds of a busy machine
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,6 +91,7 @@ class Script:
     defaults: dict[str, Behaviour] = field(default_factory=lambda: dict.fromkeys(KINDS, HONEST))
     requests: list[Recorded] = field(default_factory=list)
     released: asyncio.Event = field(default_factory=asyncio.Event)
+    releases: int = 0
     caches: Caches = field(default_factory=Caches)
 
     def take(self, kind: Kind) -> Behaviour:
@@ -106,8 +109,14 @@ class Script:
 
     def release(self) -> None:
         """Let go of every call that holds."""
+        self.releases += 1
         self.released.set()
         self.released = asyncio.Event()
+
+    async def until_released(self, times: int) -> None:
+        """Return once there were so many releases, all tests counted."""
+        while self.releases < times:
+            await self.released.wait()
 
     def reset(self) -> None:
         """Forget everything."""
@@ -199,7 +208,7 @@ def _behaviour(item: str | Behaviour) -> Behaviour:
 
 async def _generate(script: Script, request: Request, model: str, method: str, body: Mapping[str, Any]) -> Response:
     schema = body.get("generationConfig", {}).get("responseJsonSchema")
-    streamed = method == "streamGenerateContent"
+    streamed, releases = method == "streamGenerateContent", script.releases
     kind = "chat" if streamed else _kind(schema, body)
     behaviour = script.take(kind)
     record = Recorded(
@@ -237,7 +246,8 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
     if not streamed or given.status != _GOOD or given.raw is not None:
         record.end("answered")
         return _refused(given) if given.error else _whole(given, model, body)
-    return StreamingResponse(_streamed(request, record, given, model, body), media_type="text/event-stream")
+    may_go_on = partial(_held, script, request, behaviour, releases)
+    return StreamingResponse(_streamed(request, record, given, model, body, may_go_on), media_type="text/event-stream")
 
 
 def _kind(schema: Mapping[str, Any] | None, body: Mapping[str, Any]) -> Kind:
@@ -259,20 +269,28 @@ def _answered(asked: Asked, behaviour: Behaviour, body: Mapping[str, Any]) -> An
 async def _waited(script: Script, request: Request, behaviour: Behaviour) -> bool:
     """Whether the client is still there once the behaviour's delay and hold are over."""
     delay = float(behaviour.get("delay", HANG if behaviour["name"] == "hang" else 0))
-    waits = [asyncio.ensure_future(asyncio.sleep(delay))]
     if behaviour.get("hold"):
-        waits = [asyncio.ensure_future(_released(script.released))]
-    elif not delay:
+        return await _outlasted(request, script.until_released(script.releases + 1))
+    return await _outlasted(request, asyncio.sleep(delay)) if delay else True
+
+
+async def _held(script: Script, request: Request, behaviour: Behaviour, releases: int, number: int) -> bool:
+    """Whether the client is still there once its piece of that number may be sent; it asked after ``releases``."""
+    first = behaviour.get("hold_after", math.inf)
+    if number <= first:
         return True
+    times = number - first if behaviour.get("one_by_one") else 1
+    return await _outlasted(request, script.until_released(releases + times))
+
+
+async def _outlasted(request: Request, wait: Coroutine[Any, Any, None]) -> bool:
+    """Whether the client is still there once the wait is over."""
+    waiting = asyncio.ensure_future(wait)
     gone = asyncio.ensure_future(request.receive())  # the body is read: the next thing to come is the end
-    done, pending = await asyncio.wait([*waits, gone], return_when=asyncio.FIRST_COMPLETED)
+    done, pending = await asyncio.wait([waiting, gone], return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()
     return gone not in done
-
-
-async def _released(event: asyncio.Event) -> None:
-    await event.wait()
 
 
 def _cut(request: Request) -> None:
@@ -294,12 +312,19 @@ def _whole(given: Answer, model: str, body: Mapping[str, Any]) -> Response:
 
 
 async def _streamed(
-    request: Request, record: Recorded, given: Answer, model: str, body: Mapping[str, Any]
+    request: Request,
+    record: Recorded,
+    given: Answer,
+    model: str,
+    body: Mapping[str, Any],
+    may_go_on: Callable[[int], Awaitable[bool]],
 ) -> AsyncIterator[bytes]:
     """Server-sent events, the answer cut into a few chunks; a reset comes after half of them."""
     try:
         cut = pieces(given)
         for number, parts in enumerate(cut, 1):
+            if not await may_go_on(number):
+                return
             if given.reset and number > len(cut) // 2:
                 record.end("reset")
                 _cut(request)
@@ -369,10 +394,10 @@ class Gemini:
 
     def wait_for(self, kind: Kind, calls: int = 1) -> None:
         """Return once so many calls of a kind have come in."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _START
         while len(self.requests(kind)) < calls:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no {calls} {kind} calls within {_PATIENCE} s")
+                raise TimeoutError(f"no {calls} {kind} calls within {_START} s")
             time.sleep(0.02)
 
     def _post(self, path: str, body: Mapping[str, Any]) -> None:

@@ -20,8 +20,8 @@ def pieces(given: Answer) -> list[list[dict[str, Any]]]:
     if not (given.text or given.thoughts):
         return [parts]
     calls = [part for part in parts if "functionCall" in part]
-    thoughts = [[{"text": text, "thought": True}] for text in _cut(given.thoughts)]
-    return [*thoughts, *([{"text": text}] for text in _cut(given.text)), *([part] for part in calls)]
+    thoughts = [[{"text": text, "thought": True}] for text in cut(given.thoughts)]
+    return [*thoughts, *([{"text": text}] for text in cut(given.text)), *([part] for part in calls)]
 
 
 def shows_thoughts(body: Mapping[str, Any]) -> bool:
@@ -33,7 +33,8 @@ def shows_thoughts(body: Mapping[str, Any]) -> bool:
     return bool(config.get("includeThoughts") or config.get("include_thoughts"))
 
 
-def _cut(text: str) -> list[str]:
+def cut(text: str) -> list[str]:
+    """The pieces in which a text is streamed."""
     size = max(1, math.ceil(len(text) / _CHUNKS))
     return [text[start : start + size] for start in range(0, len(text), size)]
 

@@ -6,10 +6,10 @@ keep, a result without a call, a call without a result, more than its window. A 
 not streamed is a compaction, and answered honestly; what is scripted is for chats, and a chat without a script gets a
 numbered answer.
 
-A behaviour is a text, or ``{text?, thoughts?, calls?, status?, code?, message?, incomplete?, pace?, hold?}``: ``calls``
-are ``{name, args}``, ``thoughts`` are texts that are told where the request asks for a summary of them, ``incomplete``
-is the reason why it broke off, ``pace`` seconds between the pieces of a stream, and what has ``hold`` waits for
-``release()`` before its first byte.
+A behaviour is a text, or ``{text?, thoughts?, calls?, status?, code?, message?, incomplete?, hold?, hold_after?}``:
+``calls`` are ``{name, args}``, ``thoughts`` are texts that are told where the request asks for a summary of them,
+``incomplete`` is the reason why it broke off, and what has ``hold`` waits for ``release()`` before its first byte, what
+has ``hold_after`` after so many pieces of its stream.
 """
 
 from __future__ import annotations
@@ -104,6 +104,7 @@ class OpenAI:
         self.released.set()
 
     def reset(self) -> None:
+        self.release()
         self.window, self.rule, self.away, self.released = None, None, False, threading.Event()
         self.asked.clear()
         self.kept.clear()
@@ -146,7 +147,17 @@ class OpenAI:
         whole = _response(id_, body, output, behaviour, tokens=tokens_of(body, seen))
         if not body.get("stream"):
             return JSONResponse(whole)
-        return StreamingResponse(_streamed(whole, behaviour), media_type="text/event-stream")
+        return StreamingResponse(self._streamed(whole, behaviour), media_type="text/event-stream")
+
+    async def _streamed(self, whole: Json, behaviour: Behaviour) -> AsyncIterator[bytes]:
+        """Server-sent events, numbered, each under its name."""
+        pieces, released = 0, self.released
+        for number, event in enumerate(_events(whole)):
+            data = json.dumps({"sequence_number": number, **event})
+            yield f"event: {event['type']}\ndata: {data}\n\n".encode()
+            pieces += event["type"].endswith(".delta")
+            if pieces == behaviour.get("hold_after"):
+                await asyncio.to_thread(released.wait, PATIENCE)
 
     def _next(self, body: Json, *, is_chat: bool) -> Behaviour:
         if is_chat:
@@ -265,15 +276,6 @@ def _response(id_: str, body: Json, output: list[Json], behaviour: Behaviour, *,
         "truncation": "disabled",
         "usage": usage,
     }
-
-
-async def _streamed(whole: Json, behaviour: Behaviour) -> AsyncIterator[bytes]:
-    """Server-sent events, numbered, each under its name."""
-    for number, event in enumerate(_events(whole)):
-        data = json.dumps({"sequence_number": number, **event})
-        yield f"event: {event['type']}\ndata: {data}\n\n".encode()
-        if event["type"].endswith(".delta"):
-            await asyncio.sleep(float(behaviour.get("pace", 0)))
 
 
 def _events(whole: Json) -> Iterator[Json]:

@@ -161,12 +161,10 @@ class TestChat:
         self, gemini_service: Service, gemini: Gemini, start_talk: StartTalk, tmp_path: Path
     ) -> None:
         talk = start_talk(gemini_service)
-        gemini.script("chat", {"name": "honest", "pace": 0.5})
+        gemini.script("chat", {"name": "honest", "hold_after": 1})
         process = Chatting(gemini_service.url, talk.id, tmp_path)
         process.say("Tell me everything about the harbour.")
-        gemini.wait_for("chat")
-        process.wait_for("harbour.\n")
-        time.sleep(1.5)
+        process.wait_for("You said")
         process.interrupt()
         process.wait_for("interrupted: what came is kept.")
         process.say("Thank you, that is enough.")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import signal
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import httpx
 import pytest
 
+from tests.acceptance.chaos import LEASE_SECONDS, MINUTE, Books
 from tests.acceptance.conftest import StartService, StartTalk, gemini_settings
 from tests.acceptance.service import Service, running_service, until
 from tests.acceptance.talk import STREAM, Json, Sse, Talk, good, read_events, refused, served_seqs
-from tests.acceptance.test_turns import SLOW, SLOWLY
+from tests.acceptance.test_turns import SLOWLY, STOPS
 from tests.gemini_server import Gemini
+
+Result = TypeVar("Result")
+
+IN_TIME: Final = 3.0
+"""Seconds within which a client comes back, also on a busy machine."""
 
 
 @contextmanager
@@ -29,6 +34,15 @@ def followed(talk: Talk, service: Service | None = None) -> Iterator[Iterator[Ss
         yield read_events(response)
 
 
+def soon(call: Callable[[Iterator[Sse]], Result], events: Iterator[Sse]) -> Result:
+    """What a call makes of a stream that must go on, or end."""
+    thread = ThreadPoolExecutor(1)
+    try:
+        return thread.submit(call, events).result(MINUTE)
+    finally:
+        thread.shutdown(wait=False)
+
+
 def words(events: list[Sse]) -> str:
     return "".join(event.data["text"] for event in events if event.type == "reply.delta")
 
@@ -38,10 +52,11 @@ def test_a_reload_in_the_middle_shows_the_reply_from_its_beginning(
 ) -> None:
     talk = start_talk(gemini_service)
     assert talk.http.get(talk.path("/chat/stream")).status_code == 204
-    gemini.script("chat", {**SLOW, "pace": 0.1})
+    gemini.script("chat", STOPS)
     with talk.streaming("Take your time.") as events:
         first = [next(events), next(events)]
         with followed(talk) as again:
+            gemini.release()
             second = list(again)
         first += events
     assert first[0] == second[0]
@@ -53,17 +68,27 @@ def test_a_reload_in_the_middle_shows_the_reply_from_its_beginning(
 
 @pytest.mark.long
 def test_a_client_that_comes_back_in_time_keeps_its_reply(
-    gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    start_service: StartService, start_talk: StartTalk, gemini: Gemini, gemini_server: Gemini
 ) -> None:
-    talk = start_talk(gemini_service, policy={"on_disconnect": "interrupt"})
-    gemini.script("chat", {**SLOW, "pace": 0.2})
-    with gemini_service.client() as http:
+    settings = {**gemini_settings(gemini_server), "THROUGHLINE_UNFOLLOWED_SECONDS": str(IN_TIME)}
+    service = start_service(worker=False, **settings)
+    talk, books = start_talk(service, policy={"on_disconnect": "interrupt"}), Books(service.database_url)
+    gemini.script("chat", STOPS)
+    with service.client() as http:
         body = {"content": "I have to go."}
         with http.stream("POST", talk.path("/chat"), json=body, headers=STREAM) as response:
             next(event for event in read_events(response) if event.type == "reply.delta")
+    left = books.seconds()
     with followed(talk) as again:
+        until(lambda: looked_at(books.turn(talk)) > left + IN_TIME, what="a look after which a turn alone would end")
+        gemini.release()
         assert words(list(again)) == SLOWLY
     assert talk.history()[-1]["status"] == "complete"
+
+
+def looked_at(turn: Json) -> float:
+    """When the process that runs it last renewed its lease."""
+    return float(turn["lease_until"]) - LEASE_SECONDS
 
 
 def test_a_reply_that_is_made_again(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
@@ -92,7 +117,7 @@ def test_a_reply_that_is_made_again(gemini_service: Service, start_talk: StartTa
     assert "event: reply.completed" in streamed
 
 
-PACE: Final[Json] = {**SLOW, "pace": 0.4}
+PIECE_BY_PIECE: Final[Json] = {**STOPS, "one_by_one": True}
 
 
 @pytest.mark.long
@@ -123,7 +148,7 @@ def test_a_response_of_a_process_that_is_killed(
         one.client() as living,
         other.client() as dying,
     ):
-        gemini.script("chat", PACE)
+        gemini.script("chat", STOPS)
         conversation = good(living.post("/v1/conversations", json={}))["id"]
         body = {"model": "throughline", "input": "Take your time.", "conversation": conversation, "stream": True}
         with dying.stream("POST", "/v1/responses", json=body, headers={"x-stainless-retry-count": "0"}) as answer:
@@ -134,13 +159,10 @@ def test_a_response_of_a_process_that_is_killed(
                 elsewhere = read_events(told_again)
                 told = [next(event for event in elsewhere if event.type == "response.output_text.delta")]
                 other.api.signal(signal.SIGKILL)
-                killed = time.monotonic()
-                told += elsewhere
-                took = time.monotonic() - killed
+                told += soon(list, elsewhere)
             with pytest.raises(httpx.TransportError):
                 list(own)
         assert (told[-1].type, told[-1].data["response"]["id"]) == ("response.failed", begun["id"])
-        assert took < 15, "a lease of three seconds, a sweep, a look"
 
         gemini.script("chat", "honest")
         retry = {"x-stainless-retry-count": "1"}
@@ -152,21 +174,24 @@ def test_a_response_of_a_process_that_is_killed(
 
 
 def check_that_words_come_one_by_one(talk: Talk, other: Service, gemini: Gemini) -> None:
-    """The control: while both live, the other process hears every word soon."""
-    gemini.script("chat", PACE)
+    """The control: while both live, the other process hears each piece before the next one comes."""
+    gemini.script("chat", PIECE_BY_PIECE)
     with talk.streaming("Take your time.") as own:
         first = [next(own), next(own)]
         with followed(talk, other) as elsewhere:
-            second = list(elsewhere)
+            second = [soon(next, elsewhere), soon(next, elsewhere)]
+            while words(first) != SLOWLY:
+                gemini.release()
+                first.append(next(own))
+                second.append(soon(next, elsewhere))
+            second += elsewhere
         first += own
-    assert len(first) - 1 <= len(second) <= len(first), "piece by piece, but for those that had come before"
-    assert len(second) > 4
-    assert words(first) == words(second) == SLOWLY
-    assert (first[0], first[-1]) == (second[0], second[-1])
+    assert len(first) > 4
+    assert first == second
 
 
 def check_that_a_killed_turn_fails(talk: Talk, other: Service, gemini: Gemini) -> None:
-    gemini.script("chat", PACE)
+    gemini.script("chat", STOPS)
     api = talk.service.api
     with ThreadPoolExecutor(1) as client:
         client.submit(_broken_off, talk)
@@ -174,12 +199,9 @@ def check_that_a_killed_turn_fails(talk: Talk, other: Service, gemini: Gemini) -
         with followed(talk, other) as elsewhere:
             told = [next(elsewhere), next(elsewhere)]
             api.signal(signal.SIGKILL)
-            killed = time.monotonic()
-            told += elsewhere
-            took = time.monotonic() - killed
+            told += soon(list, elsewhere)
     assert told[-1].type == "reply.failed"
     assert (told[-1].data["code"], told[-1].data["message_id"]) == ("lease_expired", told[0].data["message_id"])
-    assert took < 15, "a lease of three seconds, a sweep, a look"
     assert words(told)
     assert SLOWLY.startswith(words(told))
     again = Talk(other, other.client(), talk.created)

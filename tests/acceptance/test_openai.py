@@ -534,7 +534,7 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
 
 
 def test_a_running_response_is_cancelled_and_what_came_is_kept(scripted: httpx.Client, provider: OpenAI) -> None:
-    provider.script({"text": "One two three four five six seven eight.", "pace": 1.0})
+    provider.script({"text": "One two three four five six seven eight.", "hold_after": 1})
     with scripted.stream("POST", "/v1/responses", json={"model": MODEL, "input": "x", "stream": True}) as response:
         lines = response.iter_lines()
         begun = next(json.loads(line[6:]) for line in lines if line.startswith("data: "))["response"]
@@ -552,12 +552,13 @@ def test_a_chat_goes_on_after_its_user_stopped_a_reply(scripted: httpx.Client, p
     """A frontend's stop is a disconnect: it goes on from the words that it has, while the reply is finished here."""
     named = {"X-Conversation-Id": "stopped by its user"}
     whole = "One two three four five six seven eight."
-    provider.script({"text": whole, "pace": 0.3})
+    provider.script({"text": whole, "hold_after": 1})
     body = {"model": MODEL, "messages": [user("Count.")], "stream": True}
     with scripted.stream("POST", "/v1/chat/completions", json=body, headers=named) as response:
         chunks = (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: {"))
         came = next(text for chunk in chunks if (text := chunk["choices"][0]["delta"].get("content")))
     assert 0 < len(came) < len(whole)
+    provider.release()
     history = [user("Count."), {"role": "assistant", "content": came}, user("Thanks.")]
     answered = chat(scripted, *history, headers=named)
     assert (done(answered), conversation(answered)) == ("stored", conversation(response))

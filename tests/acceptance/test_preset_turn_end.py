@@ -23,6 +23,7 @@ from tests.acceptance.talk import (
     STREAM,
     EventFollower,
     Json,
+    Sse,
     Talk,
     good,
     lines,
@@ -33,6 +34,7 @@ from tests.acceptance.talk import (
 )
 from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini
+from tests.gemini_wire import cut
 
 SMALL: Final[Json] = {"context_window": 4_000}
 WARNING, CRITICAL, WINDOW, SUMMARY = 3_000, 3_600, 4_000, 400
@@ -52,7 +54,16 @@ LATIN: Final = re.compile(r"[A-Za-z]+")
 FIRMS: Final = ("Северный ветер", "Кедр", "Вершина", "Тополь", "Янтарь")
 THINGS: Final = ("дубовые столы", "настольные лампы", "жалюзи", "вешалки", "магнитные доски")
 TERMS: Final = ('A "room" is also called a cell.', "1. First ask for the number of the cell.")
-SLOW: Final[Behaviour] = {"name": "text", "text": text_of(700), "pace": 1.0}
+STOPS: Final[Behaviour] = {"name": "text", "text": text_of(700), "hold_after": 2}
+"""After the first two of five pieces the rest waits until it is released."""
+
+
+def hear_the_beginning(deltas: Iterator[Sse], stops: Behaviour) -> None:
+    """Return when all has come that comes before a reply stops; pieces may come as one."""
+    said, beginning = "", "".join(cut(stops["text"])[: stops["hold_after"]])
+    while said != beginning:
+        said += next(deltas).data["text"]
+        assert beginning.startswith(said)
 
 
 def saying(tokens: int) -> Behaviour:
@@ -221,14 +232,13 @@ class TestAfterTheTurn:
         talk = start_talk(gemini_service, preset="turn_end", policy=SMALL)
         full(talk, CRITICAL - 100)
         count = len(talk.history())
-        gemini.script("chat", SLOW)
+        gemini.script("chat", STOPS)
         with EventFollower(talk) as feed, other_process(run_service, gemini_service, tmp_path, way) as http:
             with httpx.Client(base_url=gemini_service.url, trust_env=False) as client:
                 body, path = {"content": "And the chairs?"}, talk.path("/chat")
                 with client.stream("POST", path, json=body, headers=STREAM) as response:
                     deltas = (event for event in read_events(response) if event.type == "reply.delta")
-                    for _ in range(2):
-                        next(deltas)
+                    hear_the_beginning(deltas, STOPS)
                     if way != "the client leaves":
                         stopped = (http or talk.http).post(talk.path("/chat/interrupt"), json={})
                         assert good(stopped)["interrupted"] is True
@@ -236,7 +246,7 @@ class TestAfterTheTurn:
             feed.wait_for(lambda _: feed.of_type("compaction.applied"))
         reply = talk.history()[-1]
         (row,) = talk.wait_ended()
-        assert (reply["status"], reply["content"] != SLOW["text"]) == ("interrupted", True)
+        assert (reply["status"], reply["content"] != STOPS["text"]) == ("interrupted", True)
         assert (row["trigger"], row["ran_in"], row["status"]) == ("interrupted", "worker", "applied")
         assert row["to_seq"] == talk.boundary() == count, "1 turn is kept: the interrupted one"
         assert served_seqs(talk.context()) == [count + 1, count + 2]
@@ -253,10 +263,10 @@ class TestAfterTheTurn:
     ) -> None:
         talk = start_talk(gemini_service, preset="turn_end", policy=SMALL)
         full(talk, tokens)
-        gemini.script("chat", SLOW)
+        gemini.script("chat", STOPS)
         with talk.streaming("And the chairs?") as events:
             deltas = (event for event in events if event.type == "reply.delta")
-            assert [next(deltas) for _ in range(2)]
+            hear_the_beginning(deltas, STOPS)
             assert good(talk.post("/chat/interrupt"))["interrupted"] is True
             list(deltas)
         assert talk.history()[-1]["status"] == "interrupted"
@@ -460,11 +470,12 @@ class TestAFailure:
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
         talk = start_talk(gemini_service, preset="turn_end", policy=SMALL)
-        gemini.script("chat", {**SLOW, "text": text_of(1_000)})
+        stops = {**STOPS, "text": text_of(1_000), "hold_after": 3}
+        gemini.script("chat", stops)
         with EventFollower(talk) as feed:
             with talk.streaming(text_of(3_000)) as events:
                 deltas = (event for event in events if event.type == "reply.delta")
-                assert [next(deltas) for _ in range(3)]
+                hear_the_beginning(deltas, stops)
                 assert good(talk.post("/chat/interrupt"))["interrupted"] is True
                 list(deltas)
             feed.wait_for(lambda _: feed.of_type("compaction.skipped"))

@@ -274,7 +274,7 @@ def leave(talk: Talk, gemini: Gemini, how: str) -> None:
 def test_clients_that_leave_in_the_middle_of_a_stream(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
-    gemini.script("chat", default={"name": "honest", "pace": 0.3})
+    gemini.script("chat", default={"name": "honest", "hold_after": 1})
     talks = [start_talk(service) for _ in range(LEAVING)]
 
     def read_a_little(number: int) -> str:
@@ -282,7 +282,8 @@ def test_clients_that_leave_in_the_middle_of_a_stream(
             return str(next(event for event in events if event.type == "reply.delta").data["text"])
 
     begun = at_once(LEAVING, read_a_little)
-    assert "open" in outcomes(gemini, "chat"), "they left before the end"
+    assert outcomes(gemini, "chat") == ["open"] * LEAVING, "they left before the end"
+    gemini.release()
     for talk, beginning in zip(talks, begun, strict=True):
         wait_completed(talk, books)
         reply = talk.history()[-1]

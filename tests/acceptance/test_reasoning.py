@@ -18,7 +18,7 @@ from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service, until
 from tests.acceptance.talk import MANUAL, Json, Talk, good
 from tests.acceptance.test_recall import FACT, folded
-from tests.acceptance.test_turns import SLOW, SLOWLY
+from tests.acceptance.test_turns import SLOWLY, STOPS
 from tests.acceptance.test_ui import history, of, post, posting, resumed, said, shape, user
 from tests.gemini_faults import CONSIDERED
 from tests.gemini_server import Gemini
@@ -129,12 +129,12 @@ def test_a_reload_and_a_stop_in_the_middle_of_thoughts(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
     talk = start_talk(gemini_service, policy=ASKED)
-    slow = {**SLOW, "thoughts": ZANZIBAR, "pace": 0.1}
-    gemini.script("chat", slow)
+    gemini.script("chat", {**STOPS, "thoughts": ZANZIBAR}, {**STOPS, "thoughts": ZANZIBAR})
     with posting(talk, user("Take your time.")) as own:
         first = [next(own) for _ in range(5)]
         assert first[-1]["type"] == "reasoning-delta"
         with resumed(talk) as other:
+            gemini.release()
             second = list(other)
         first += own
     assert thought(first) == thought(second) == ZANZIBAR
@@ -142,7 +142,6 @@ def test_a_reload_and_a_stop_in_the_middle_of_thoughts(
     assert said(first) == said(second) == SLOWLY
     assert first[-1] == second[-1]
 
-    gemini.script("chat", {**slow, "pace": 0.3})
     with posting(talk, user("And again.")) as own:
         begun = [next(own) for _ in range(5)]
         good(talk.post("/chat/interrupt"))

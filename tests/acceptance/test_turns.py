@@ -31,7 +31,8 @@ from tests.acceptance.talk import (
 from tests.gemini_server import Gemini
 
 SLOWLY: Final = "One by one the words arrive, and nobody is in a hurry at all today."
-SLOW: Final[Json] = {"name": "text", "text": SLOWLY, "pace": 0.6}
+STOPS: Final[Json] = {"name": "text", "text": SLOWLY, "hold_after": 1}
+"""All but the first of five pieces waits until it is released."""
 
 
 def check_that_nothing_is_missing(talk: Talk) -> None:
@@ -265,12 +266,12 @@ class TestOneTurnAtATime:
 class TestAnInterruptedStream:
     def test_keeps_what_came(self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
         talk = start_talk(gemini_service)
-        gemini.script("chat", SLOW)
+        gemini.script("chat", STOPS)
         with talk.streaming("Take your time.") as events:
             seen = []
             for event in events:
                 seen.append(event)
-                if [item.type for item in seen[1:]] == ["reply.delta", "reply.delta"]:
+                if [item.type for item in seen[1:]] == ["reply.delta"]:
                     assert good(talk.post("/chat/interrupt"))["message_id"] == seen[0].data["message_id"]
         came = "".join(event.data["text"] for event in seen if event.type == "reply.delta")
         assert seen[-1].type == "reply.interrupted"
@@ -300,7 +301,7 @@ class TestAnInterruptedStream:
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
         talk = start_talk(gemini_service, policy={"on_disconnect": "finish"})
-        gemini.script("chat", {**SLOW, "pace": 0.2})
+        gemini.script("chat", {"name": "text", "text": SLOWLY, "pace": 0.2})
         self.leave(talk, "I have to go.")
         reply = self.reply(talk)
         assert (reply["status"], reply["content"]) == ("complete", SLOWLY)
@@ -310,7 +311,7 @@ class TestAnInterruptedStream:
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
         talk = start_talk(gemini_service, policy={"on_disconnect": "interrupt"})
-        gemini.script("chat", {**SLOW, "pace": 1.0})
+        gemini.script("chat", STOPS)
         self.leave(talk, "I have to go.")
         reply = self.reply(talk)
         assert reply["status"] == "interrupted"
@@ -346,7 +347,9 @@ class TestATurnThatFindsACompactionRunning:
         talk.fill(BACKGROUND + 100)
         gemini.wait_for("compaction")
         with ThreadPoolExecutor(1) as thread:
+            count = len(talk.history())
             waiting = thread.submit(talk.chat, text_of(500))
+            until(lambda: len(talk.history()) > count, what="the turn, which finds the compaction as it begins")
             time.sleep(0.5)
             assert not waiting.done()
             gemini.release()

@@ -19,7 +19,7 @@ from tests.acceptance.service import Service, running_service, until
 from tests.acceptance.talk import WINDOW, Json, Talk, good, refused, text_of
 from tests.acceptance.test_client_tools import PIXEL, WEATHER
 from tests.acceptance.test_recall import FACT, folded
-from tests.acceptance.test_turns import SLOW, SLOWLY
+from tests.acceptance.test_turns import SLOWLY, STOPS
 from tests.gemini_server import Gemini
 
 HEADERS: Final = {
@@ -289,12 +289,13 @@ def test_a_reload_in_the_middle_a_stop_and_two_at_once(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
     talk = start_talk(gemini_service)
-    gemini.script("chat", {**SLOW, "pace": 0.1})
+    gemini.script("chat", STOPS)
     asked = user("Take your time.")
     with posting(talk, asked) as own:
         first = [next(own) for _ in range(5)]
         assert [one["role"] for one in history(talk)] == ["user"]
         with resumed(talk) as again, posting(talk, asked) as twice:
+            gemini.release()
             second, third = list(again), list(twice)
         first += own
     assert said(first) == said(second) == said(third) == SLOWLY
@@ -302,7 +303,7 @@ def test_a_reload_in_the_middle_a_stop_and_two_at_once(
     assert first[-1] == second[-1] == third[-1]
     assert len(talk.history()) == 2
 
-    gemini.script("chat", {**SLOW, "pace": 0.2})
+    gemini.script("chat", STOPS)
     with posting(talk, user("And again.")) as own:
         begun = [next(own) for _ in range(5)]
         refused(talk.post("/ui", user("Another.")), 409, "turn_in_progress")
@@ -326,7 +327,7 @@ def test_a_reload_that_another_process_answers(
     urls = {"database_url": one.database_url, "redis_url": one.redis_url}
     with running_service(tmp_path / "other", worker=False, settings=settings, **urls) as other:
         talk = start_talk(one)
-        gemini.script("chat", {"name": "calls", "calls": [{"name": "weather", "args": {}}]}, {**SLOW, "pace": 0.4})
+        gemini.script("chat", {"name": "calls", "calls": [{"name": "weather", "args": {}}]}, STOPS)
         asked = post(talk, user("Is it fine?", tools=[WEATHER]))
         (call,) = of(asked, "tool-input-available")
         done = {"type": "dynamic-tool", "toolCallId": call["toolCallId"], "state": "output-available", "output": "Yes."}
@@ -334,7 +335,11 @@ def test_a_reload_that_another_process_answers(
         with posting(talk, results) as own:
             first = [next(own) for _ in range(5)]
             with resumed(talk, other) as elsewhere:
-                second = list(elsewhere)
+                second: list[Json] = []
+                while not of(second, "text-delta"):
+                    second.append(next(elsewhere))
+                gemini.release()
+                second += elsewhere
             first += own
     assert said(first) == said(second) == SLOWLY
     assert len(of(second, "text-delta")) > 1, "piece by piece"

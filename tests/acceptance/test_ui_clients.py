@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.test_openai_clients import installed
-from tests.acceptance.test_turns import SLOW, SLOWLY
+from tests.acceptance.test_turns import SLOWLY, STOPS
 from tests.gemini_server import Gemini
 
 SCRIPT: Final = Path(__file__).with_name("ui_client.mjs")
@@ -35,11 +35,10 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 def test_the_chat_of_the_sdk(gemini_service: Service, start_talk: StartTalk, gemini: Gemini, packages: Path) -> None:
-    slow = {**SLOW, "pace": 0.2}
     call = {"name": "weather", "args": {"city": "Graz"}}
     said = [{"name": "text", "text": text, "thoughts": f"I say {text}"} for text in WORDS]
     gemini.script(
-        "chat", *said[:3], "error_400", said[3], slow, said[4], slow, {"name": "calls", "calls": [call]}, *said[5:]
+        "chat", *said[:3], "error_400", said[3], STOPS, said[4], STOPS, {"name": "calls", "calls": [call]}, *said[5:]
     )
     talks = [start_talk(gemini_service, policy={"reasoning": "asked"}) for _ in range(3)]
     script = packages / SCRIPT.name
@@ -51,6 +50,7 @@ def test_the_chat_of_the_sdk(gemini_service: Service, start_talk: StartTalk, gem
             "PATH": os.environ["PATH"],
             "HOME": str(packages),
             "SERVICE": gemini_service.url,
+            "GEMINI": gemini.url,
             "CONVERSATIONS": ",".join(talk.id for talk in talks),
         },
         capture_output=True,

@@ -1,5 +1,6 @@
 // Drives the AI SDK's own chat against a service, and reads every stream again by the SDK's own schema.
-// `node ui_client.mjs`: SERVICE is the address of the service, CONVERSATIONS the ids of three conversations.
+// `node ui_client.mjs`: SERVICE is the address of the service, GEMINI that of its scripted model, and CONVERSATIONS the
+// ids of three conversations.
 import { Chat } from "@ai-sdk/react";
 import {
   DefaultChatTransport,
@@ -91,7 +92,11 @@ const running = await begun(first, () => first.sendMessage({ text: "Slowly, plea
 const half = structuredClone(first.messages);
 const second = chat(talk, { messages: half });
 const fresh = chat(talk, { messages: await history(talk) });
-await Promise.all([running.sending, second.resumeStream(), fresh.resumeStream()]);
+const answered = recorded.length;
+const resuming = [second.resumeStream(), fresh.resumeStream()];
+await until(() => recorded.length === answered + 2);
+await fetch(`${process.env.GEMINI}/release`, { method: "POST" });
+await Promise.all([running.sending, ...resuming]);
 told.resumed = [first, second, fresh].map((one) => [wordsOf(one.messages.at(-1)), one.messages.length]);
 told.halfway = wordsOf(half.at(-1));
 told.sameIds = new Set([first, second, fresh].map((one) => one.messages.at(-1).id)).size;

@@ -150,7 +150,7 @@ class TestATurn:
     async def test_an_interrupted_reply_too(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await manual(service)
         before = await chat(service, conversation_id, "Hello.")
-        openai.script({"text": "One, two, three, four, five, six.", "pace": 2})
+        openai.script({"text": "One, two, three, four, five, six.", "hold_after": 1})
         handle = await start(service, conversation_id, "Count.")
         async for event in handle.events():
             if event.type == "reply.delta":
