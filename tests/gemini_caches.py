@@ -3,7 +3,8 @@
 Controls, by ``POST /caches``: ``minimum`` (tokens), ``refuse`` (a status for the next creations and changes),
 ``refuse_times``, ``lost_as`` (the status of a request that names a cache which is not there), ``age`` (seconds by which
 every cache is older from now on), ``forget`` (every cache is gone), ``implicit`` (the share of a prompt that the server
-caches by itself), ``delay`` (seconds that a creation takes). ``GET /caches``: what is kept, and what was asked for.
+caches by itself), ``hold`` (whether none is made until it is taken back). ``GET /caches``: what is kept, and what was
+asked for.
 """
 
 from __future__ import annotations
@@ -67,11 +68,12 @@ class Caches:
     refuse_times: int = 0
     lost_as: int = 403
     implicit: float | None = None
-    delay: float = 0.0
+    hold: bool = False
+    """Whether none is made for now: who asks for one waits."""
 
     def change(self, given: Mapping[str, Any]) -> None:
         """Set what a test asks for."""
-        for name in ("minimum", "refuse", "refuse_times", "lost_as", "implicit", "delay"):
+        for name in ("minimum", "refuse", "refuse_times", "lost_as", "implicit", "hold"):
             if name in given:
                 setattr(self, name, given[name])
         if given.get("refuse") and "refuse_times" not in given:
@@ -127,7 +129,8 @@ class Caches:
         return error(self.refuse, WORDS.get(self.refuse, "UNAVAILABLE"), "The service is currently unavailable.")
 
     async def _create(self, body: Mapping[str, Any]) -> Response:
-        await asyncio.sleep(self.delay)
+        while self.hold:  # noqa: ASYNC110 - a test sets it
+            await asyncio.sleep(0.02)
         tokens = prompt_tokens(body)
         if tokens < self.minimum:
             wanted = f"total_token_count={tokens}, min_total_token_count={self.minimum}"

@@ -121,6 +121,7 @@ class Script:
     def reset(self) -> None:
         """Forget everything."""
         self.release()
+        self.caches.hold = False
         self.queues, self.defaults, self.requests = Script().queues, Script().defaults, []
         self.caches = Caches()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import os
 import socket
 import subprocess
@@ -25,11 +27,19 @@ Result = TypeVar("Result")
 ROOT = Path(__file__).resolve().parent.parent
 
 
+_PORTS = range(20_000, 32_000)
+"""Below those that the kernel gives to clients and to servers that ask for any: nobody takes one meanwhile."""
+_OFFERED = itertools.count(os.getpid() * 101)
+
+
 def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port on which nothing listens, and which no other process of tests is likely to be offered soon."""
+    for number in itertools.islice(_OFFERED, len(_PORTS)):
+        port = _PORTS[number % len(_PORTS)]
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("every port is in use")
 
 
 def migrate(database_url: str, revision: str = "head") -> None:

@@ -1,7 +1,8 @@
 """``throughline run`` over a small API and a small worker, to test the supervision and nothing else.
 
 ``python -m tests.acceptance.stand_in run`` starts it; ``STAND_IN_API`` and ``STAND_IN_WORKER`` say how
-the two behave: ``fine``, ``dies`` (with a last word) or ``deaf`` (ignores the polite signal).
+the two behave: ``fine``, ``dies`` (with a last word) or ``deaf`` (ignores the polite signal). ``STAND_IN_PATIENCE``
+says for how many seconds a worker is asked to end before it is made to.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def supervise() -> None:
     with (
         mock.patch.object(run.Commands, "of", return_value=commands),
         mock.patch.object(run, "migrate"),
-        mock.patch.object(run, "_WORKER_PATIENCE", 2.0),
+        mock.patch.object(run, "_WORKER_PATIENCE", float(os.environ.get("STAND_IN_PATIENCE", "2"))),
         mock.patch.object(supervisor, "_BACK_OFF_SECONDS", (0.0, 0.1, 0.1)),
     ):
         cli.app(["run"])

@@ -142,7 +142,7 @@ def test_a_worker_that_is_asked_to_stop_gives_its_job_back_uncounted(
     assert service.worker.stop() == 0, "it ended by itself, in order"
     row = books.compaction(talk)
     assert (row["status"], row["claims"], row["lease_token"], row["owner"]) == ("queued", 0, None, None)
-    assert outcomes(gemini) == ["client_left"]
+    until(lambda: outcomes(gemini) == ["client_left"], what="the end of its call")
 
     service.worker.start()
     gemini.wait_for("compaction", 2)
@@ -229,7 +229,7 @@ def turns(service: Service, gemini: Gemini, start_talk: StartTalk, books: Books)
         killed_at = books.seconds()
         books.set_turn_lease(keyed, MINUTE)
         assert all(client.result(30) for client in waiting), "no client was answered"
-    assert outcomes(gemini, "chat")[1:] == ["client_left", "client_left"]
+    until(lambda: outcomes(gemini, "chat")[1:] == ["client_left", "client_left"], what="the end of the calls")
     gemini.script("chat", default="honest")
     service.api.start()
     return Turns(unkeyed, keyed, compacting, answered, reply, killed_at)
@@ -311,7 +311,7 @@ def test_kill_9_of_the_api_while_many_append(service: Service, start_talk: Start
             load.wait_for_more()
         assert load.interrupted > 0, "the kill hit in the middle"
         load.check(books)
-        assert follower.connections > 1
+        follower.wait_for_connection(2)
         follower.check(books)
 
 

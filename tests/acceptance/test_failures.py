@@ -301,7 +301,7 @@ class TestATurn:
         began = time.monotonic()
         done = talk.chat(text_of(JUMP))
 
-        assert 1.0 <= time.monotonic() - began < 9.0
+        assert 1.0 <= time.monotonic() - began < 20.0, "its own second, not the twenty of a policy that says nothing"
         assert done["warnings"] == ["compaction_deadline"]
         assert done["reply"]["content"]
         assert talk.state() == state

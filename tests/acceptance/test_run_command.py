@@ -21,6 +21,7 @@ from app.cli import app
 from app.devserver import EmbeddedServers, Endpoints
 from app.devserver.run import child_environment
 from app.settings import Settings
+from tests.acceptance.service import until
 from tests.servers import ROOT, unused_port
 
 STAND_IN = [sys.executable, "-m", "tests.acceptance.stand_in", "run"]
@@ -169,21 +170,19 @@ def test_a_deaf_worker_is_ended_after_its_time(start: Start) -> None:
     running = start(STAND_IN_WORKER="deaf")
     running.wait_for("pid")
     running.process.send_signal(signal.SIGINT)
-    assert running.end(25) == 0
+    assert running.end(60) == 0
     assert not running.left_over(0)
 
 
 @pytest.mark.long
 @pytest.mark.processes
 def test_a_second_interrupt_does_not_wait(start: Start) -> None:
-    running = start(STAND_IN_WORKER="deaf", STAND_IN_API="deaf")
+    running = start(STAND_IN_WORKER="deaf", STAND_IN_API="deaf", STAND_IN_PATIENCE="600")
     running.wait_for("pid")
     running.process.send_signal(signal.SIGINT)
     running.wait_for("Stopping")
-    began = time.monotonic()
     running.process.send_signal(signal.SIGINT)
     assert running.end() == 0
-    assert time.monotonic() - began < 5
     assert not running.left_over(0)
 
 
@@ -194,16 +193,16 @@ def test_killed_children_come_back(start: Start) -> None:
     running.wait_for("pid")
     worker = int(re.findall(r"pid (\d+)", running.output)[-1])
     os.kill(worker, signal.SIGKILL)
-    running.wait_for("pid", 15, times=2)
+    running.wait_for("pid", times=2)
     api = int(httpx.get(running.url, trust_env=False).text)
     os.kill(api, signal.SIGKILL)
-    deadline = time.monotonic() + 15
-    while time.monotonic() < deadline:
+
+    def is_back() -> bool:
         with contextlib.suppress(httpx.HTTPError):
-            if int(httpx.get(running.url, trust_env=False).text) != api:
-                return
-        time.sleep(0.1)
-    pytest.fail("the API did not come back")
+            return int(httpx.get(running.url, trust_env=False).text) != api
+        return False
+
+    until(is_back, 60, what="the next API")
 
 
 @pytest.mark.long
@@ -216,8 +215,8 @@ def test_killed_servers_come_back(start: Start) -> None:
             (running.data / name / ("postmaster.pid" if name == "postgres" else "valkey.pid")).read_text().split()[0]
         )
         os.kill(pid, signal.SIGKILL)
-    running.wait_for("PostgreSQL had stopped and runs again", 15)
-    running.wait_for("Valkey had stopped and runs again", 15)
+    running.wait_for("PostgreSQL had stopped and runs again")
+    running.wait_for("Valkey had stopped and runs again")
 
 
 @pytest.mark.long
@@ -256,6 +255,7 @@ def test_nothing_outlives_a_killed_supervisor(start: Start) -> None:
 def test_everything_killed_at_once_starts_again(start: Start) -> None:
     running = start()
     running.wait_for(RUNNING)
+    running.process.kill()  # first, so that it starts nothing again
     for pid in running.relatives():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

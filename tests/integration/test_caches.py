@@ -106,9 +106,12 @@ async def test_two_workers_make_one_cache(build: Build, begin: UnitOfWorkFactory
     conversation_id = await talk(one, tenant)
     await say(one, tenant, conversation_id)
     cache_id = wanted(one)
-    gemini.caches(delay=0.5)
-    done = await asyncio.gather(one.caches.make_or_renew(cache_id), other.caches.make_or_renew(cache_id))
-    assert sorted(done) == ["made", "nothing"]
+    gemini.caches(hold=True)
+    making = [asyncio.create_task(each.caches.make_or_renew(cache_id)) for each in (one, other)]
+    (first, *_), _ = await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
+    assert await first == "nothing", "while the other one makes it"
+    gemini.caches(hold=False)
+    assert sorted(await asyncio.gather(*making)) == ["made", "nothing"]
     assert len(gemini.cache_calls("POST")) == 1
     assert await other.caches.make_or_renew(cache_id) == "nothing", "what is done is not done again"
     row = await known(begin, cache_id)
@@ -192,11 +195,14 @@ async def test_one_that_is_made_for_a_conversation_that_was_deleted_meanwhile_is
     container = build()
     conversation_id = await talk(container, tenant)
     await say(container, tenant, conversation_id)
-    gemini.caches(delay=1.0)
+    gemini.caches(hold=True)
     making = asyncio.create_task(container.caches.make_or_renew(wanted(container)))
-    await asyncio.sleep(0.3)
+    async with asyncio.timeout(PATIENCE):
+        while not gemini.cache_calls("POST"):  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.01)
     await container.conversations.delete(tenant, conversation_id)
     await container.caches.work()
+    gemini.caches(hold=False)
     assert await making == "nothing"
     assert len(gemini.caches()) == 1
     await swept(container)
