@@ -269,11 +269,15 @@ async def test_a_stream_is_bounded_and_goes_soon_after_the_turn(
     monkeypatch.setattr("app.usecases.chat.relaying.PAUSE_SECONDS", 0.001)
     conversation_id, handle = await pair.start()
     own = Listener(handle)
-    for number in range(300):
-        pair.model.say(f"{number} ")
-        await asyncio.sleep(0.002)
-    key = stream_key(UUID(own.heard[0].data["turn_id"]))
-    async with Redis.from_url(redis_url) as redis:
+    pair.model.say("Now: ")
+    await own.until("Now: ")
+    turn_id = UUID(own.heard[0].data["turn_id"])
+    key = stream_key(turn_id)
+    async with Redis.from_url(redis_url) as redis, asyncio.timeout(PATIENCE):
+        for number in range(250):  # each an entry of its own
+            pair.model.say(f"{number} ")
+            while max(await entries(redis, turn_id), default=0) < number + 2:  # noqa: ASYNC110 - Valkey tells nobody
+                await asyncio.sleep(0.001)
         assert 0 < await redis.xlen(key) <= 105, "trimmed by whole blocks of a hundred"
         assert turn_streams.ENDED_SECONDS < await redis.ttl(key) <= turn_streams.KEPT_SECONDS
         late = await pair.follow(conversation_id)
@@ -319,8 +323,9 @@ async def test_of_another_tenant_there_is_nothing(pair: Pair, begin: UnitOfWorkF
             await chat.follow_turn(stranger, turn_id)
     assert not pair.streams[1]._readers, "nothing was read"
     assert Listener(await pair.other.container.chat.follow_turn(pair.tenant, turn_id))
-    await asyncio.sleep(0.05)
-    assert pair.streams[1]._readers, "the control"
+    async with asyncio.timeout(PATIENCE):  # the control
+        while not pair.streams[1]._readers:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.005)
 
 
 async def test_a_turn_whose_process_died_fails_for_its_followers(pair: Pair, begin: UnitOfWorkFactory) -> None:
@@ -377,7 +382,10 @@ async def test_a_turn_that_was_left_ends_only_if_the_policy_says_so(pair: Pair, 
     _, handle = await pair.start(on_disconnect=policy)
     pair.model.say("In ")
     await handle.abandoned()
-    await asyncio.sleep(3 * ALONE)
+    if policy == "interrupt":
+        await asyncio.wait_for(asyncio.shield(handle._done), PATIENCE)
+    else:
+        await asyncio.sleep(3 * ALONE)
     assert handle.ended == (policy == "interrupt")
 
 

@@ -138,16 +138,25 @@ async def test_the_holder_or_one_taker_keeps_an_expired_lease(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
     outcomes: set[str] = set()
-    for _ in range(12):
+    for number_of_race in range(12):
+        tried = asyncio.Event()
         row, lease = await stored(begin, tenant), uuid4()
         held = await one_claim(begin, row, status="running", lease_token=lease, owner="holder")
         await let_leases_expire(engine, "compactions")
 
-        async def work(unit: UnitOfWork, number: int, held: Compaction = held, lease: UUID = lease) -> Any:
+        async def work(
+            unit: UnitOfWork,
+            number: int,
+            held: Compaction = held,
+            lease: UUID = lease,
+            tried: asyncio.Event = tried,
+            is_late: bool = number_of_race == 0,  # noqa: FBT001 - bound here
+        ) -> Any:
             if number == 0:
-                await asyncio.sleep(random.uniform(0, 0.004))
+                await (tried.wait() if is_late else asyncio.sleep(random.uniform(0, 0.004)))
                 return await unit.compactions.heartbeat(held.id, lease)
             taken = await unit.compactions.take(held.id, lease_token=uuid4(), ran_in="sweeper", owner=str(number))
+            tried.set()
             if taken is not None:
                 assert await unit.compactions.update(held.id, lease, reason="by the one before") is None
             return taken
@@ -227,7 +236,7 @@ async def test_a_key_that_is_forgotten_meanwhile_is_claimed_by_one(begin: UnitOf
 async def test_a_claim_without_the_conversations_lock_is_no_deadlock(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     """One writer holds the conversation and wants the slot; another has the slot and refers to the conversation."""
     row = await stored(begin, tenant)
-    async with asyncio.timeout(5), begin(tenant) as locker, begin(tenant) as claimer:
+    async with asyncio.timeout(30), begin(tenant) as locker, begin(tenant) as claimer:
         await locker.conversations.lock(row.id)
         made = await claimer.compactions.claim(compaction(row))
         assert made is not None

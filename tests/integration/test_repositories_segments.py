@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from dataclasses import replace
@@ -300,8 +301,9 @@ async def test_queries_stay_bounded_with_ten_thousand_segments(
             await connection.commit()
         async with begin(tenant) as unit:
             await unit.segments.newest(row.id, limit=1)
-            begun = time.perf_counter()
+            best = math.inf  # a machine that is busy for a moment says nothing
             for _ in range(10):
+                begun = time.perf_counter()
                 with statements(engine) as seen:
                     assert len(await unit.segments.newest(row.id, limit=60)) == 60
                 assert len(seen) == 1
@@ -309,5 +311,6 @@ async def test_queries_stay_bounded_with_ten_thousand_segments(
                 assert len(await unit.segments.covering(row.id, range(5, 1_000, 25))) == 40
                 assert len((await unit.segments.page(row.id, Page(order="asc", limit=50)))[0]) == 50
                 assert len(await unit.segments.of_ranges(row.id, [(1, 10), (11, 20)])) == 2
-            times.append(time.perf_counter() - begun)
+                best = min(best, time.perf_counter() - begun)
+            times.append(best)
     assert times[1] < 5 * times[0]

@@ -324,7 +324,14 @@ async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
 async def test_with_the_broker_away_jobs_run_here_two_at_once(world: World) -> None:
     rows = [await world.queued() for _ in range(9)]
     sweeper = world.sweeper()
-    world.service.work = lambda: asyncio.sleep(0.05)
+    together = asyncio.Event()
+
+    async def work() -> None:
+        if world.service.running == local_runners.LANES:
+            together.set()
+        await together.wait()
+
+    world.service.work = work
     await broker_away_for(world, sweeper, DEFAULT_TIMINGS.stand_in_seconds - 1)
     await asyncio.sleep(0.2)
     assert world.service.runs == [], "a short absence is waited out"
@@ -369,7 +376,7 @@ async def test_stopping_puts_the_jobs_that_run_here_back(world: World) -> None:
     sweeper = world.sweeper()
     running = asyncio.create_task(sweeper.run())
     world.queue.away = True
-    for _ in range(100):
+    for _ in range(2_000):
         await world.clock.advance(1)
         await asyncio.sleep(0.02)
         if world.service.running:

@@ -111,7 +111,8 @@ async def test_a_turn_waits_for_the_compaction_in_flight_and_uses_its_result(
     conversation_id = await filled(service, 0.72)
     running = asyncio.create_task(worker.container.compaction.execute(service.queue.ids[0]))
     await gate.reached.wait()
-    answered = asyncio.create_task(chat(service, conversation_id, JUMP))
+    handle = await start(service, conversation_id, JUMP)
+    answered = asyncio.create_task(handle.result())
     await asyncio.sleep(0.6)
     assert service.chat_model.requests == []
     gate.go_on.set()
