@@ -4,7 +4,7 @@
 examples in every run, so that a failure comes from the change that is tested; nothing is kept between runs. ``long``
 looks for new failures. A failure prints what it takes to see it again, and what was found becomes an ``@example``.
 
-No example has a deadline: on a busy machine it would fail for being slow once.
+No example has a deadline, and no property must be made fast: on a busy machine it would fail for being slow once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 EXAMPLES = {"dev": 25, "ci": 20, "long": 500}
 
@@ -25,6 +25,7 @@ def load() -> None:
     parent = settings.get_profile("default")
     for name, number in EXAMPLES.items():
         kept: dict[str, Any] = {"derandomize": True, "database": None} if name == "ci" else {}
+        kept["suppress_health_check"] = [HealthCheck.too_slow]
         settings.register_profile(name, parent, max_examples=number, deadline=None, print_blob=True, **kept)
     settings.load_profile(chosen)
 

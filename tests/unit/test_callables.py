@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,12 +52,22 @@ async def test_arguments_that_do_not_fit_are_named_without_their_values() -> Non
     assert "hunter2" not in caught.value.detail
 
 
-async def test_a_function_that_is_no_coroutine_holds_up_nobody() -> None:
-    slow = asyncio.create_task(loaded("sleeps").run({}))
-    await asyncio.sleep(0.05)
+async def test_a_function_that_is_no_coroutine_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on, were_let = threading.Event(), threading.Event(), []
 
-    assert await asyncio.wait_for(loaded("order_status").run({"number": 1}), 0.3)
+    def sleep(_: float) -> None:
+        begun.set()
+        were_let.append(goes_on.wait(30))
+
+    monkeypatch.setattr(tool_samples, "time", SimpleNamespace(sleep=sleep))
+    slow = asyncio.create_task(loaded("sleeps").run({}))
+    while not begun.is_set():  # noqa: ASYNC110 - a thread's
+        await asyncio.sleep(0.01)
+
+    assert await loaded("order_status").run({"number": 1})
+    goes_on.set()
     assert await slow == "late"
+    assert were_let == [True]
 
 
 async def test_what_it_raises_is_raised() -> None:

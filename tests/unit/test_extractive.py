@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -632,7 +632,7 @@ CONTENT = st.text(st.characters(), max_size=160) | st.sampled_from(PROJECT.split
 ROLE = st.sampled_from(["user", "assistant", "system", "tool"])
 
 
-@examples(0.6, suppress_health_check=[HealthCheck.too_slow])
+@examples(0.6)
 @given(st.lists(st.tuples(ROLE, CONTENT), max_size=14), st.integers(50, 1500), st.text(max_size=20))
 @example([("user", "0" * 22), ("user", "0" * 24)], 50, "")
 def test_any_span_gives_a_valid_candidate(rows: list[tuple[Role, str]], target: int, focus: str) -> None:
@@ -654,7 +654,7 @@ def test_any_span_gives_a_valid_candidate(rows: list[tuple[Role, str]], target: 
     assert size(candidate) <= (max(target, ONE_FACT) if is_one_fact else target)
 
 
-@examples(0.6, suppress_health_check=[HealthCheck.too_slow])
+@examples(0.6)
 @given(st.lists(st.tuples(ROLE, CONTENT), max_size=12), st.integers(0, 300))
 def test_a_digest_fits(rows: list[tuple[Role, str]], most: int) -> None:
     messages = [message(seq, role, content) for seq, (role, content) in enumerate(rows, 1)]
@@ -670,7 +670,7 @@ def test_a_digest_tells_the_best_in_order() -> None:
     assert "#3 User: Deadline is June 14th, and the budget is €18,000, not a cent more." in told
 
 
-@examples(0.6, suppress_health_check=[HealthCheck.too_slow])
+@examples(0.6)
 @given(st.lists(st.tuples(ROLE, CONTENT), max_size=12))
 def test_any_context_gets_an_answer(rows: list[tuple[Role, str]]) -> None:
     context = tuple(ContextMessage(role=role, content=text, seq=seq) for seq, (role, text) in enumerate(rows, 1))

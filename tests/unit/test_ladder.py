@@ -253,14 +253,17 @@ class TestProviders:
         assert [attempt.metered for attempt in attempted.attempts] == [True]
 
     async def test_a_cancelled_call_is_recorded(self) -> None:
+        begun = asyncio.Event()
+
         async def hangs(_: SummaryRequest) -> Proposal:
+            begun.set()
             await asyncio.Event().wait()
             return EMPTY
 
         calls = Calls(clock=FakeClock(), most=6, deadline=300)
         asking = Asking(summarizer=ScriptedSummarizer(hangs), request=_request, apply=_accept, seqs=(1,))
         climbing = asyncio.create_task(run_attempts(asking, calls))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         climbing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await climbing

@@ -64,6 +64,6 @@ def test_the_sweeper_of_a_worker_is_begun_again() -> None:
 
     parent = ParentLoop(cast(Any, built))
     parent.start()
-    assert swept.acquire(timeout=5)
-    assert swept.acquire(timeout=5)
+    assert swept.acquire(timeout=30)
+    assert swept.acquire(timeout=30)
     parent.stop()

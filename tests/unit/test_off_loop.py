@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -60,17 +61,19 @@ def _busy(seconds: float) -> None:
 
 
 async def test_a_tenant_that_has_its_share_leaves_the_rest_to_others() -> None:
-    shares, order = WorkShares(1), list[str]()
+    shares, order, other_is_done = WorkShares(1), list[str](), threading.Event()
 
-    async def work(name: str, tenant_id: UUID, seconds: float) -> None:
+    async def work(name: str, tenant_id: UUID, waits: Callable[[], object]) -> None:
         act_for(shares, tenant_id)
-        await off_loop(time.sleep, seconds)
+        await off_loop(waits)
         order.append(name)
+        if tenant_id == OTHER:
+            other_is_done.set()
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        tasks.create_task(work("first of one", ONE, 0.3))
-        tasks.create_task(work("second of one", ONE, 0))
-        tasks.create_task(work("of another", OTHER, 0))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(work("first of one", ONE, lambda: other_is_done.wait(30)))
+        tasks.create_task(work("second of one", ONE, int))
+        tasks.create_task(work("of another", OTHER, int))
     assert order == ["of another", "first of one", "second of one"]
 
 

@@ -19,6 +19,7 @@ from app.providers.loop import ProviderLoop
 from bench.loop_probe import LoopProbe
 
 BUSY = 0.06
+PATIENCE = 30.0
 _named: ContextVar[str] = ContextVar("named", default="nobody")
 
 
@@ -87,7 +88,7 @@ async def test_nobody_waits_for_ever_for_what_does_not_end(
     await asyncio.to_thread(begun.wait)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(asked, 5)
+        await asyncio.wait_for(asked, PATIENCE)
     free.set()
 
 
@@ -96,7 +97,7 @@ async def test_one_that_is_cancelled_at_once_ends_too(there: ProviderLoop) -> No
     await asyncio.sleep(0)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(asked, 5)
+        await asyncio.wait_for(asked, PATIENCE)
 
 
 async def test_a_stream_comes_in_order_and_its_error_last(there: ProviderLoop) -> None:
@@ -160,7 +161,7 @@ async def test_shares_of_tenants_stay_here(there: ProviderLoop) -> None:
         return sum(await asyncio.gather(*(off_loop(lambda: 1) for _ in range(3))))
 
     async with shares.held(tenant):
-        assert await asyncio.wait_for(there.run(work), 5) == 3
+        assert await asyncio.wait_for(there.run(work), PATIENCE) == 3
 
 
 async def test_what_runs_at_its_end_is_cancelled(there: ProviderLoop) -> None:
@@ -172,9 +173,9 @@ async def test_what_runs_at_its_end_is_cancelled(there: ProviderLoop) -> None:
 
     asked = asyncio.create_task(there.run(work))
     await asyncio.to_thread(begun.wait)
-    await asyncio.wait_for(there.close(), 5)
+    await asyncio.wait_for(there.close(), PATIENCE)
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(asked, 5)
+        await asyncio.wait_for(asked, PATIENCE)
 
 
 async def test_after_its_end_it_begins_anew(there: ProviderLoop) -> None:

@@ -19,6 +19,7 @@ from tests.unit.api_fakes import CONVERSATION, MESSAGE, REPLY, Turning, World, c
 EVENTS = f"/conversations/{CONVERSATION}/events"
 CHAT = f"/conversations/{CONVERSATION}/chat"
 STREAM = {"Accept": "text/event-stream"}
+PATIENCE = 20.0
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ class Client:
         await self.sent.put(message)
 
     async def next(self) -> Message:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PATIENCE):
             return await self.sent.get()
 
     async def text(self) -> str:
@@ -72,7 +73,7 @@ class Client:
 
 
 async def ending(task: asyncio.Task[None]) -> None:
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE):
         await task
 
 
@@ -116,9 +117,10 @@ async def test_a_peeked_error_is_raised() -> None:
 
 
 async def test_a_peek_that_is_given_up_closes_the_source() -> None:
-    closed = asyncio.Event()
+    begun, closed = asyncio.Event(), asyncio.Event()
 
     async def silent() -> AsyncIterator[int]:
+        begun.set()
         try:
             await asyncio.Event().wait()
             yield 1
@@ -126,7 +128,7 @@ async def test_a_peek_that_is_given_up_closes_the_source() -> None:
             closed.set()
 
     peeking = asyncio.create_task(Steps(silent(), every=1).peek())
-    await asyncio.sleep(0.01)
+    await begun.wait()
     peeking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await peeking

@@ -61,14 +61,14 @@ def test_a_loop_that_is_silent_ends_the_process_and_shows_where_it_hangs(held: s
         pytest.param(0, "async def work():\n    hold_in_c()", id="switched off", marks=pytest.mark.long),
         pytest.param(8, "async def work():\n    hold_in_c()", id="more patient", marks=pytest.mark.long),
         pytest.param(
-            1,
-            "async def work():\n    await asyncio.to_thread(time.sleep, 3)",
+            3,
+            "async def work():\n    await asyncio.to_thread(time.sleep, 5)",
             id="a thread that waits",
             marks=pytest.mark.long,
         ),
         pytest.param(
-            1,
-            "def busy():\n    end = time.monotonic() + 2\n    while time.monotonic() < end:\n        sum(range(1000))\n"
+            3,
+            "def busy():\n    end = time.monotonic() + 4\n    while time.monotonic() < end:\n        sum(range(1000))\n"
             "async def work():\n    await asyncio.to_thread(busy)",
             id="a thread that works",
         ),
