@@ -63,7 +63,7 @@ class Looks:
 
     def until(self, done: threading.Event) -> None:
         with self._service.client() as client:
-            while not done.wait(0.02):
+            while not done.is_set():  # without a pause: on any machine there are many looks to an import
                 self.look(client)
 
     def quantile(self, share: float) -> float:

@@ -45,7 +45,7 @@ def test_an_api_that_hangs_in_c_shows_its_stack_ends_and_is_replaced(short_folde
 
 
 def test_a_conversation_that_ended_two_processes_is_set_aside_and_taken_back(short_folder: Path) -> None:
-    short = {"LEASE": "1.5", "HEARTBEAT": "0.5", "TURN_HEARTBEAT": "0.5", "SWEEP": "0.5", "WATCHDOG": "2"}
+    short = {"LEASE": "1.5", "HEARTBEAT": "0.5", "TURN_HEARTBEAT": "0.5", "SWEEP": "0.5", "WATCHDOG": "4"}
     settings = {f"THROUGHLINE_{name}_SECONDS": value for name, value in short.items()}
     running = Running([sys.executable, "-m", "tests.acceptance.hanging"], short_folder, **settings)
     try:

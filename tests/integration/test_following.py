@@ -182,7 +182,9 @@ async def test_nothing_runs_before_and_after(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("mode", ["silent", pytest.param("refuse", marks=pytest.mark.long)])
-async def test_valkey_that_goes_away_in_the_middle_holds_up_nobody(pair: Pair, mode: str) -> None:
+async def test_valkey_that_goes_away_in_the_middle_holds_up_nobody(
+    pair: Pair, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conversation_id, handle = await pair.start()
     own, elsewhere = Listener(handle), await pair.follow(conversation_id)
     pair.model.say("In ")
