@@ -56,7 +56,7 @@ class Running:
             assert time.monotonic() < deadline, self.output
             time.sleep(0.05)
 
-    def end(self, seconds: float = 30) -> int:
+    def end(self, seconds: float = 60) -> int:
         return self.process.wait(seconds)
 
     def relatives(self) -> list[int]:
