@@ -33,7 +33,7 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def with_headers(self, **headers: str) -> Call[T]:
-        """This call with further headers; underscores stand for hyphens."""
+        """This call with further headers; underscores in their names become hyphens."""
         added = {name.replace("_", "-"): value for name, value in headers.items()}
         return replace(self, headers={**self.headers, **added})
 
@@ -60,13 +60,13 @@ def get(path: str, read: Callable[[bytes], T], **params: Any) -> Call[T]:
 def post(
     path: str, read: Callable[[bytes], T], body: Mapping[str, Any] | None = None, *, key: str | None = None
 ) -> Call[T]:
-    """A ``POST`` under a key, so that however often it is sent it has one effect."""
+    """A ``POST`` under an idempotency key: however often it is sent, it has one effect."""
     headers = {"Accept": JSON, "Content-Type": JSON, "Idempotency-Key": key or str(uuid4())}
     return Call(method="POST", path=path, read=read, body=_json(body or {}), headers=headers)
 
 
 def change(method: str, path: str, read: Callable[[bytes], T], body: Mapping[str, Any] | None = None) -> Call[T]:
-    """A ``PATCH``, ``PUT`` or ``DELETE``: what it does twice is what it does once."""
+    """A ``PATCH``, ``PUT`` or ``DELETE``: sent twice it does the same as once, so it needs no key."""
     headers = {"Accept": JSON} if body is None else {"Accept": JSON, "Content-Type": JSON}
     return Call(method=method, path=path, read=read, body=None if body is None else _json(body), headers=headers)
 

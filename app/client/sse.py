@@ -1,4 +1,4 @@
-"""Streams that go on where they broke off, event by event. Nothing here does any I/O."""
+"""Streams of events that survive broken connections: what to ask for again, and what of it is new. Without any I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CALLED: Final = "tool.called"
 
 
 class Stream(Protocol[Item]):
-    """A stream as its transport sees it: which call to send, what to do with what comes."""
+    """A stream over any number of connections, as seen by whoever opens these."""
 
     is_over: bool
     """Nothing more will come, over whatever connection."""
@@ -34,18 +34,18 @@ class Stream(Protocol[Item]):
     """Nothing more will come over this connection."""
 
     def call(self) -> Call[Any]:
-        """The request that begins it, or goes on where it broke off."""
+        """The request of the next connection: from the beginning, or from where the last one broke off."""
 
     def feed(self, received: ServerSentEvent) -> Iterator[Item]:
-        """What to give to the reader; nothing for a comment or a hint, which have no data."""
+        """What the reader gets of an event; nothing for a comment or a hint, which have no data."""
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
-        """The connection is over, with an error or without: seconds until the next. Raises when there is none."""
+        """Call it when a connection is over. Returns the seconds to wait before the next one; raises to give up."""
 
 
 @dataclass(slots=True)
 class _Patience:
-    """Failures in a row."""
+    """Counts failures in a row, and tells how long to wait after each."""
 
     retrying: Retrying
     failures: int = 0
@@ -71,29 +71,29 @@ class EventStream:
         return self._call if self._last is None else self._call.with_headers(Last_Event_ID=self._last)
 
     def feed(self, received: ServerSentEvent) -> Iterator[Event]:
-        """Events; one that is seen is never asked for again."""
+        """The event, whose id the next connection begins after."""
         if received.data:
             self._last = received.id or self._last
             self._patience.failures = 0
             yield event_of(received.data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
-        """A service that stops ends its streams politely: it may be back in a moment."""
+        """As for an error also after a clean end: a service that is restarted ends its streams cleanly."""
         return self._patience.after(error or ConnectionFailedError("the stream of events ended"))
 
 
 class ReplyStream:
-    """A turn as it comes; after a break it is asked for again under its key. It has one effect, no word comes twice.
+    """A turn's events. After a break the same request is sent again under its key: one effect, and no word twice.
 
-    A turn that had to be answered anew says something else than what was given already: then no more of it is given
-    piece by piece, and the last event has the whole reply.
+    If the turn had to be answered anew, the new reply does not begin with the words that were given already. Then the
+    reader gets no further pieces, and the last event has the whole reply.
     """
 
     def __init__(self, call: Call[Any], retrying: Retrying) -> None:
         self._call = call.with_headers(Accept=EVENT_STREAM)
         self._patience = _Patience(retrying)
         self._id = ""
-        """The last one of this connection, which the standard hands on to events that have none."""
+        """The last id of this connection, which the standard hands on to events that have none."""
         self._given = {DELTA: "", REASONING: ""}
         """The reply, and the model's thoughts, as far as the reader has them."""
         self._came = dict(self._given)
@@ -108,7 +108,7 @@ class ReplyStream:
         return self._call
 
     def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
-        """What is new."""
+        """What of the event the reader does not have yet."""
         if not received.data:
             return
         type_, data = received.event, received.json()
@@ -126,7 +126,7 @@ class ReplyStream:
             yield chat_event_of(type_, number, data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
-        """Over when the reply is there; else the turn goes on without us, and is asked for again."""
+        """Without a reply so far the turn goes on in the service, and is asked for again."""
         if self.is_over:
             return 0.0
         if self._failure is not None and self._given[DELTA]:
@@ -142,22 +142,22 @@ class ReplyStream:
 
 
 class FollowedReply(ReplyStream):
-    """A turn that somebody else began: over when it has ended, and at once where none runs."""
+    """The events of a turn that somebody else began. The stream is over when the turn is, and at once if none runs."""
 
     _heard = False
 
     def call(self) -> Call[Any]:
-        """The call that begins with what runs."""
+        """The request once more."""
         self._heard = False
         return super().call()
 
     def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
-        """What is new."""
+        """What of the event the reader does not have yet."""
         self._heard = True
         yield from super().feed(received)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
-        """Over also where nothing came: no turn runs any more. Raises what the turn failed with."""
+        """A clean end without any event means that no turn runs. Raises the error of a turn that failed."""
         if self._failure is not None:
             raise self._failure
         if error is None and not self._heard:
@@ -166,7 +166,7 @@ class FollowedReply(ReplyStream):
 
 
 def _name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
-    """The name by which an event is known again over another connection."""
+    """A name that the event has over every connection."""
     if type_ == CREATED:
         return type_
     if type_ == RECALLED:

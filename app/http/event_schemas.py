@@ -101,8 +101,8 @@ CompactionType = Literal[
 ]
 
 
-class Happened(Output):
-    """What every event of a conversation has beside its `type` and `data`; `id` is a number, in decimal."""
+class EventFields(Output):
+    """The fields that every event of a conversation has, beside its `type` and `data`; `id` is a decimal number."""
 
     id: str
     conversation_id: UUID
@@ -110,56 +110,56 @@ class Happened(Output):
     notification: Notification | None
 
 
-class MessageCreatedEvent(Happened):
+class MessageCreatedEvent(EventFields):
     """A message was stored."""
 
     type: Literal["message.created"]
     data: MessageCreatedData
 
 
-class MessageErasedEvent(Happened):
+class MessageErasedEvent(EventFields):
     """A message was erased."""
 
     type: Literal["message.erased"]
     data: MessageErasedData
 
 
-class ReplyEvent(Happened):
+class ReplyEvent(EventFields):
     """A reply was stored, or gave way to another try."""
 
     type: Literal["reply.completed", "reply.interrupted", "message.superseded"]
     data: ReplyData
 
 
-class ReplyFailedEvent(Happened):
+class ReplyFailedEvent(EventFields):
     """A turn ended without a reply."""
 
     type: Literal["reply.failed"]
     data: ReplyFailedData
 
 
-class ContextThresholdEvent(Happened):
+class ContextThresholdEvent(EventFields):
     """The context grew over a step."""
 
     type: Literal["context.threshold"]
     data: ContextThresholdData
 
 
-class CompactionEvent(Happened):
+class CompactionEvent(EventFields):
     """A compaction went on, or ended; `compaction.failed` also for a refused summary."""
 
     type: CompactionType
     data: CompactionData
 
 
-class ConversationRestoredEvent(Happened):
+class ConversationRestoredEvent(EventFields):
     """An earlier state came back as a new version."""
 
     type: Literal["conversation.restored"]
     data: RestoredData
 
 
-class ConversationSetAsideEvent(Happened):
+class ConversationSetAsideEvent(EventFields):
     """A conversation was set aside because processes ended over it, or taken back."""
 
     type: Literal["conversation.set_aside", "conversation.released"]

@@ -1,6 +1,6 @@
-"""What a speaker says in a message, statement by statement, each with its exact place.
+"""Splits a message into statements: the sentences that its speaker says, each with its exact place.
 
-Left out is what they only show: fenced and indented code, quoted lines, tables, dumps, and what was pasted below.
+What a speaker only shows is left out: fenced and indented code, quoted lines, tables, dumps, pasted texts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Statement:
     sentence: int
     """The number of its sentence: parts of one long sentence share it."""
     inside: tuple[Identifier, ...] | None = None
-    """Values of a part: what surrounds it tells them apart. ``None``: of a whole sentence, which has its own."""
+    """Exact values of a part of a sentence, found in the whole one; ``None`` where it is a whole sentence."""
 
     @cached_property
     def identifiers(self) -> tuple[Identifier, ...]:
@@ -60,7 +60,7 @@ class Statement:
         return find_identifiers(self.text) if self.inside is None else self.inside
 
     def joined(self, following: Statement, content: str) -> Statement | None:
-        """Two statements as one, where they stand in one line of this content and are no longer than one may be."""
+        """This statement and the next as one, if both stand in one line of the content and are short enough for one."""
         text = content[self.offset : following.offset + len(following.text)]
         if (
             following.is_question
@@ -72,9 +72,10 @@ class Statement:
         return Statement(text=text, offset=self.offset, is_question=False, sentence=following.sentence)
 
     def whole(self, content: str) -> tuple[str, int]:
-        """Its text and its place with what emphasis it begins inside of, or without a mark that closes nothing in it.
+        """The statement's text and place with its Markdown emphasis balanced, as it is shown to people.
 
-        Rules read a statement without the marks before it; who is shown it sees both halves, or none.
+        ``text`` begins behind any opening ``**``. Here the opening mark is put back where a closing one follows, and a
+        closing mark without its opening is taken off.
         """
         before = content[max(0, self.offset - _MOST_MARKS) : self.offset]
         opening = before[len(before.rstrip(_EMPHASIS)) :]
@@ -92,12 +93,12 @@ class Statement:
 
     @property
     def possible(self) -> int:
-        """What of all that is said may stand in ``plain``, looked up before patterns are tried."""
+        """Which cues ``plain`` can contain, as bits: a pattern whose cue is not among them is not tried."""
         return SAID.may_match_text(self.plain)
 
 
 def statements(message: Message) -> list[Statement]:
-    """What was said, in order; nothing of a tool, of the system, of commands and of erased messages."""
+    """The statements of a message, in order; none of a tool's or the system's, of a command or an erased message."""
     if message.role not in {"user", "assistant"} or message.is_command or message.status == "erased":
         return []
     spoken = message.content[:_MOST_READ]
@@ -120,14 +121,14 @@ def _statements(text: str) -> Iterator[Statement]:
 
 
 def _is_wrapped(text: str) -> bool:
-    """Whether lines end where there was no more room: several are about as long as the longest."""
+    """Whether a text was wrapped by hand at a fixed width: several lines are about as long as the longest."""
     lengths = [len(line.rstrip()) for line in text.splitlines()]
     longest = max(lengths)
     return longest <= _WIDEST and sum(length >= longest - _RAGGED for length in lengths) >= _WRAPPED
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The lines of a sentence, one that is indented with the one before; a fenced block as it is."""
+    """The lines of a sentence; an indented line belongs to the one before it, and a fenced block stays whole."""
     if text.startswith(_FENCES, start):
         yield start, end
         return
@@ -136,19 +137,19 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _without_shown_lines(text: str) -> str:
-    """The text with a space in place of every sign of a line that only shows something."""
+    """The text with its shown lines blanked: places stay the same."""
     lines = text.splitlines(keepends=True)
     return "".join(_SIGN.sub(" ", line) if _is_shown(line) else line for line in lines)
 
 
 def _is_shown(line: str) -> bool:
-    """Whether a line only shows something; a fence stays, so that what it encloses is known."""
+    """Whether a line only shows something. A fence is no such line: it is needed to find the end of its block."""
     shows = _SHOWN.match(line) is not None or is_of_log_or_letter(line)
     return shows and not line.lstrip(" \t").startswith(_FENCES)
 
 
 def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
-    """A sentence, or its parts: cut behind a clause, never inside an exact value."""
+    """A sentence as one statement; a long one as several, cut where a clause begins, never inside an exact value."""
     is_question = asks(text[start:end])
     is_long = end - start > LONGEST
     values = find_identifiers(text[start:end]) if is_long else ()
@@ -187,7 +188,7 @@ def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, 
 
 
 def _outside(joints: list[tuple[int, bool]], spans: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """The joints that part no value; both lists are in order."""
+    """The joints that lie inside no value; both lists are in order."""
     kept, index = [], 0
     for place, is_clause in joints:
         while index < len(spans) and spans[index][1] < place:

@@ -1,4 +1,4 @@
-"""The newest messages of a given array that fit: system messages stay, and no result stands without its call."""
+"""The newest messages of an array that fit into a number of tokens; system messages stay, calls keep their results."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from app.core.text.budget import first_fitting
 
 
 def newest_within(messages: Sequence[ContextMessage], sizes: Sequence[int], room: int) -> tuple[ContextMessage, ...]:
-    """What is left when the oldest messages are left out until the rest fits.
+    """Leave out the oldest messages, but for those of the system, until the rest fits.
 
     Args:
         messages: In order.
-        sizes: Of each, in tokens.
-        room: Tokens for all.
+        sizes: The tokens of each message, in the same order.
+        room: Tokens for all of them.
 
     Returns:
-        Nothing where not even the last message fits beside the system messages, or where it is a result whose call
-        does not.
+        The messages that are left, in order. None at all when the last message, or the call whose result it is, does
+        not fit beside the system messages.
     """
     kept = {number for number, message in enumerate(messages) if message.role == "system"}
     others = (number for number in reversed(range(len(messages))) if number not in kept)

@@ -1,4 +1,4 @@
-"""How often a process looks and says that it lives, and how long what it holds stays its own."""
+"""Intervals and deadlines of every process: leases, heartbeats, sweeps, polls, calls of models."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 BEATS_PER_LEASE: Final = 3
 """Two heartbeats in a row may be lost, and the lease still holds."""
 VERIFIER_CALLS: Final = 4
-"""Of one verification, at most."""
+"""The most calls of one verification."""
 VERDICTS_WAIT_SECONDS: Final = 60.0
-"""That verdicts wait for a compaction which began meanwhile."""
+"""How long verdicts wait for a compaction that began while they were made."""
 _SHARE_OF_CALL: Final = 1 / 3
-"""Of a call's limit: an answer that comes at all is mostly there by then."""
+"""The share of a call's limit by which most answers that come at all have come."""
 _MOMENT_SECONDS: Final = 2.0
-"""What is left for the model's own limit to be told, and for writing down."""
+"""Added to a model's own time limit, so that its timeout is reported and stored before ours ends the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,41 +26,41 @@ class Timings:
     """
 
     lease_seconds: float = 9.0
-    """After so long without a heartbeat others may take over a compaction, and end a turn."""
+    """After so long without a heartbeat, other processes may take over a compaction or end a turn."""
     heartbeat_seconds: float = 3.0
     """Between two heartbeats of a running compaction."""
     turn_heartbeat_seconds: float = 1.0
-    """Between two of a running turn, which looks for a request to stop at the same time."""
+    """Between two heartbeats of a running turn, which looks at the same time whether it is asked to stop."""
     sweep_seconds: float = 5.0
     """Between two passes of a sweeper, a fifth more or less."""
     resend_seconds: float = 5.0
-    """After so long a compaction that still waits is sent to the workers again."""
+    """After so long, a compaction that nobody has begun is sent to the workers again."""
     stand_in_seconds: float = 10.0
     """After so long without a broker the sweepers run compactions themselves."""
     poll_seconds: float = 0.25
     """Between two looks at a compaction that another process runs."""
     event_poll_seconds: float = 2.0
-    """Between two looks for new events; a hint over Redis makes it sooner."""
+    """Between two looks for new events; a hint over Redis makes a process look at once."""
     event_heartbeat_seconds: float = 15.0
     """Between two signs of life in a silent stream of events: proxies close one after half a minute or more."""
     unfollowed_seconds: float = 10.0
-    """After so long without anybody who follows it a turn that was left is interrupted, where the policy says so."""
+    """A turn whose client left is interrupted after so long without a follower, where the policy says so."""
     stream_heartbeat_seconds: float = 20.0
     """Between two signs of life in any stream to a client, whatever keeps it silent."""
     job_seconds: float = 300.0
-    """For a whole compaction outside of a turn, with all its calls; what is folded until then is kept."""
+    """For a whole compaction outside of a turn, with all its calls; chunks that are folded by then are kept."""
     call_seconds: float = 60.0
     """For each call of the summarizer's model: the setting ``compaction_timeout_seconds``."""
     measure_seconds: float = 15.0
-    """Between two looks at what ended, for the metrics."""
+    """Between two counts, for the metrics, of what has ended."""
     broker_pause_seconds: float = 5.0
-    """After a failure Redis is left alone for so long."""
+    """For so long after a failure Redis is not asked."""
     rebuild_seconds: float = 5.0
     """Between two tries of a worker to begin sweeping."""
     release_seconds: float = 0.5
     """Between two looks of a worker that stops for jobs to give back."""
     shutdown_seconds: float = 3.0
-    """What running turns get to finish, after the server waited for its connections."""
+    """How long running turns may take to finish once the server's connections are closed."""
 
     watchdog_seconds: float = 30.0
     """A process whose event loop is silent for so long is ended, and started again by whoever keeps it; 0 = never."""
@@ -81,27 +81,27 @@ class Timings:
 
     @property
     def call_deadline_seconds(self) -> float:
-        """For a call behind a compaction: a moment more than the model's own limit, which is then met first."""
+        """The deadline of a background call: a moment after the model's own limit, so that that one comes first."""
         return self.call_seconds + _MOMENT_SECONDS
 
     @property
     def detail_claim_seconds(self) -> float:
-        """How long a segment is claimed for its one call: nobody begins again while the answer may still come."""
+        """How long a segment is claimed for its one call: as long as an answer may still come."""
         return self.call_deadline_seconds + _MOMENT_SECONDS
 
     @property
     def verification_claim_seconds(self) -> float:
-        """How long a verification is claimed: for all its calls and the wait with its verdicts."""
+        """How long a verification is claimed: for all its calls, and for the wait for a running compaction."""
         return VERIFIER_CALLS * self.call_deadline_seconds + VERDICTS_WAIT_SECONDS + _MOMENT_SECONDS
 
     @property
     def verification_patience_seconds(self) -> float:
-        """How long a verification keeps others from beginning: one that takes longer hangs, or its process died."""
+        """How long a verification counts against the number that may run: longer ones hang, or their process died."""
         return self.call_deadline_seconds * _SHARE_OF_CALL
 
     @property
     def task_seconds(self) -> float:
-        """The limit of a worker's task, a compaction and its verification; the task's own loop cancels it then."""
+        """The limit of a worker's task, which is a compaction and its verification."""
         return self.job_seconds + self.verification_claim_seconds
 
 

@@ -1,4 +1,4 @@
-"""Choosing within a budget. What an option costs and what it is worth is told by the caller."""
+"""Choosing among options within a number of tokens or characters; the caller says what each costs and is worth."""
 
 from __future__ import annotations
 

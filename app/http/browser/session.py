@@ -18,7 +18,7 @@ router = APIRouter(prefix="/ui/session", route_class=StrictRoute, include_in_sch
 
 
 class Login(BaseModel):
-    """What is shown at the door."""
+    """The body of a login: an API key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,4 +1,4 @@
-"""The continuity of a compaction: its probes, made before anything is folded, and a second record below the floor."""
+"""The continuity score of a compaction, and a second try at a record whose score is below the policy's floor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNATTENDED: Final[frozenset[RanIn]] = frozenset({"worker", "sweeper"})
 
 
 async def exam_of(chunk: Chunk, choices: Sequence[Choice] = ()) -> Exam:
-    """The probes of a chunk."""
+    """The probes of a chunk, and which of them can be answered before it is folded."""
     layout = chunk.resolved.conversation.layout
     return await off_loop(
         lambda: Exam(chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors, choices=choices)
@@ -30,10 +30,10 @@ async def exam_of(chunk: Chunk, choices: Sequence[Choice] = ()) -> Exam:
 
 
 async def with_model_probes(chunk: Chunk, asking: Asking, calls: Calls, attempted: AttemptsResult) -> AttemptsResult:
-    """The result with the probes that a model chose beside those of code, where the policy wants them.
+    """The result with probes of the model beside those that code makes, where the policy asks for a model's probes.
 
-    It is shown the stretch alone, never the new record, and asked once there is one: what fails costs no more than
-    before. Only where nobody waits, and while there are calls and time left; without an answer code's probes do.
+    The model sees the messages alone, never the new record. It is asked only after a record was accepted, where no
+    client waits, and while there are calls and time left. Without its answer the score is made of code's probes.
     """
     wants = chunk.resolved.policy.continuity_probes == "model" and asking.summarizer.profile.reads_prompts
     answered = attempted.applied is not None and not attempted.withheld
@@ -44,23 +44,23 @@ async def with_model_probes(chunk: Chunk, asking: Asking, calls: Calls, attempte
 
 
 async def score(exam: Exam, applied: Applied) -> Comparison:
-    """How the state that an answer led to answers them."""
+    """How well the new state answers the probes, compared with what was served before."""
     return await off_loop(exam.compare, applied.state, applied.layout)
 
 
 def added_score(row: Compaction, found: Continuity) -> Continuity | None:
-    """The score of the row with that of one more chunk; ``None`` while there was no probe."""
+    """The compaction's score with one more chunk counted in; ``None`` while no chunk had a probe."""
     if not found.total.before:
         return row.continuity
     is_first = row.state_version_after is None or row.continuity is None
     return found if is_first or row.continuity is None else row.continuity.plus(found)
 
 
-async def above_floor(chunk: Chunk, asking: Asking, calls: Calls, attempted: AttemptsResult) -> AttemptsResult:
-    """The result, or the better one of two: below the policy's floor the record is made once more.
+async def retried_below_floor(chunk: Chunk, asking: Asking, calls: Calls, attempted: AttemptsResult) -> AttemptsResult:
+    """The result; if its score is below the policy's floor, the better one of it and a second try.
 
-    The second request names what the first answer does not tell. Only where nobody waits, by a model that reads
-    prompts, and while there are calls and time left.
+    The second request names what the first answer does not tell. It is made only where no client waits, of a model
+    that reads prompts, and while there are calls and time left.
     """
     floor, applied = chunk.resolved.policy.continuity_floor, attempted.applied
     reads_prompts = asking.summarizer.profile.reads_prompts

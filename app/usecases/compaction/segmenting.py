@@ -33,19 +33,19 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 
 CODE_VERSION: Final = "extractive-2"
-"""Part of a level's content hash: what code wrote by other rules is written again."""
+"""Part of a level's content hash. With another version, every level that code wrote is written again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldSegment:
-    """A stretch with its texts, before it has an id."""
+    """A segment with its texts, before it has an id."""
 
     cut: CutSegment
     levels: Mapping[Level, SegmentLevel]
 
 
 def cut_span(span: Sequence[Message], how: SegmentBy, *, from_seq: int, to_seq: int) -> tuple[CutSegment, ...]:
-    """The stretches of a span; every ``seq`` between the two lies in exactly one, commands and erased ones too."""
+    """Cut a span into segments: every ``seq`` of it lies in exactly one, also those of commands and erased messages."""
     cuts = [describe(messages) for messages in split_into_segments(_spoken(span), how)]
     starts = [from_seq, *(one.from_seq for one in cuts[1:])]
     ends = [*(start - 1 for start in starts[1:]), to_seq]
@@ -66,16 +66,16 @@ async def told_segments(
     locale: str,
     now: datetime,
 ) -> tuple[ToldSegment, ...]:
-    """Each stretch at every level that the policy wants: in the model's words where there are any, else by code.
+    """Each segment with the levels that the policy asks for: the model's texts where there are any, else code's.
 
     Args:
-        cuts: The stretches of the span.
+        cuts: The segments of the span.
         span: The messages, without their secrets.
-        policy: Without ``levels`` it wants only what code writes for retrieval, the L3.
-        digests: What the model wrote, checked; each about the stretch of its number.
+        policy: Without ``levels`` only the L3 is written, by code, for retrieval.
+        digests: What the model wrote, checked; ``number`` counts the segments from 1.
         model: The model's name.
-        locale: The conversation's.
-        now: When the levels came into being.
+        locale: The conversation's language.
+        now: When the levels were made.
     """
     by_number = {digest.number: digest for digest in digests} if policy.levels else {}
     wanted = _wanted(policy)
@@ -98,12 +98,12 @@ async def store_segments(
     wants_detail: bool,
     now: datetime,
 ) -> tuple[str, ...]:
-    """Store the segments of a new version; of one with the same range, id and levels stay.
+    """Store the segments of a new state version. A segment that has the same range already keeps its id and levels.
 
-    Call it in the transaction that writes the version, the conversation locked, before the layout is made.
+    Call it in the transaction that writes the version, with the conversation locked, before the layout is made.
 
     Returns:
-        Their ids, in order.
+        The segments' ids, in order.
     """
     ranges = [(one.cut.from_seq, one.cut.to_seq) for one in told]
     known = {(one.from_seq, one.to_seq): one for one in await uow.segments.of_ranges(conversation_id, ranges)}
@@ -124,7 +124,7 @@ async def store_segments(
 def extractive_level(
     level: Level, messages: Sequence[Message], cut_: CutSegment, *, locale: str, now: datetime
 ) -> SegmentLevel | None:
-    """A level by code; ``None`` where nothing is left to tell. The messages are without their secrets."""
+    """A level that code writes; ``None`` where the messages say nothing any more. They come without their secrets."""
     spoken = _spoken(messages)
     text = level_text(level, spoken, cut_, locale=locale) if spoken else ""
     if not text:
@@ -133,12 +133,12 @@ def extractive_level(
 
 
 def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
-    """The hash that a level by code has today."""
+    """The content hash of the level as code would write it today."""
     return content_hash(_spoken(messages), level, EXTRACTIVE, CODE_VERSION)
 
 
 def described(segment: Segment) -> CutSegment:
-    """What is known of a stored segment, as it was when it was cut."""
+    """A stored segment as the value that it was made from."""
     return CutSegment(
         from_seq=segment.from_seq,
         to_seq=segment.to_seq,
@@ -159,7 +159,7 @@ async def _revive(
     *,
     wants_detail: bool,
 ) -> None:
-    """Make those that were there before count again, with the levels that they lacked."""
+    """Make the known segments current again, and store the levels that they lack."""
     await uow.segments.set_current(conversation_id, [segment.id for segment in known.values()])
     for one in told:
         segment = known.get((one.cut.from_seq, one.cut.to_seq))
@@ -202,7 +202,7 @@ def _told_segment(
 
 
 def _written(digest: SegmentDigest, one: CutSegment) -> Mapping[Level, str]:
-    """What the model wrote, as it may be stored; its tags with every exact value that they left out."""
+    """The model's L2 and L3, cleaned for storing; exact values that its tags lack are added to them."""
     tags = _safe(", ".join(digest.tags)).strip()
     return {"L2": _safe(digest.brief).strip(), "L3": with_values(tags, one) if tags else ""}
 
@@ -222,7 +222,7 @@ def _wanted(policy: CompactionPolicy) -> tuple[Level, ...]:
 
 
 def _within(span: Sequence[Message], one: CutSegment) -> list[Message]:
-    """The messages of a stretch, of messages in order."""
+    """The messages of a segment, out of a span in order."""
     first = bisect_left(span, one.from_seq, key=lambda message: message.seq)
     return list(span[first : bisect_right(span, one.to_seq, key=lambda message: message.seq)])
 

@@ -36,14 +36,14 @@ class NewFile:
     """One that can be attached (``file_types.kind_of``)."""
     data: bytes
     tokens: int | None = None
-    """What it weighs, where that cannot be told of its bytes: of sounds and films."""
+    """Its weight, for audio and video whose length cannot be read from their bytes."""
 
 
 class FileService:
     """The files of conversations, as clients ask for them."""
 
     def __init__(self, shell: Shell, *, files_bytes: int = FILES_BYTES) -> None:
-        """``files_bytes``: of all files of a conversation together."""
+        """``files_bytes``: the limit of all files of a conversation together."""
         self._shell = shell
         self._files_bytes = files_bytes
 
@@ -53,12 +53,12 @@ class FileService:
         """Attach a file: from now on it is in every context, before all messages.
 
         Raises:
-            NotFoundError: There is no such conversation; or under the key a file was attached that is gone.
-            InvalidInputError: The bytes are not what the type says, or nobody can tell what they weigh.
+            NotFoundError: There is no such conversation; or the file that this key attached before was removed.
+            InvalidInputError: The bytes are not of the given type, or their weight cannot be told.
             NoRoomForFileError: The conversation would have too many files, or too little room beside them.
         """
         shell = self._shell
-        sha256, tokens = await _looked_at(given)
+        sha256, tokens = await _hash_and_weight(given)
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             if before is not None:
@@ -77,7 +77,7 @@ class FileService:
                 created_at=shell.clock.now(),
             )
             await self._refuse_too_many(uow, conversation, file)
-            resolved = shell.resolver(_having(conversation, file.tokens, file.bytes))
+            resolved = shell.resolver(_with_file_sizes(conversation, file.tokens, file.bytes))
             _refuse_without_room(shell.resolver(conversation), resolved, file)
             content = Content(sha256=sha256, data=given.data, media_type=given.media_type)
             await uow.contents.count_up({sha256: content}, [[sha256]])
@@ -129,7 +129,7 @@ class FileService:
             await uow.caches.leave(conversation_id)
             # A stateful model's provider was told of it with earlier responses.
             await uow.copies.want_deleted(conversation_id)
-            without = _having(conversation, -file.tokens, -file.bytes)
+            without = _with_file_sizes(conversation, -file.tokens, -file.bytes)
             without = replace(without, content_epoch=conversation.content_epoch + 1)
             job = await self._settle(uow, shell.resolver(without))
             await audit(uow, shell, tenant_id, "file.removed", file_id, conversation_id=str(conversation_id))
@@ -151,7 +151,7 @@ class FileService:
             )
 
     async def _settle(self, uow: UnitOfWork, resolved: Resolved) -> UUID | None:
-        """Sizes and triggers, after what every context has changed; a stateful model is told the whole anew."""
+        """Store the new sizes, claim a compaction where one is due, and end the live context of a stateful model."""
         conversation = resolved.conversation
         changes: dict[str, Any] = {
             "file_tokens": conversation.file_tokens,
@@ -164,20 +164,20 @@ class FileService:
 
 
 async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source: UUID) -> Conversation:
-    """The fork with the files of the other conversation, which share its contents. Raises ``ConflictError``."""
+    """The fork with the files of its source; both share the stored bytes. Raises ``ConflictError``."""
     files = await uow.files.of(source)
     if not files:
         return fork
     await uow.contents.count_up({}, [[file.sha256] for file in files])
     for file in files:
         await uow.files.add(replace(file, id=shell.new_id(), conversation_id=fork.id))
-    having = _having(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))
-    sizes = {"file_tokens": having.file_tokens, "file_bytes": having.file_bytes}
-    return await refresh_sizes(uow, shell.resolver(having), **sizes)
+    forked = _with_file_sizes(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))
+    sizes = {"file_tokens": forked.file_tokens, "file_bytes": forked.file_bytes}
+    return await refresh_sizes(uow, shell.resolver(forked), **sizes)
 
 
-def _having(conversation: Conversation, tokens: int, size: int) -> Conversation:
-    """The conversation with so much more of files."""
+def _with_file_sizes(conversation: Conversation, tokens: int, size: int) -> Conversation:
+    """The conversation with so many more tokens and bytes of files; negative numbers take away."""
     return replace(
         conversation,
         file_tokens=max(conversation.file_tokens + tokens, 0),
@@ -185,8 +185,8 @@ def _having(conversation: Conversation, tokens: int, size: int) -> Conversation:
     )
 
 
-async def _looked_at(given: NewFile) -> tuple[str, int]:
-    """The hash of its bytes, and what it weighs. Raises ``InvalidInputError``."""
+async def _hash_and_weight(given: NewFile) -> tuple[str, int]:
+    """The hash of a file's bytes, and its tokens. Raises ``InvalidInputError``."""
     if len(given.data) <= ON_LOOP:
         return _read(given)
     return await off_loop(_read, given)
@@ -223,9 +223,8 @@ def _wrong(field: str, message: str) -> InvalidInputError:
 def _refuse_without_room(before: Resolved, after: Resolved, file: ConversationFile) -> None:
     """Refuse what would leave a compaction no room: files are never folded, and never left out."""
     files = after.conversation.file_tokens
-    found = _of(after)
-    known = _of(before)  # what has nothing to do with files reads the same
-    errors = [error for error in found if error not in known]
+    known = _contradictions(before)  # those that have nothing to do with files are in both
+    errors = [error for error in _contradictions(after) if error not in known]
     if not errors:
         return
     present = files - file.tokens
@@ -243,6 +242,6 @@ def _refuse_without_room(before: Resolved, after: Resolved, file: ConversationFi
     )
 
 
-def _of(resolved: Resolved) -> list[FieldError]:
+def _contradictions(resolved: Resolved) -> list[FieldError]:
     files = resolved.conversation.file_tokens
     return contradictions(resolved.policy, resolved.budgets, resolved.floor_tokens - files, files=files)

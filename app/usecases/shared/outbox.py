@@ -33,17 +33,17 @@ class Outbox:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def deliver(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> None:
-        """Publish events now, hand jobs to the broker in the background.
+        """Publish events before this returns; hand jobs to the broker in the background.
 
-        Whoever is cancelled here has committed already: its events are published all the same. A heartbeat that finds
-        its compaction ended cancels the run that has just ended it.
+        The events are published also if the caller is cancelled meanwhile, since it has committed already. That
+        happens: a heartbeat that finds its compaction ended cancels the run that has just ended it.
         """
         publishing = self.begin(events, jobs)
         if publishing is not None:
             await asyncio.shield(publishing)
 
     def begin(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> asyncio.Task[None] | None:
-        """The same without waiting, where the loop goes on afterwards; what publishes the events."""
+        """``deliver`` for callers that do not wait; returns the task that publishes, ``None`` without events."""
         for compaction_id in jobs:
             begin_task(self._send(compaction_id), self._tasks)
         for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
@@ -51,16 +51,16 @@ class Outbox:
         return begin_task(self._bus.publish(events), self._tasks) if events else None
 
     def send_later(self, wanted: Later, id_: UUID) -> None:
-        """Hint in the background that something is wanted of a conversation, or of a provider's cache."""
+        """Hint in the background that a conversation, or a provider's cache, has work of this kind."""
         begin_task(self._send_later(wanted, id_), self._tasks)
 
     async def drain(self) -> None:
-        """Wait for what is under way; the sweeper sends the rest."""
+        """Wait a few seconds for what is being sent; the sweeper sends the rest."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=3)
 
     async def _send_wanted(self, conversation_id: UUID) -> None:
-        """After a compaction: hints, where its state is to be verified, or its segments told, by a model."""
+        """After a compaction: hint where a model is to verify its state, or to write about its segments."""
         try:
             async with self._uow(None) as uow:
                 unverified = await uow.verifications.wanting(limit=1, conversation_id=conversation_id)

@@ -1,8 +1,8 @@
-"""Transactions that compute nothing large: what they need is computed between two tries, while nobody waits for them.
+"""Transactions that compute nothing large while they hold a conversation's row.
 
-A transaction that holds a conversation's row makes all other writers of the conversation wait. Where it comes to a
-result that is not there yet, it ends, undone; the result is computed from the values that it had read; then it begins
-again. It reads everything once more, and takes what was computed only for the very same values.
+A transaction that holds a conversation's row makes all other writers of the conversation wait. So where it needs a
+result that is not computed yet, it is rolled back; the result is computed from the values that it had read; then it
+begins again. It reads everything once more, and uses a result only if it was computed from the very same values.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ Result = TypeVar("Result")
 Given = TypeVarTuple("Given")
 
 MOST_TRIES: Final = 12
-"""After so many, at which values had changed or something further was missing, all is computed within it."""
+"""After so many tries that met changed values or missed one more result, the transaction computes all by itself."""
 
 
 class Compute(Protocol):
     """How a transaction has something computed: ``off_loop``, or ``Results``."""
 
     async def __call__(self, work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:
-        """What a function makes of these; ``size`` as for ``off_loop``."""
+        """The function's result for these arguments; ``size`` as for ``off_loop``."""
         ...
 
 
 class MissingResultError(Exception):
-    """What a transaction needs is not computed yet."""
+    """Ends a transaction that needs a result which is not computed yet."""
 
     def __init__(self, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
         super().__init__(getattr(work, "__name__", "work"))
@@ -39,22 +39,22 @@ class MissingResultError(Exception):
 
 
 class Results:
-    """What was computed for a transaction, by function and arguments; these are compared as values."""
+    """The results of a transaction's earlier tries, by function and arguments; arguments are compared as values."""
 
     def __init__(self) -> None:
         self._known: Final[list[tuple[Callable[..., Any], tuple[Any, ...], Any]]] = []
         self._tries = 1
 
     async def __call__(self, work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:
-        """The result, the very same object at each try; what is small is computed here.
+        """The function's result: a known one (the same object at each try), or a small one computed at once.
 
         Args:
             work: A pure function.
-            given: Its arguments: values that are equal when they were read twice, or results.
+            given: Its arguments: values that are equal whenever they are read, or earlier results.
             size: As for ``off_loop``.
 
         Raises:
-            MissingResultError: It is not known; do not catch it within the transaction.
+            MissingResultError: It is large and not known. The transaction must let this error pass.
         """
         for known, before, result in self._known:
             if known == work and await off_loop(eq, before, given, size=size):
@@ -66,17 +66,18 @@ class Results:
         return found
 
     async def add(self, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
-        """Compute what was missing, in a thread, for the next try."""
+        """Compute the missing result, in a thread, for the next try."""
         self._known.append((work, given, await off_loop(work, *given)))
         self._tries += 1
 
 
 async def run_with_retries(transaction: Callable[[Results], Awaitable[Result]]) -> Result:
-    """Run a transaction, again and again, until all that it needs is computed.
+    """Run a transaction until it has all its results; each missing one is computed between two tries.
 
     Args:
-        transaction: Opens a unit of work of its own and commits it; has everything large computed by what it is given.
-            Ids and times that go into an argument are made before it, so that they are the same at each try.
+        transaction: Opens a unit of work of its own and commits it. Everything large it has computed by the
+            ``Results`` that it is given. Ids and times that go into an argument are made before it, so that they are
+            the same at each try.
     """
     results = Results()
     while True:

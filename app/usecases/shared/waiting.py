@@ -1,4 +1,4 @@
-"""What waits at the end of a conversation: a user's message for its answer, calls of a client's tools for results."""
+"""Whether a conversation ends with something open: a user's message without a reply, tool calls without results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 
 REACH: Final = 200
-"""Messages that are looked at: more than one step of an answer makes."""
+"""The most messages that are read: one step of an answer makes fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """The last message of a user, and what was made of it since."""
+    """The last message of a user, and the messages after it."""
 
     question: Message | None = None
     since: tuple[Message, ...] = ()
@@ -25,9 +25,10 @@ class Exchange:
 
     @property
     def waits(self) -> bool:
-        """Whether nobody answered it: with nothing but calls, their results and the system's messages after it.
+        """Whether the user's message still waits for a reply, which a further turn can give.
 
-        So a turn that broke off between its calls can be taken up; one that was erased asks nothing.
+        It does while only tool calls, their results and messages of the system follow. An erased message waits for
+        nothing.
         """
         if self.question is None:  # a history that was imported without one
             asks = bool(self.since) and self.since[-1].role == "tool"
@@ -36,16 +37,16 @@ class Exchange:
         return asks and all(message.role == "system" or is_inside_answer(message) for message in self.since)
 
     def holds(self, message: Message) -> bool:
-        """Whether that message is a part of it."""
+        """Whether that message is the user's, or one of those after it."""
         return any(one.id == message.id for one in (self.question, *self.since) if one is not None)
 
     @property
     def answered(self) -> frozenset[str]:
-        """Ids of calls that have their results."""
+        """Ids of the calls that have results."""
         return frozenset(str(part["tool_call_id"]) for part in self._parts("tool_result"))
 
     def unanswered(self, own_tools: Collection[str] = ()) -> Mapping[str, Part]:
-        """Calls without a result, by id and in order; those of ``own_tools`` left out."""
+        """The calls without a result, by id and in order, but for calls of ``own_tools``."""
         calls = {str(part["id"]): part for part in self._parts("tool_call") if part.get("name") not in own_tools}
         return {id_: part for id_, part in calls.items() if id_ not in self.answered}
 
@@ -54,7 +55,7 @@ class Exchange:
 
 
 async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:
-    """The exchange at the end of a conversation, in a bounded number of messages."""
+    """The exchange at the end of a conversation, read in a bounded number of messages."""
     last = await uow.messages.last(conversation_id)
     if last is None or last.role == "user":
         return Exchange(question=last)
@@ -64,6 +65,6 @@ async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:
 
 
 def is_inside_answer(message: Message) -> bool:
-    """Whether an answer goes on after it: a call, or a tool's result."""
+    """Whether a message is a step of a reply that is not there yet: it calls a tool, or is a tool's result."""
     calls = any(part.get("type") == "tool_call" for part in message.parts)
     return message.role == "tool" or (message.role == "assistant" and calls)

@@ -1,4 +1,4 @@
-"""Anthropic's messages: system apart, strictly alternating roles, ``tool_use`` and ``tool_result`` blocks."""
+"""Writes a context as Anthropic's messages: system apart, roles in turn, ``tool_use`` and ``tool_result`` blocks."""
 
 from __future__ import annotations
 

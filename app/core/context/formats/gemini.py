@@ -1,4 +1,4 @@
-"""Gemini's contents: system instruction apart, roles ``user`` and ``model``, ``functionCall``, ``functionResponse``."""
+"""Writes a context as Gemini's contents: system instruction apart, ``functionCall`` and ``functionResponse`` parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: system in place, ``tool_calls``, results as messages of role ``tool``."""
+"""Writes a context as OpenAI's chat completions: system in place, ``tool_calls``, results of role ``tool``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formats by name."""
+"""Writes a context in the format that a client names (``format=``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Format = Literal["plain", "openai", "gemini", "anthropic"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formatted:
-    """A context in a format."""
+    """A context as a provider's request has it."""
 
     messages: Sequence[Mapping[str, Any]]
     """As the provider's request has them."""

@@ -1,6 +1,7 @@
 """When a conversation is compacted and what may be folded: one frozen, validated value, and its arithmetic.
 
-``first_due_trigger`` is where the decision to compact is taken. It is pure: the caller brings the numbers.
+``first_due_trigger`` is where the decision to compact is taken, ``budgets_of`` where it is decided how large a context
+may be. Both are pure: the caller brings the numbers.
 """
 
 from __future__ import annotations
@@ -303,7 +304,7 @@ class Budgets:
 
 
 def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int | None = None) -> Budgets:
-    """Resolve a policy's shares in tokens.
+    """How many tokens a context of this policy may have, and each share of them.
 
     Args:
         policy: The policy.

@@ -1,4 +1,7 @@
-"""Catalogues of messages. A language is added by adding ``<language>.toml`` beside this module; nothing names one.
+"""Catalogues: what the service itself says to people (notices, errors, the command line), by language.
+
+A further language of these texts is a further ``<language>.toml`` beside this module; nothing names one. What the
+service *recognises* in conversations of a language stands in ``app/core/text/languages`` instead.
 
 The keys of a file: ``language`` (ISO 639-1); ``[numbers]`` with ``group`` and ``decimal``, the marks within a number;
 and messages in any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural
