@@ -1,4 +1,4 @@
-"""What of a message is its sender's own word: a page, a letter or a log that a user shows is somebody else's.
+"""Which places of a message are not its sender's own words: a page, a letter or a log that a user pasted.
 
 So is what stands between quotation marks, where it is more than one sentence: nobody's own remark is that long.
 """
@@ -50,7 +50,7 @@ class OwnWords:
 
 
 def is_pasted(message: Message, offset: int, text: str) -> bool:
-    """Whether a passage of a message stands in what its sender only shows."""
+    """Whether a passage of a message lies in a part that its sender only shows."""
     if message.role != "user":
         return False
     if offset >= len(before_paste(message.content)) or OwnWords(message, statements(message)).are_pasted(offset):

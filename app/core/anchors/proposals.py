@@ -130,7 +130,7 @@ def _anchor(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnch
 
 
 def _at_edge(text: str, index: int) -> bool:
-    """Whether no word goes on over this place; scripts without spaces have an edge everywhere."""
+    """Whether a word begins or ends at this place; scripts without spaces have such an edge everywhere."""
     around = text[max(index - 1, 0) : index + 1]
     return index in {0, len(text)} or not around.isalnum() or not around.isascii()
 

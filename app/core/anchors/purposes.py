@@ -1,4 +1,4 @@
-"""What a choice is for: two things chosen for two purposes stand beside each other, two for one do not.
+"""The purpose of a choice. Two things chosen for one purpose exclude each other; for two purposes they do not.
 
 Meant to miss rather than to mistake: where it cannot be told, both stay, each with its place in the conversation.
 """

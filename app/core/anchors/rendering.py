@@ -1,4 +1,4 @@
-"""How anchors stand in the served block: one line each, unable to close it or to pass for a marker."""
+"""How anchors are written in the state block: a line each, which cannot close the block or imitate a marker."""
 
 from __future__ import annotations
 

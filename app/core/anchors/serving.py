@@ -1,4 +1,4 @@
-"""Which anchors are served: every active one whose message is not, as far as their room goes; the same words once."""
+"""Which anchors are served: active ones whose message is not, as many as have room, the same words once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.text.token_counts import Estimator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What of a conversation's anchors stands in the block."""
+    """The anchors of a conversation that the state block shows."""
 
     shown: tuple[FoundAnchor, ...] = ()
     """In order of position."""

@@ -318,7 +318,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
 
 
 def _counted(sections: Sequence[Section], tokens: int) -> list[Section]:
-    """Sections in the gauge's tokens, which they add up to; they stand in the order of its breakdown."""
+    """The sections with their tokens as the gauge counts them: they add up to its total, in its order."""
     shares = in_proportion((section.tokens for section in sections), tokens)
     return [replace(section, tokens=share) for section, share in zip(sections, shares, strict=True)]
 

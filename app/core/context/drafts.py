@@ -1,4 +1,4 @@
-"""A context in the making: what it is made of, what of it may still shrink, and what it weighs."""
+"""A context while it is put together: its parts, which of them may still be made smaller, and what it weighs."""
 
 from __future__ import annotations
 

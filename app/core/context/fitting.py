@@ -321,7 +321,7 @@ def _as_entry(place: int, anchor: FoundAnchor) -> StateEntry:
 
 
 def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator[str]:
-    """What of the covered messages' talk was served before: entries, anchors and digests that gave way already."""
+    """The part of the covered messages that entries, anchors and digests told before they gave way."""
     layout = material.conversation.layout
     yield from (entry.text for entry in entries if entry.role in _SOFT)
     if layout is not None:

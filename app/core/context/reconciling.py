@@ -102,7 +102,7 @@ def _mark(part: Part) -> str:
 
 @dataclass(slots=True)
 class Reconciling:
-    """Walks through the stored history beside a given one; linear in what is stored, whatever is given."""
+    """Compares a given history with the stored one, message by message, in time linear in what is stored."""
 
     given: Sequence[Line]
     """The lines of the history that the client sends, in order."""

@@ -68,7 +68,7 @@ def render_probes(request: ProbeRequest) -> SummaryPrompt:
 
 
 def choices_of(text: str) -> tuple[Choice, ...]:
-    """Read an answer as far as it goes; what is no choice is passed over."""
+    """Read as many choices as an answer holds; anything else in it is ignored."""
     return tuple(filter(None, map(_choice, objects_in(text)[:MOST_CHOSEN])))
 
 

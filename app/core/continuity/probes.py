@@ -51,7 +51,7 @@ class Probe:
 
     @property
     def fewest_cues(self) -> int:
-        """How many of its words a statement has to hold so that it is about the same."""
+        """How many of a probe's words another statement must contain to be about the same."""
         return min(len(self.cues), 1 if self.kind == "value" else _FEWEST_CUES)
 
 

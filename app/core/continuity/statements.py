@@ -111,7 +111,7 @@ def stored_block(layout: Layout) -> tuple[Statement, ...]:
 
 
 def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
-    """Every n-th message, so that together they are about so long: bounds the work, whatever was folded."""
+    """Every n-th message, so that all together are about so long. This bounds the work."""
     length = sum(max(message.byte_length, len(message.content)) for message in messages)
     return tuple(messages[:: max(1, math.ceil(length / most))])
 

@@ -50,7 +50,7 @@ class Claim:
 
     @property
     def gives_up(self) -> bool:
-        """Whether it is about an entry that the summarizer wants to be rid of."""
+        """Whether the claim is that an entry may go: the summarizer dropped or replaced it."""
         return self.kind in {"dropped", "replaced"}
 
     @property

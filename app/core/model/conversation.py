@@ -176,7 +176,7 @@ class Layout:
 
     @property
     def state_tokens(self) -> int:
-        """What of ``tokens`` the state weighs, with the block's own lines."""
+        """The part of ``tokens`` that the state takes, with the block's own lines."""
         return self.tokens - self.anchor_tokens - self.digest_tokens - self.held_day_tokens
 
     def without_held_days(self) -> Layout:

@@ -116,7 +116,7 @@ class IdempotencyKeyReusedError(InvalidInputError):
 
 
 class ConflictError(DomainError):
-    """The request collides with something that goes on; ``stable_code`` says with what."""
+    """The request collides with something that is under way; ``stable_code`` says with what."""
 
     code = "conflict"
     retryable = True

@@ -190,7 +190,7 @@ class ContextMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """Where a stateful model goes on from: everything up to that response stands on its provider's side."""
+    """The response after which a stateful model goes on: its provider keeps everything up to there."""
 
     response_id: str
     open_calls: tuple[Part, ...] = ()
@@ -237,7 +237,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """The model wants a tool's result before it goes on."""
+    """A call of a tool by the model, which waits for its result."""
 
     id: str
     name: str

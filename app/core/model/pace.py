@@ -21,7 +21,7 @@ STEPS: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A stored message, as far as the pace depends on it."""
+    """The numbers of a stored message from which the pace is computed."""
 
     role: str
     tokens: int

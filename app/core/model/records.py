@@ -102,7 +102,7 @@ class EntryCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldRequest:
-    """What a compaction was asked to fold; stored on the row for joining and for whoever takes it over."""
+    """What a compaction was asked to fold: stored for requests that join it and processes that take it over."""
 
     fold: Fold = "to_target"
     keep_turns: int = 0

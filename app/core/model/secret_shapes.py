@@ -92,7 +92,7 @@ _LAST_LINE: Final = compiled(rf"(?:(?:\s|\\[nr]){{0,8}}{_END.pattern})?")
 
 
 def _private_keys(text: str) -> Iterator[Found]:
-    """Private keys, from BEGIN to END; without an END, as far as the lines look like a key."""
+    """Private keys, from BEGIN to END, or to the last line that looks like a key."""
     if "PRIVATE KEY" not in text and "Private-Lines" not in text:
         return
     ends = [found.end() for found in _END.finditer(text)]

@@ -322,7 +322,7 @@ class Measured:
 
     @property
     def used_share(self) -> float | None:
-        """The share of expansions that a reply drew on, of those of which it is known."""
+        """Of the expansions whose use is known, the share that a reply drew on."""
         return share(sum(one.used for one in self.expansions), sum(one.judged for one in self.expansions))
 
 

@@ -19,7 +19,7 @@ from app.core.text.token_counts import Estimator, tokens_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """The messages after the boundary, as far as the planner was given them, oldest first."""
+    """The messages after the boundary that the planner was given, oldest first."""
 
     outline: tuple[Outline, ...]
     complete: bool = True
@@ -55,7 +55,7 @@ def held_indexes(outline: Sequence[Outline]) -> frozenset[int]:
 
 
 def weight_of(item: Outline, estimator: Estimator) -> int:
-    """What a message weighs in a context; a command or an erased one stands in none."""
+    """What a message weighs in a context; 0 for a command or an erased message, which are never sent."""
     return 0 if item.is_command else tokens_of(item.token_count, item.byte_length, estimator)
 
 

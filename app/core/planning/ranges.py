@@ -1,4 +1,4 @@
-"""Which stretches of a conversation are finished, so that each can be summarized on its own, folded or not."""
+"""Which ranges of a conversation are finished, so that each can be summarized on its own."""
 
 from __future__ import annotations
 

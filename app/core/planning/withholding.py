@@ -19,7 +19,7 @@ WITHHELD: Final = "[withheld]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Messages ``start`` to ``stop`` (exclusive) hold what the provider blocks, as far as is known."""
+    """The messages ``start`` to ``stop`` (exclusive), among which the blocked one is."""
 
     start: int
     stop: int

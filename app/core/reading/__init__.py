@@ -1,1 +1,1 @@
-"""Messages read as passages: who says what, what of it is data, and what it is worth."""
+"""Messages read as passages: who says what, which passages are data, and what each is worth."""

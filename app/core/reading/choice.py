@@ -82,7 +82,7 @@ class Told:
         return any(self._texts[number].issuperset(exact) for number in alike)
 
     def share(self, stems: frozenset[str]) -> float:
-        """The share of these words that stand in any kept text."""
+        """The share of these words that any kept text holds."""
         return len(self._postings.keys() & stems) / len(stems) if stems else 1.0
 
     def worth(self, option: Option) -> float:
@@ -101,7 +101,7 @@ class Told:
 
 
 def may_be_chosen(worth: Worth) -> bool:
-    """Whether something of that worth is ever chosen, whatever is told: it is worth no more beside other things."""
+    """Whether something of that worth can be chosen at all; its worth never rises as other things are chosen."""
     return bool(worth.values) or worth.total >= WORTH_A_PLACE
 
 

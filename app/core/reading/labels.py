@@ -54,7 +54,7 @@ def _told(name: str) -> str:
 
 
 def named_by(role: str, text: str, metadata: Mapping[str, object]) -> str:
-    """``named`` for a user's message; not for the model's, since it goes on writing as its earlier messages are."""
+    """``named`` for a user's message. A model's message gets no name: it would begin its next ones in the same way."""
     return named(told_name(metadata), text) if role == "user" else text
 
 

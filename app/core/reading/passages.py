@@ -359,7 +359,7 @@ def _one_line(text: str) -> str:
 
 
 def is_data(text: str) -> bool:
-    """A dump of JSON says nothing by its sentences; whoever used it has said what mattered."""
+    """Whether a text is a dump of JSON, which has no sentences."""
     stripped = text.strip()
     return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= 4  # noqa: PLR2004
 

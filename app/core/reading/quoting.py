@@ -22,5 +22,5 @@ def quoted(text: str, origin: Origin, language: str | None) -> str:
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a text is such a frame with somebody's words, whoever wrote it."""
+    """Whether a text is somebody's words in such a frame."""
     return text.endswith('"') and text.startswith(_FRAMES)

@@ -142,7 +142,7 @@ def words_said(texts: Iterable[str]) -> frozenset[str]:
 
 
 def said_twice(lines: Iterable[Line]) -> frozenset[str]:
-    """Values that stand in several records: what they have to do with each other."""
+    """Values that several records hold, and which so connect these."""
     counts = Counter(value.casefold() for line in lines for value in line.codes)
     return frozenset(value for value, count in counts.items() if count > 1)
 

@@ -215,7 +215,7 @@ def _cell(text: str) -> list[_Leaf]:
 
 
 def line_from_fields(texts: Iterable[str]) -> Line | None:
-    """A line of these values, as far as they are values and no prose; ``None`` where none is."""
+    """A line of those fields that are values and no prose; ``None`` where none is."""
     leaves = [leaf for text in texts if (leaf := _leaf("", text))]
     return _line(_text("", [leaves], named=False), leaves) if leaves else None
 
@@ -246,7 +246,7 @@ class _Leaf:
 
     @property
     def is_code(self) -> bool:
-        """Whether it can stand beside another one without a comma between them."""
+        """Whether a value can follow another one without a comma between them."""
         return self.kind != "amounts" and _is_code(self.value)
 
     def rendered(self, *, named: bool) -> str:

@@ -53,7 +53,7 @@ def describe(messages: Sequence[Message]) -> CutSegment:
 
 
 def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The stretch's exact values in order of appearance, each once; where there are too many, the first ones."""
+    """The segment's exact values in order of appearance, each once; of too many the first ones."""
     found: dict[str, None] = {}
     for message in messages:
         if message.role != "system" and len(found) < MOST_IDENTIFIERS:

@@ -153,7 +153,7 @@ def lines_of(
 
 
 def element_of(lines: Sequence[str], behind: int, locale: str = FALLBACK) -> str:
-    """The element with these lines, in order, and so many segments behind the marker ``earlier``; empty for nothing."""
+    """The ``<digests>`` element: these lines in order, after the marker ``earlier`` for so many more segments."""
     return _element(lines, behind, catalogue_of(locale)) if lines or behind else ""
 
 

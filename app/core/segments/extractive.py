@@ -1,4 +1,4 @@
-"""Levels of a segment by code alone: what they tell stands in the originals, in their language.
+"""Writes levels of a segment without a model: every word is from the originals.
 
 L1 tells the key exchanges and their outcomes in order, L2 the goal, the decisions and where things stand, L3 lists
 keywords, names and exact values.
@@ -121,7 +121,7 @@ def _content(passage: Passage) -> int:
 
 
 def _centrality(passage: Passage, about: Collection[str]) -> float:
-    """How much of what the stretch is about stands in a sentence, 0–1."""
+    """The share of the segment's terms that a sentence holds, 0–1."""
     return min(len(passage.stems.intersection(about)), _MOST_CENTRAL) / _MOST_CENTRAL
 
 

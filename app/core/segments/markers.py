@@ -40,7 +40,7 @@ def render(marker: Marker) -> str:
 
 
 def find(text: str) -> list[Marker]:
-    """All markers of a text, in order, as ``render`` writes them; whatever only looks like one is passed over."""
+    """All markers of a text, in order. Only what ``render`` writes is one, not what looks similar."""
     found: list[Marker] = []
     done = 0
     for pointer in _POINTER.finditer(text):
@@ -54,7 +54,7 @@ def find(text: str) -> list[Marker]:
 
 
 def parse(text: str) -> Marker | None:
-    """What a call names: a marker with or without its brackets, its arrow drawn anyhow, or a bare id (read as L1).
+    """What a model's call names: a marker, with or without brackets, with any arrow, or a bare id (read as L1).
 
     ``None`` for anything else: two markers, a level that does not exist, a sentence.
     """

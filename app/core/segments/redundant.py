@@ -29,7 +29,7 @@ class _Told:
 
 
 class Said:
-    """What the state block says beside its digests.
+    """The words that the state block holds outside its digests.
 
     Args:
         texts: The state's entries and the anchors, each one.

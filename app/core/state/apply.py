@@ -504,7 +504,7 @@ def _pruned(
 
 
 def _served(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
-    """What of the anchors will stand in the block."""
+    """The anchors that the block will show."""
     return serve(
         (*context.anchors, *found),
         through_seq=context.plan.to_seq,
@@ -515,7 +515,7 @@ def _served(context: ApplyContext, found: Sequence[FoundAnchor], room: int | Non
 
 
 def _tokens_without_days(entries: Sequence[StateEntry], context: ApplyContext) -> int:
-    """What a state weighs as it was told, before code put days beside its times."""
+    """What a state weighs without the days that code put beside its times."""
     return _own_tokens(state_of(context.schema, [replace(one, text=undated(one.text)) for one in entries]), context)
 
 

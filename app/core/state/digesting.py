@@ -21,7 +21,7 @@ BLOCK_SHARE: Final = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digests:
-    """What of a conversation's segments stands in the block."""
+    """The digests that the state block shows of a conversation's segments."""
 
     element: str = ""
     """Rendered; empty when nothing is served."""
@@ -100,13 +100,13 @@ class Digestible:
 
 
 def as_laid_out(segments: Sequence[Segment], shown: Sequence[ShownSegment]) -> list[Segment]:
-    """The segments that a layout shows; those of which it shows the marker alone come without their levels."""
+    """The segments that a layout shows; without levels where it shows only the marker."""
     levels = {one.id: one.level for one in shown}
     return [one if levels[one.id] else replace(one, levels={}) for one in segments if one.id in levels]
 
 
 def shares_of(digests: Digests, tokens: int) -> list[tuple[ShownSegment | None, int]]:
-    """What of the tokens of digests each shown segment takes, and (``None``) the element's own lines; adds up."""
+    """``tokens`` shared out among the shown segments and, under ``None``, the element's own lines."""
     shown = {segment.id: segment for segment in digests.segments}
     lines = digests.element.splitlines()
     owners = [next((shown[one.segment_id] for one in find(line) if one.segment_id in shown), None) for line in lines]

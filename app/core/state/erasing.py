@@ -35,7 +35,7 @@ _LEAST_NUMBER: Final = 3  # digits; smaller bare numbers are everywhere
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What of an erased text stands in another text, case folded."""
+    """The pieces of an erased text that another text holds, case folded."""
 
     values: frozenset[str] = frozenset()
     """Exact values that are hard to say by chance: amounts, dates, addresses, codes."""
@@ -181,7 +181,7 @@ class Erased:
 
 
 class Remaining:
-    """Everything that the conversation still says, as far as it was read: what stands here too is nobody's secret."""
+    """What the conversation still says, as far as it was read. A value that occurs here needs no erasing elsewhere."""
 
     def __init__(self, messages: Mapping[int, str]) -> None:
         self._messages = {seq: text.casefold() for seq, text in messages.items()}
@@ -268,7 +268,7 @@ def _runs(told: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _holds(text: str, value: str) -> bool:
-    """Whether a value stands in a text by itself, not inside a longer one."""
+    """Whether a text holds the value as a whole, not inside a longer one."""
     start = text.find(value)
     while start >= 0:
         if _is_alone(text, start, start + len(value)):

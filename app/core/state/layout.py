@@ -47,7 +47,7 @@ class LeftOut:
 
 
 def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
-    """A state as the JSON that is served: compact, unable to close the block that it stands in.
+    """A state as the JSON that is served: compact, and escaped so that it cannot close its block.
 
     Members stand in the schema's order: the same state is the same bytes.
     """

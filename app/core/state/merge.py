@@ -221,7 +221,7 @@ def _in_doubt(
     anchors: Sequence[FoundAnchor],
     demands: Collection[int],
 ) -> _Fate:
-    """What a model replaces and drops, as far as its word is enough while nobody has verified it.
+    """What a model replaces and drops, as far as that is done before it is verified.
 
     An item takes the place of an entry of which it says much again. Everything else that it gives up is set aside, but
     for what a user set as a constraint or a goal, and what an active anchor says: that stays as it is until a verifier

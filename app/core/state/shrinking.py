@@ -156,7 +156,7 @@ def _surer(
     over: Callable[[Sequence[StateEntry]], int],
     asked: Callable[[str], float] | None,
 ) -> Sequence[StateEntry]:
-    """The entries without those in doubt, of which as few go as is enough.
+    """The entries without as many of those in doubt as have to go.
 
     Where nothing is enough, those that tell of what is asked for stay, to be chosen from after all others.
     """

@@ -245,7 +245,7 @@ def _drops(value: Any) -> Iterator[CandidateDrop]:
 
 
 def _anchors(value: Any) -> Iterator[AnchorProposal]:
-    """Proposals that can be read; whatever else stands there is no reason to refuse a candidate."""
+    """The proposals that can be read. The others are ignored: they are no reason to refuse a candidate."""
     for raw in islice(_listed(value), _MOST_ANCHORS):
         if not isinstance(raw, dict):
             continue

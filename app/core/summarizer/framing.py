@@ -106,7 +106,7 @@ def _element(message: Message, content: str, parts: Sequence[_Element], kept: Se
 
 
 def _told_beside(message: Message, content: str) -> dict[str, str]:
-    """What is told of a message beside its number, role and time."""
+    """What is said of a message beside its number, role and time."""
     attributes: dict[str, str] = {}
     if name := name_in(message.metadata):
         attributes["name"] = name

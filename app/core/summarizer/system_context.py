@@ -1,4 +1,4 @@
-"""What of a system prompt a summarizer needs to know: its terms, their synonyms, and how the work goes.
+"""What a summarizer needs to know of a system prompt: terms, their synonyms, and how the work is done.
 
 A record written without them calls things by other names than the assistant does, and takes a standing step for news.
 """

@@ -65,7 +65,7 @@ def made_to_fit(make: Callable[[int], Made], over: Callable[[Made], int], room: 
 def best_first(
     options: Iterable[Option], worth: Callable[[Option], float | None], key: Callable[[Option], int]
 ) -> Iterator[Option]:
-    """Each time the option that is worth most by now.
+    """Yields, again and again, the option that is worth most at that moment.
 
     The caller takes an option, or leaves it, before it asks for the next one.
 

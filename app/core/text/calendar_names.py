@@ -54,7 +54,7 @@ def _names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
 
 
 def _unmistakable(told: Iterable[Name]) -> tuple[Name, ...]:
-    """Single words that mean one number, whatever the language, and nothing else."""
+    """Single words that mean the same number in every language that has them, and nothing else."""
     meanings: defaultdict[str, set[int]] = defaultdict(set)
     names = [(code, plain_text_of(word).text, number) for code, word, number in told]
     for _, word, number in names:

@@ -120,7 +120,7 @@ def data_mark(part: Part) -> str:
 
 
 def _given(part: Part) -> str:
-    """The data as text, where it stands in the part; empty where it does not."""
+    """The part's own data as text; empty where it has none."""
     if part.get("type") != "media":
         return ""
     data, url = part.get("data"), part.get("url")

@@ -23,7 +23,7 @@ _MARKS: Final = " ,.:;!…–—-，。！：；"
 
 
 def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The sentences of a text by their places, those joined of which one corrects the other.
+    """The places of a text's sentences; a sentence and the correction right behind it are one.
 
     Args:
         text: What one speaker said.

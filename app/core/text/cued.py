@@ -17,7 +17,7 @@ SAID: Final = PatternIndex()
 
 
 class Cue:
-    """Patterns of which one is enough, without regard to case.
+    """Several patterns, of which a text has to match one; case does not count.
 
     Args:
         patterns: Empty ones are left out.
@@ -56,6 +56,6 @@ class Cue:
 
 
 def all_in(text: str, cues: Iterable[Cue]) -> Iterator[re.Match[str]]:
-    """Where each of these cues stands in a text, one cue after the other."""
+    """The places of these cues in a text, one cue after the other."""
     possible = SAID.may_match_text(text)
     return (found for cue in cues if cue.mask & possible for found in cue.pattern.finditer(text))

@@ -1,4 +1,4 @@
-"""Elements in a text, found in linear time, whatever is left open: no pattern that looks for an end does that."""
+"""Elements in a text, found in linear time even if many are left open, which a pattern that looks for an end cannot."""
 
 from __future__ import annotations
 

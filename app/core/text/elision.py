@@ -59,7 +59,7 @@ def _note(count: int, values: str, say: Catalogue) -> str:
 
 
 def _end_before(text: str, place: int) -> int:
-    """The last end of a sentence, else of a word, shortly before a place; the place itself where there is none."""
+    """The last end of a sentence, or else of a word, shortly before a place; the place itself if neither is near."""
     least = max(0, place - _REACH)
     starts = starts_within(text, least, place)
     return starts[-1] if starts else (text.rfind(" ", least, place) + 1 or place)

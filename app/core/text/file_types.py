@@ -133,7 +133,7 @@ _CONTROL: Final = compiled("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def is_what_it_says(data: bytes, media_type: str) -> bool:
-    """Whether bytes are what a type says, as far as their beginning tells; of a text, whether they are one."""
+    """Whether bytes are of a media type, by how they begin; for a text, whether all of them are UTF-8."""
     signed = _SIGNED.get(media_type)
     return text_of(data) is not None if signed is None else signed[1](data)
 

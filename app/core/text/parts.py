@@ -30,7 +30,7 @@ def compact_json(value: Any) -> str:
 
 
 def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
-    """What the content of a message says beside its parts: nothing where it repeats the result of a tool.
+    """The content of a message as it is shown beside its parts; empty where it repeats the result of a tool.
 
     Only in a message of role ``tool``: what anybody else says is theirs, also where a result says the same.
     """
@@ -49,7 +49,7 @@ def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def is_repeated_text(content: str, part: Part) -> bool:
-    """Whether a part is a text that stands in the content: it is sent with it, and not again."""
+    """Whether a part is a text that the content holds already, so that it is not sent twice."""
     return part.get("type") == "text" and _is_in(content, part)
 
 

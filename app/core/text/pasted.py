@@ -1,4 +1,4 @@
-"""What of a message its sender only shows: code, mail, logs, documents, a text below their own, quotations."""
+"""Which places of a message its sender only shows: code, mail, logs, documents, pasted texts, quotations."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def in_brackets(day: date, language: str) -> str:
 
 
 def said_on(day: date, text: str) -> str:
-    """What is needed of a message's day to understand a text of it: `` (said Mon 12 May 2025)``; empty for nothing."""
+    """The day of a message, as far as its text needs it: `` (said Mon 12 May 2025)``; empty if it needs none."""
     near, others = near_days(text), other_times(text)
     if not (near or others):
         return ""

@@ -105,7 +105,7 @@ def _is_joint(c: Cursor, place: int, last: float) -> bool:
 
 
 def _is_pronoun(c: Cursor, place: int) -> bool:
-    """Whether "one" stands in the place of a noun ("one of them", "this one.") and counts nothing."""
+    """Whether "one" is a pronoun ("one of them", "this one.") and no number."""
     end = c.tokens[place].end
     following = c.text[end : end + _AFTER].lstrip(" -")
     word = following.split(" ")[0].strip(".,;:!?)")

@@ -239,7 +239,7 @@ def class_of(character: str) -> str:
 
 
 def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> dict[str, int]:
-    """What of a text has a price, and how often it stands there: characters by class, those ``apart`` by themselves."""
+    """What a text is priced by, counted: characters by their class, those ``apart`` one by one."""
     if "<" in text:
         text = _TAG.sub("\x01", text)
     found: dict[str, int] = {}

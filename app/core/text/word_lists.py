@@ -1,4 +1,4 @@
-"""Words that say little, of all languages; they stand in the files of ``languages``, under ``words``."""
+"""Words that say little, of all languages, from the section ``words`` of the files in ``languages``."""
 
 from __future__ import annotations
 

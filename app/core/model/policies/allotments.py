@@ -6,7 +6,7 @@ from app.core.model.policies.policy import Budgets
 
 
 def digest_room(budgets: Budgets, *, beside: int) -> int:
-    """Tokens that digests may take: their share, as far as block and held messages stay below half of the budget.
+    """Tokens that digests may take: their share, or less where block and held messages would exceed half of the budget.
 
     Args:
         budgets: The policy's shares in tokens.

@@ -61,7 +61,7 @@ class _Frozen(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _a_number_is_written_as_one(cls, value: Any, info: ValidationInfo) -> Any:
-        """Neither ``true`` for 1 nor ``"0.7"``: whoever wrote that meant another field."""
+        """Refuse ``true`` for 1 and ``"0.7"`` for 0.7: whoever wrote that meant another field."""
         if isinstance(value, bool | str):
             kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
             if kinds & {int, float} and not kinds & {bool, str}:

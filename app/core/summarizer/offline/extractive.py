@@ -1,4 +1,4 @@
-"""The offline model: deterministic, without a vocabulary or a network; what it says stands in what it was given.
+"""The offline summarizer: deterministic, without a vocabulary or a network. It only says what it was given.
 
 ``compress`` proposes a state, ``digest`` tells in a few lines what truncation leaves out, ``respond`` answers from the
 context. All three are linear in the number of messages.
@@ -313,7 +313,7 @@ class _Collected:
         return {field.name: stories.get(field.name, lists.get(field.name)) for field in self._schema.fields}
 
     def _staying(self) -> list[str]:
-        """What an earlier text says and this one goes on saying."""
+        """The texts of earlier entries that the new state still holds."""
         gone = self.replaced | set(self.given_up)
         return [entry.text for entry in self._previous if entry.role != "narrative" and entry.id not in gone]
 

@@ -59,7 +59,7 @@ def parted(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _beginnings(clauses: Iterable[str]) -> Iterator[str]:
-    """Clauses, each with what goes on in small letters after a semicolon of the speaker's own."""
+    """The clauses regrouped: one that begins with a small letter belongs to the clause before it."""
     begun: list[str] = []
     for clause in clauses:
         if begun and not clause[0].islower():

@@ -29,7 +29,7 @@ _LAST_BY: Final = tuple(
 
 
 def is_told(schema: StateSchema) -> bool:
-    """Whether facts have no list to stand in: the narrative is the whole state."""
+    """Whether the schema has no list of facts: the narrative is the whole state."""
     return not schema.home("fact").is_list
 
 

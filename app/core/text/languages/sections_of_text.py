@@ -6,7 +6,7 @@ from app.core.text.languages.kinds import Pattern, Patterns, Section, Words
 
 
 class CommonWords(Section):
-    """Words that say little; all of them are words of every text, whatever its language."""
+    """Words that say little. Those of all languages are left out of a text of any language."""
 
     function: Words = ()
     """What carries grammar and no content, in small letters. By these a language is told from others of its script:
