@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 
 from app.core.model.anchors import AnchorStatus, AnchorType
 from app.http import schemas
-from app.http.dependencies import PagingFromStart, Services, Tenant, bearer_key
+from app.http.dependencies import PagingFromStart, Services, Tenant
 from app.http.present import present_list
 from app.http.requests import AnchorPatch
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/anchors",
-    route_class=TenantRoute,
-    tags=["anchors"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/anchors", "anchors")
 
 
 @router.get("")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Header, Request, Response
+from fastapi import Body, Header, Request, Response
 
 from app.bootstrap import Container
 from app.core.model.errors import DependencyUnavailableError
@@ -17,7 +17,7 @@ from app.core.model.notifications import TOLD_OF, Notification
 from app.core.text.patterns import compiled
 from app.http import schemas
 from app.http.chat_requests import ChatRequest
-from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
+from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant
 from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.event_schemas import stream_of
 from app.http.middleware import log_failure
@@ -26,7 +26,7 @@ from app.http.presence import ClientGoneError, while_present
 from app.http.present import present_chat, present_interruption, present_notification
 from app.http.refusals import unexpected
 from app.http.requests import EmptyRequest
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps, frame
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
@@ -40,12 +40,7 @@ WishedLanguage = Annotated[
     Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
 ]
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/chat",
-    route_class=TenantRoute,
-    tags=["chat"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/chat", "chat")
 
 
 @router.post(

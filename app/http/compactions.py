@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Query, Response
+from fastapi import Body, Query, Response
 
 from app.core.model.records import CompactionStatus
 from app.http import schemas
-from app.http.dependencies import IdempotencyKey, Paging, Services, Tenant, bearer_key
+from app.http.dependencies import IdempotencyKey, Paging, Services, Tenant
 from app.http.present import present_compaction, present_compaction_continuity, present_list
 from app.http.requests import CompactRequest, EmptyRequest
-from app.http.routing import AdminRoute, TenantRoute
+from app.http.routing import AdminRoute, keyed_router
 
 ANSWER_MARGIN: Final = 2.0
 """Seconds kept of the request's time for saying that there was not enough of it."""
 
-router = APIRouter(route_class=TenantRoute, tags=["compactions"], dependencies=[Depends(bearer_key)])
-operations = APIRouter(
-    prefix="/compactions", route_class=AdminRoute, tags=["operations"], dependencies=[Depends(bearer_key)]
-)
+router = keyed_router("", "compactions")
+operations = keyed_router("/compactions", "operations", AdminRoute)
 
 
 @router.post(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Query, Request
+from fastapi import Body, Query, Request
 
 from app.core.context.formats import Format
 from app.http import schemas
-from app.http.dependencies import IdempotencyKey, Services, Tenant, bearer_key, container_of, tenant_of
+from app.http.dependencies import IdempotencyKey, Services, Tenant, container_of, tenant_of
 from app.http.fields import Budget
 from app.http.fields import Query as Question
 from app.http.present import present_context
 from app.http.requests import ContextRequest
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 from app.off_loop import off_loop
 from app.usecases.context.recalling import Asked
 from app.usecases.context.requests import ContextAsk, ContextView
@@ -22,12 +22,7 @@ from app.usecases.context.requests import ContextAsk, ContextView
 _A_PART: Final = 10
 """Bytes that each message and section counts for: nothing looks at its text."""
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/context",
-    route_class=TenantRoute,
-    tags=["context"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/context", "context")
 
 
 @router.get("")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Query, Response
+from fastapi import Body, Query, Response
 
 from app.http import schemas
-from app.http.dependencies import IdempotencyKey, IfMatch, Paging, Services, Tenant, bearer_key
+from app.http.dependencies import IdempotencyKey, IfMatch, Paging, Services, Tenant
 from app.http.present import (
     present_conversation,
     present_conversation_summary,
@@ -17,12 +17,10 @@ from app.http.present import (
 )
 from app.http.refusals import invalid_field
 from app.http.requests import ConversationCreate, ConversationPatch, RestoreRequest
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 from app.usecases.history.conversations import ConversationView
 
-router = APIRouter(
-    prefix="/conversations", route_class=TenantRoute, tags=["conversations"], dependencies=[Depends(bearer_key)]
-)
+router = keyed_router("/conversations", "conversations")
 
 UserFilter = Annotated[str | None, Query(max_length=255)]
 VersionFilter = Annotated[int | None, Query(ge=1, le=2**31 - 1)]

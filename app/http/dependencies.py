@@ -6,7 +6,6 @@ from typing import Annotated, Final, Literal
 from uuid import UUID
 
 from fastapi import Depends, Header, Query, Request
-from fastapi.security import HTTPBearer
 
 from app.bootstrap import Container
 from app.core.model.records import Page
@@ -20,16 +19,6 @@ Order = Literal["asc", "desc"]
 Limit = Annotated[int, Query(ge=1, le=100)]
 After = Annotated[str | None, Query(max_length=300, description="`next_cursor` of the page before.")]
 ETAG: Final = compiled(r'"(\d{1,18})"')
-
-
-class _DescribedKey(HTTPBearer):
-    """For the OpenAPI document only: the check itself is the route's, before the body is read."""
-
-    async def __call__(self) -> None:  # type: ignore[override]
-        """Look at nothing."""
-
-
-bearer_key = _DescribedKey(auto_error=False, scheme_name="key", description="Scopes: read, write, admin.")
 
 
 def container_of(request: Request) -> Container:

@@ -8,27 +8,22 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi import Header, Query, Response
 
 from app.core.model.notifications import Notification
 from app.core.model.records import Event
-from app.http.dependencies import Services, Shutdown, Tenant, bearer_key
+from app.http.dependencies import Services, Shutdown, Tenant
 from app.http.event_schemas import stream_of
 from app.http.notifications import Notifier
 from app.http.present import present_event
 from app.http.refusals import invalid_field
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 from app.http.sse import EventStream, Steps, frame, retry_preamble
 
 MAX_EVENT_DIGITS: Final = 18
 """Of a number that fits into 64 bits."""
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/events",
-    route_class=TenantRoute,
-    tags=["events"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/events", "events")
 
 
 @router.get(

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import Body
 
 from app.http import schemas
-from app.http.dependencies import IdempotencyKey, IfMatch, Services, Tenant, bearer_key
+from app.http.dependencies import IdempotencyKey, IfMatch, Services, Tenant
 from app.http.requests import ExaminationRequest
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/examination",
-    route_class=TenantRoute,
-    tags=["conversations"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/examination", "conversations")
 
 
 @router.post("")

@@ -9,19 +9,19 @@ from time import thread_time
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from app.core.model.export import markdown_head, markdown_message
 from app.http import schemas
-from app.http.dependencies import Services, Tenant, bearer_key
+from app.http.dependencies import Services, Tenant
 from app.http.present import (
     present_conversation,
     present_exported_file,
     present_state_version,
 )
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 from app.off_loop import SLICE_SECONDS, off_loop
 from app.usecases.history.conversations import ConversationView
 from app.usecases.history.export import ExportService
@@ -33,12 +33,7 @@ PIECE: Final = 64_000
 """Characters that are sent at once, about."""
 FORMATS: Final = "`json`: everything, with states and anchors; `markdown`: what was said."
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/export",
-    route_class=TenantRoute,
-    tags=["conversations"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/export", "conversations")
 
 
 @router.get(

@@ -6,16 +6,16 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from app.core.text.file_types import TAKEN, media_type_of
 from app.http import schemas
-from app.http.dependencies import IdempotencyHeader, PagingFromStart, Services, Tenant, bearer_key
+from app.http.dependencies import IdempotencyHeader, PagingFromStart, Services, Tenant
 from app.http.fields import FileName
 from app.http.idempotency import fingerprint, kept_key
 from app.http.present import present_list
 from app.http.refusals import UnsupportedMediaTypeError, invalid_field
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 from app.off_loop import off_loop
 from app.usecases.files.attaching import NewFile
 from app.usecases.shared.idempotency import Idem
@@ -35,12 +35,7 @@ HEADERS: Final = {
     "Cache-Control": "private, no-store",
 }
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/files",
-    route_class=TenantRoute,
-    tags=["files"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/files", "files")
 
 Name = Annotated[FileName, Query(description="Of the file, as models and people see it.")]
 Tokens = Annotated[

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Request
 
 from app.http import schemas
-from app.http.dependencies import PagingFromStart, Services, Tenant, bearer_key
+from app.http.dependencies import PagingFromStart, Services, Tenant
 from app.http.present import present_limits, present_list
-from app.http.routing import AdminRoute, TenantRoute
+from app.http.routing import AdminRoute, keyed_router
 from app.usecases.shared.caller import Principal
 
-router = APIRouter(route_class=TenantRoute, tags=["limits"], dependencies=[Depends(bearer_key)])
-operations = APIRouter(route_class=AdminRoute, tags=["operations"], dependencies=[Depends(bearer_key)])
+router = keyed_router("", "limits")
+operations = keyed_router("", "operations", AdminRoute)
 
 
 @router.get("/limits")

@@ -8,25 +8,17 @@ from dataclasses import replace
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic_core import to_json
 
 from app.core.model.errors import InvalidInputError
 from app.http import schemas
-from app.http.dependencies import (
-    IdempotencyKey,
-    PagingFromStart,
-    Services,
-    Tenant,
-    bearer_key,
-    container_of,
-    tenant_of,
-)
+from app.http.dependencies import IdempotencyKey, PagingFromStart, Services, Tenant, container_of, tenant_of
 from app.http.errors import wish_of
 from app.http.notifications import Notifier
 from app.http.present import present_list
 from app.http.requests import MessageAppend, MessageBatch, drafts_of
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 from app.http.ui.history import present_thread
 from app.off_loop import in_slices, off_loop
 
@@ -35,12 +27,7 @@ Format = Annotated[
     Query(description="`ui`: as messages of the AI SDK; `limit` counts stored messages, and no answer is cut in two."),
 ]
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/messages",
-    route_class=TenantRoute,
-    tags=["messages"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/messages", "messages")
 
 
 @router.post("", status_code=201)

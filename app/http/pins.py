@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
-
 from app.http import schemas
-from app.http.dependencies import Services, Tenant, bearer_key
-from app.http.routing import TenantRoute
+from app.http.dependencies import Services, Tenant
+from app.http.routing import keyed_router
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/messages/{message_id}/pin",
-    route_class=TenantRoute,
-    tags=["messages"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/messages/{message_id}/pin", "messages")
 
 
 @router.put("")

@@ -5,20 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import Body
 
 from app.http import schemas
-from app.http.dependencies import IdempotencyKey, Services, Tenant, bearer_key
+from app.http.dependencies import IdempotencyKey, Services, Tenant
 from app.http.present import present_conversation
 from app.http.requests import EmptyRequest
-from app.http.routing import AdminRoute
+from app.http.routing import AdminRoute, keyed_router
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/release",
-    route_class=AdminRoute,
-    tags=["conversations"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/release", "conversations", AdminRoute)
 
 
 @router.post("")

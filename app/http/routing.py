@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Final
 
-from fastapi import Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Query
 from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
 from app.core.model.errors import FieldError
@@ -80,6 +81,22 @@ class AdminRoute(TenantRoute):
     """A route for operations."""
 
     scope = "admin"
+
+
+class _DescribedKey(HTTPBearer):
+    """For the OpenAPI document only: the check itself is the route's, before the body is read."""
+
+    async def __call__(self) -> None:  # type: ignore[override]
+        """Look at nothing."""
+
+
+_DESCRIBED_KEY: Final = _DescribedKey(auto_error=False, scheme_name="key", description="Scopes: read, write, admin.")
+
+
+def keyed_router(prefix: str, tag: str, route_class: type[TenantRoute] = TenantRoute, **further: Any) -> APIRouter:
+    """A router for routes that need a key, which the OpenAPI document says of each."""
+    key = [Depends(_DESCRIBED_KEY)]
+    return APIRouter(prefix=prefix, route_class=route_class, tags=[tag], dependencies=key, **further)
 
 
 def _refuse_headers(request: Request) -> None:

@@ -5,25 +5,20 @@ from __future__ import annotations
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from pydantic import Field, TypeAdapter
 
 from app.core.model.conversation import Role
 from app.http import schemas
-from app.http.dependencies import After, Limit, Services, Tenant, bearer_key
-from app.http.routing import TenantRoute
+from app.http.dependencies import After, Limit, Services, Tenant
+from app.http.routing import keyed_router
 from app.storage.repositories.cursor import Number, decode, encode
 from app.usecases.context.search import PageStart
 
 MAX_QUERY: Final = 1_000
 PLACE: Final = TypeAdapter(tuple[Number, Number])
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/search",
-    route_class=TenantRoute,
-    tags=["messages"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/search", "messages")
 
 
 class SearchHit(schemas.Output):

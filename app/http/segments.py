@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 
 from app.core.model.segments import LEVEL_OF, LevelName
 from app.http import schemas
-from app.http.dependencies import After, IdempotencyKey, PagingFromStart, Services, Tenant, bearer_key
+from app.http.dependencies import After, IdempotencyKey, PagingFromStart, Services, Tenant
 from app.http.fields import MAX_TOKENS
 from app.http.present import present_expanded, present_list, present_listed
 from app.http.requests import SegmentRequest
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/segments",
-    route_class=TenantRoute,
-    tags=["segments"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/segments", "segments")
 
 
 @router.get("")

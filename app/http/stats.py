@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi import Header, Query, Response
 from pydantic import BeforeValidator
 
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
-from app.http.dependencies import Services, Tenant, bearer_key
+from app.http.dependencies import Services, Tenant
 from app.http.fields import dated
 from app.http.refusals import invalid_field
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 from app.http.stats_present import present_conversation_stats, present_service_stats
 from app.http.stats_schemas import ConversationStats, ServiceStats
 
-router = APIRouter(route_class=TenantRoute, tags=["stats"], dependencies=[Depends(bearer_key)])
+router = keyed_router("", "stats")
 
 AcceptLanguage = Annotated[
     str | None, Header(alias="Accept-Language", description="The language of labels; else the conversation's `locale`.")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends
-
 from app.http import schemas
-from app.http.dependencies import IdempotencyKey, Services, Tenant, bearer_key
+from app.http.dependencies import IdempotencyKey, Services, Tenant
 from app.http.requests import TokenCountRequest, drafts_of
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 
-router = APIRouter(prefix="/tokens", route_class=TenantRoute, tags=["tokens"], dependencies=[Depends(bearer_key)])
+router = keyed_router("/tokens", "tokens")
 
 
 @router.post("/count")

@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Request, Response
+from fastapi import Body, Request, Response
 
 from app.http import schemas
 from app.http.chat import WishedLanguage, streamed, turn_response
-from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
+from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant
 from app.http.event_schemas import stream_of
 from app.http.notifications import Notifier
 from app.http.requests import RegenerateRequest
-from app.http.routing import TenantRoute
+from app.http.routing import keyed_router
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/chat",
-    route_class=TenantRoute,
-    tags=["chat"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/chat", "chat")
 
 
 @router.get(

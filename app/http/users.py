@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Path
 
 from app.http import schemas
-from app.http.dependencies import Services, Tenant, bearer_key
-from app.http.routing import AdminRoute
+from app.http.dependencies import Services, Tenant
+from app.http.routing import AdminRoute, keyed_router
 
-router = APIRouter(prefix="/users", route_class=AdminRoute, tags=["operations"], dependencies=[Depends(bearer_key)])
+router = keyed_router("/users", "operations", AdminRoute)
 
 
 @router.delete("/{user_id:path}", status_code=202)

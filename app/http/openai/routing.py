@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
-from app.http.dependencies import bearer_key
 from app.http.openai.errors import PREFIX, OpenAIError
-from app.http.routing import TenantRoute
+from app.http.routing import TenantRoute, keyed_router
 
 TAG: Final = "openai"
 
@@ -22,10 +21,5 @@ class OpenAIRoute(TenantRoute):
 
 def openai_router() -> APIRouter:
     """A router below ``/v1``."""
-    return APIRouter(
-        prefix=PREFIX,
-        route_class=OpenAIRoute,
-        tags=[TAG],
-        dependencies=[Depends(bearer_key)],
-        responses={"default": {"model": OpenAIError, "description": "An error in the form of OpenAI's API."}},
-    )
+    described = {"model": OpenAIError, "description": "An error in the form of OpenAI's API."}
+    return keyed_router(PREFIX, TAG, OpenAIRoute, responses={"default": described})

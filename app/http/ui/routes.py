@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Request, Response
+from fastapi import Body, Request, Response
 
-from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
-from app.http.routing import TenantRoute
+from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant
+from app.http.routing import keyed_router
 from app.http.ui.requests import UiRequest
 from app.http.ui.stream import TurnStream
 
@@ -17,12 +17,7 @@ STREAM: Final[dict[str, Any]] = {
     "content": {"text/event-stream": {}},
 }
 
-router = APIRouter(
-    prefix="/conversations/{conversation_id}/ui",
-    route_class=TenantRoute,
-    tags=["ui"],
-    dependencies=[Depends(bearer_key)],
-)
+router = keyed_router("/conversations/{conversation_id}/ui", "ui")
 
 
 @router.post("", response_class=Response, responses={200: STREAM})
