@@ -46,12 +46,13 @@ async def present_list(
 def present_conversation(view: ConversationView) -> schemas.Conversation:
     """A conversation with its resolved policy and its state."""
     row = view.conversation
-    return schemas.Conversation(
-        **_summary(view),
+    return schemas.Conversation.from_value(
+        row,
+        message_count=row.last_seq,
+        context=view.gauge,
         policy=view.policy.model_dump(mode="json"),
         compressed_state=_as_read(row.state_schema, row.compressed_state) if row.compressed_state else None,
-        scratchpad=view.conversation.scratchpad,
-        live_context=view.conversation.live,
+        live_context=row.live,
     )
 
 
@@ -69,49 +70,30 @@ def _as_read(schema: str | None, state: Mapping[str, Any]) -> dict[str, Any]:
 
 def present_conversation_summary(view: ConversationView) -> schemas.ConversationSummary:
     """A conversation in a list: no state, no policy, no scratchpad."""
-    return schemas.ConversationSummary(**_summary(view))
+    row = view.conversation
+    return schemas.ConversationSummary.from_value(row, message_count=row.last_seq, context=view.gauge)
 
 
 def present_exported_file(value: tuple[files.ConversationFile, bytes]) -> schemas.ExportedFile:
     """A file with its bytes."""
     file, data = value
-    return schemas.ExportedFile(**schemas.File.model_validate(file).model_dump(), data=base64.b64encode(data).decode())
+    return schemas.ExportedFile.from_value(file, data=base64.b64encode(data).decode())
 
 
 def present_compaction(view: CompactionView) -> schemas.Compaction:
     """A compaction, stored or only planned."""
     row = view.compaction
-    return schemas.Compaction(
-        id=None if view.planned else row.id,
-        conversation_id=row.conversation_id,
-        trigger=row.trigger,
-        ran_in=row.ran_in,
-        status="planned" if view.planned else row.status,
-        reason=row.reason,
-        strategy=row.strategy,
-        model=row.model,
+    planned: dict[str, Any] = {"id": None, "status": "planned"} if view.planned else {}
+    return schemas.Compaction.from_value(
+        row,
+        **planned,
         focus=row.request.focus,
         joined=view.joined,
-        attempts=row.attempts,
-        from_seq=row.from_seq,
-        to_seq=row.to_seq,
-        messages_covered=row.messages_covered,
-        tokens_before=row.tokens_before,
-        tokens_after=row.tokens_after,
         ratio=ratio_of(row.tokens_before, row.tokens_after),
-        entries=row.entries,
-        state_version_before=row.state_version_before,
-        state_version_after=row.state_version_after,
         repairs=view.repairs,
         continuity=row.continuity and present_continuity(row.continuity),
         summary=view.summary,
-        usage=row.usage,
         cost_usd=row.usage.cost_usd,
-        duration_ms=row.duration_ms,
-        retry_of=row.retry_of,
-        requested_at=row.requested_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
     )
 
 
@@ -124,16 +106,8 @@ def present_continuity(value: Continuity) -> schemas.Continuity:
 def present_compaction_continuity(view: CompactionView) -> schemas.CompactionContinuity:
     """The score of a compaction that has one."""
     row = view.compaction
-    return schemas.CompactionContinuity(
-        compaction_id=row.id,
-        trigger=row.trigger,
-        model=row.model,
-        from_seq=row.from_seq,
-        to_seq=row.to_seq,
-        state_version_after=row.state_version_after,
-        finished_at=row.finished_at,
-        continuity=present_continuity(row.continuity or Continuity()),
-    )
+    score = present_continuity(row.continuity or Continuity())
+    return schemas.CompactionContinuity.from_value(row, compaction_id=row.id, continuity=score)
 
 
 def ratio_of(before: int | None, after: int | None) -> float | None:
@@ -145,15 +119,13 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
     """A context in a format; what it was made of is the same in each."""
     value = view.context
     formatted = in_format(value.whole, format_, value.locale)
-    return schemas.AssembledContext(
+    return schemas.AssembledContext.from_value(
+        value,
         messages=[dict(message) for message in formatted.messages],
         system=formatted.system,
         sections=[present_section(section) for section in value.sections],
         markers=[present_marker(marker) for marker in value.markers],
         recalled=[present_recalled_message(one, view.segments) for one in value.recalled],
-        recalled_by=value.recalled_by,
-        gauge=value.gauge,
-        warnings=value.warnings,
         truncated=schemas.SeqRange(from_seq=value.truncated[0], to_seq=value.truncated[1]) if value.truncated else None,
         compaction=present_compaction(view.compaction) if view.compaction else None,
     )
@@ -161,13 +133,7 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
 
 def present_section(value: assembly.Section) -> schemas.Section:
     """A stretch of a context."""
-    return schemas.Section(
-        kind=value.kind,
-        level=level_name(value.level),
-        segment_id=value.segment_id,
-        seqs=value.seqs,
-        tokens=value.tokens,
-    )
+    return schemas.Section.from_value(value, level=level_name(value.level))
 
 
 def present_marker(value: Marker) -> schemas.Marker:
@@ -205,8 +171,8 @@ def present_expanded(value: Expanded) -> schemas.Segment:
     segment, listed = value.segment, value.segments
     first, last = (segment, segment) if segment else (listed[0], listed[-1]) if listed else (None, None)
     seqs = [anchor.seq for anchor in value.anchors] if first is None else []
-    return schemas.Segment(
-        segment_id=value.segment_id,
+    return schemas.Segment.from_value(
+        value,
         topic=segment.topic if segment else value.segment_id,
         from_seq=first.from_seq if first else min(seqs, default=None),
         to_seq=last.to_seq if last else max(seqs, default=None),
@@ -214,27 +180,15 @@ def present_expanded(value: Expanded) -> schemas.Segment:
         ended_at=last.ended_at if last else None,
         message_count=segment.messages if segment else sum(one.messages for one in listed),
         is_current=segment.is_current if segment else True,
-        level=value.level,
-        content=value.content,
-        messages=value.messages,
-        anchors=value.anchors,
         expansion_markers=[present_marker(marker) for marker in value.markers],
-        token_count=value.token_count,
-        made_by=value.made_by,
-        truncated=value.truncated,
         next_cursor=value.following,
     )
 
 
 def present_recalled_message(value: Recalled, segments: Sequence[Segment]) -> schemas.RecalledMessage:
     """One message that was brought back."""
-    return schemas.RecalledMessage(
-        segment_id=segment_of(segments, value.source.seq),
-        level=FULL,
-        seqs=[value.source.seq],
-        score=value.score,
-        reasons=value.reasons,
-    )
+    seq = value.source.seq
+    return schemas.RecalledMessage.from_value(value, segment_id=segment_of(segments, seq), level=FULL, seqs=[seq])
 
 
 def present_recalled(seqs: Sequence[int], segments: Sequence[Segment]) -> list[schemas.Recalled]:
@@ -251,16 +205,13 @@ def present_recalled(seqs: Sequence[int], segments: Sequence[Segment]) -> list[s
 
 def present_chat(result: ChatResult) -> schemas.ChatResult:
     """A turn that is over."""
-    return schemas.ChatResult(
-        message=result.message,
-        reply=result.reply,
+    return schemas.ChatResult.from_value(
+        result,
         context=result.gauge,
         compaction=present_compaction(result.compaction) if result.compaction else None,
         recalled=present_recalled(result.recalled, result.segments),
-        warnings=result.warnings,
         status=_status(result),
         open_calls=[schemas.ToolCall.model_validate(call) for call in result.open_calls],
-        finish=result.finish,
     )
 
 
@@ -275,16 +226,9 @@ def present_interruption(turn: records.Turn | None) -> schemas.Interruption:
     return schemas.Interruption(interrupted=turn is not None, message_id=turn.message_id if turn else None)
 
 
-def present_event(event: records.Event, notification: Notification | None = None) -> schemas.Event:
+def present_event(event: records.Event, notification: Notification | None) -> schemas.Event:
     """An event, with the words for the user where the policy wants some."""
-    return schemas.Event(
-        id=str(event.number),
-        type=event.type,
-        conversation_id=event.conversation_id,
-        occurred_at=event.occurred_at,
-        data=event.data,
-        notification=notification,
-    )
+    return schemas.Event.from_value(event, id=str(event.number), notification=notification)
 
 
 def present_notification(value: Notification | None) -> schemas.Notification | None:
@@ -294,57 +238,18 @@ def present_notification(value: Notification | None) -> schemas.Notification | N
 
 def present_preset(view: PresetView) -> schemas.Preset:
     """A preset with the policy that it has in this service."""
-    preset = view.preset
-    return schemas.Preset(
-        name=preset.name,
-        title=preset.title,
-        design=preset.design,
-        description=preset.description,
-        is_default=view.is_default,
-        policy=view.policy.model_dump(mode="json"),
-    )
+    policy = view.policy.model_dump(mode="json")
+    return schemas.Preset.from_value(view.preset, is_default=view.is_default, policy=policy)
 
 
 def present_limits(
     principal: Principal, standings: Sequence[Standing], stream_seconds: float | None
 ) -> schemas.KeyLimits:
     """The limits of a key."""
-    return schemas.KeyLimits(
-        key_id=principal.key_id,
-        user_id=principal.user_id,
-        stream_seconds=stream_seconds,
-        limits=[
-            schemas.LimitStanding(
-                name=one.name,
-                of=one.whose,
-                limit=one.limit,
-                used=one.used,
-                remaining=one.remaining,
-                resets_in=round(one.resets_in, 1),
-                retry_after=round(one.wait, 1),
-            )
-            for one in standings
-        ],
-    )
-
-
-def _summary(view: ConversationView) -> dict[str, Any]:
-    row = view.conversation
-    return {
-        "id": row.id,
-        "title": row.title,
-        "user_id": row.user_id,
-        "locale": row.locale,
-        "system_prompt": row.system_prompt,
-        "preset": row.preset,
-        "state_schema": row.state_schema,
-        "compressed_at_message_id": row.compressed_at_message_id,
-        "state_version": row.state_version,
-        "compression_count": row.compression_count,
-        "metadata": row.metadata,
-        "message_count": row.last_seq,
-        "last_message_at": row.last_message_at,
-        "context": view.gauge,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
+    limits = [
+        schemas.LimitStanding.from_value(
+            one, of=one.whose, resets_in=round(one.resets_in, 1), retry_after=round(one.wait, 1)
+        )
+        for one in standings
+    ]
+    return schemas.KeyLimits.from_value(principal, stream_seconds=stream_seconds, limits=limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
 from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field
@@ -28,6 +28,12 @@ class Output(BaseModel):
     """A response body, read from a value's attributes; a ``validation_alias`` is the attribute's own name."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
+
+    @classmethod
+    def from_value(cls, value: object, **further: Any) -> Self:
+        """This resource with these fields, and with the others as the value has them under the same names."""
+        same = {name: getattr(value, name) for name in cls.model_fields if name not in further}
+        return cls(**same, **further)
 
 
 class Listing(Output, Generic[Item]):

@@ -27,11 +27,8 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
         shown.ConversationStats(
             **_figures(value.measured, value.caches, say, resolved.policy),
             conversation_id=resolved.conversation.id,
-            context=shown.ContextStats(
-                utilization=gauge.utilization,
-                tokens=gauge.tokens,
-                budget=gauge.budget,
-                status=gauge.status,
+            context=shown.ContextStats.from_value(
+                gauge,
                 status_label=say.word("gauge", gauge.status),
                 history_tokens=value.history_tokens,
                 saved_now=value.history_tokens - gauge.tokens,
@@ -89,10 +86,8 @@ def _figures(value: Measured, caches: CacheView, say: Catalogue, policy: Compact
 
 def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | None) -> shown.CompactionStats:
     triggers = value.by("trigger")
-    return shown.CompactionStats(
-        total=value.total,
-        applied=value.applied,
-        in_flight=value.in_flight,
+    return shown.CompactionStats.from_value(
+        value,
         by_trigger=[
             shown.Counted(name=name, label=trigger_label(say, name, policy), count=count)
             for name, count in triggers.items()
@@ -101,65 +96,36 @@ def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | Non
         by_place=_counted(say, "place", value.by("ran_in")),
         by_reason=_counted(say, "reason", value.by("reason")),
         messages_covered=value.messages,
-        entries=value.entries,
         repairs=[
-            shown.RepairStats(
-                reason=one.reason,
-                label=say.word("repair", one.reason),
-                prompt_version=one.prompt_version,
-                count=one.count,
-            )
+            shown.RepairStats.from_value(one, label=say.word("repair", one.reason))
             for one in sorted(value.repairs, key=lambda one: (-one.count, one.reason, one.prompt_version or ""))
         ],
-        fidelity=value.fidelity,
-        continuity=value.continuity,
     )
 
 
 def _calls(value: Measured, say: Catalogue) -> shown.CallStats:
-    usage = value.usage
-    return shown.CallStats(
+    return shown.CallStats.from_value(
+        value.usage,
         total=sum(tally.count for tally in value.calls),
         by_purpose=_counted(say, "purpose", value.calls_by("purpose")),
         by_outcome=_counted(say, "outcome", value.calls_by("outcome")),
         by_reason=_counted(say, "reason", value.calls_by("reason")),
         by_prompt_version=value.by_prompt_version,
-        input_tokens=usage.input_tokens,
-        cached_tokens=usage.cached_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=usage.cost_usd,
         per_compaction=value.cost_of_one,
     )
 
 
 def _caches(value: CacheMeasure, view: CacheView, say: Catalogue) -> shown.CacheStats:
-    return shown.CacheStats(
+    return shown.CacheStats.from_value(
+        value,
         availability=view.availability,
         availability_label=say.word("caching", view.availability),
         mode=view.mode,
-        made=value.count("made"),
-        renewed=value.count("renewed"),
-        used=value.count("used"),
-        ended=value.count("ended"),
-        lost=value.count("lost"),
-        failed=value.count("failed"),
-        tokens_read=value.tokens_read,
-        spent_usd=value.spent_usd,
-        saved_usd=value.saved_usd,
+        **{name: value.count(name) for name in ("made", "renewed", "used", "ended", "lost", "failed")},
         saved_beyond_implicit_usd=value.beyond_usd,
-        net_usd=value.net_usd,
         storage_priced_on=view.terms.priced_on if view.terms else None,
         prefix=_prefix(view, say),
-        living=[
-            shown.LivingCache(
-                model=one.model,
-                tokens=one.tokens,
-                uses=one.uses,
-                made_at=one.made_at,
-                expires_at=one.expires_at,
-            )
-            for one in view.living
-        ],
+        living=view.living,
     )
 
 
@@ -200,53 +166,29 @@ def _expansions(value: Measured, say: Catalogue) -> shown.ExpansionStats:
 
 
 def _way(value: ExpansionTally, say: Catalogue) -> shown.WayStats:
-    return shown.WayStats(
-        name=value.way,
-        label=say.word("way", value.way),
-        count=value.count,
-        passages=value.passages,
-        tokens=value.tokens,
-        judged=value.judged,
-        used=value.used,
-    )
+    return shown.WayStats.from_value(value, name=value.way, label=say.word("way", value.way))
 
 
 def _levels(values: Iterable[LevelMeasure], say: Catalogue) -> list[shown.LevelStats]:
     return [
-        shown.LevelStats(
-            level=value.level,
-            name=NAME_OF[value.level],
-            label=say.word("level", value.level),
-            segments=value.segments,
-            tokens=value.tokens,
-            original_tokens=value.original_tokens,
-            ratio=value.ratio,
-        )
+        shown.LevelStats.from_value(value, name=NAME_OF[value.level], label=say.word("level", value.level))
         for value in values
     ]
 
 
 def _last(value: LastCompaction, say: Catalogue, policy: CompactionPolicy) -> shown.LastCompaction:
-    row = value.row
-    return shown.LastCompaction(
+    row, usage = value.row, value.row.usage
+    return shown.LastCompaction.from_value(
+        row,
         compaction_id=row.id,
-        trigger=row.trigger,
         trigger_label=trigger_label(say, row.trigger, policy),
-        ran_in=row.ran_in,
-        model=row.model,
         attempts=len(row.attempts),
-        messages_covered=row.messages_covered,
-        tokens_before=row.tokens_before,
-        tokens_after=row.tokens_after,
         ratio=ratio_of(row.tokens_before, row.tokens_after),
-        duration_ms=row.duration_ms,
-        input_tokens=row.usage.input_tokens,
-        cached_tokens=row.usage.cached_tokens,
-        output_tokens=row.usage.output_tokens,
-        cost_usd=row.usage.cost_usd,
-        fidelity=row.fidelity,
+        input_tokens=usage.input_tokens,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
         levels=_levels(value.levels, say),
-        finished_at=row.finished_at,
     )
 
 

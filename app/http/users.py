@@ -22,4 +22,4 @@ async def erase_user(
     The keys end at once; the conversations go one after the other, within seconds where there are few.
     """
     erasure = await services.removal.erase_user(tenant, user_id)
-    return schemas.Erasure(id=erasure.id, requested_at=erasure.requested_at)
+    return schemas.Erasure.model_validate(erasure)
