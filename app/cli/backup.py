@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.connecting import AsJson, Key, Url
+from app.cli.databases import database
 from app.cli.inspect import restore_state
 from app.cli.screen import Screen
 from app.cli.speaking import spoken, text_of
@@ -155,14 +156,10 @@ def _counted(manifest: Manifest) -> str:
 @contextmanager
 def _existing_database(settings: Settings) -> Iterator[str]:
     """The database that is there, running or not; none is made."""
-    if settings.database_url:
-        check_database(settings.database_url)
-        yield settings.database_url
-        return
-    if not (settings.data_dir / "postgres").is_dir():
+    if not settings.database_url and not (settings.data_dir / "postgres").is_dir():
         raise ComplaintError(text_of("complaint.no_folder", folder=str(settings.data_dir.absolute())))
-    with EmbeddedServers(settings.data_dir, valkey=False, any_version=True) as endpoints:
-        yield endpoints.database_url
+    with database(settings, any_version=True) as url:
+        yield url
 
 
 @contextmanager

@@ -10,11 +10,9 @@ from uuid import UUID
 import typer
 
 from app.cli.complaints import one_clear_line
-from app.cli.keys import database
+from app.cli.databases import services, settings_with_database
 from app.cli.speaking import text_of
-from app.core.model.errors import DomainError
 from app.core.model.records import Erasure
-from app.devserver.errors import CannotStartError
 from app.settings import Settings
 from app.usecases.admin.keys import DEFAULT_TENANT
 from app.usecases.history.removing import RemovalService
@@ -62,7 +60,7 @@ def _confirm(sentence: str, name: str, *, yes: bool) -> None:
 
 def _run(tenant: str, begin: Begin) -> int:
     """Erase, and say how many conversations went."""
-    with one_clear_line(), database(wants=True) as settings:
+    with one_clear_line(), settings_with_database(wants=True) as settings:
         erasure, left = asyncio.run(_erased(settings, tenant, begin))
     sentence = "erasing.left" if left else "erasing.done"
     typer.echo(text_of(sentence, count=str(erasure.conversations)))
@@ -71,12 +69,8 @@ def _run(tenant: str, begin: Begin) -> int:
 
 async def _erased(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasure, bool]:
     """Begin, and go on to the end; whether something is left that takes longer."""
-    # Seconds of imports that only these commands need.
-    from app.bootstrap import build_container  # noqa: PLC0415
-
-    container = await build_container(settings)
-    service, waited = container.removal, 0.0
-    try:
+    async with services(settings) as container:
+        service, waited = container.removal, 0.0
         erasure = await begin(service, await service.tenant_named(tenant))
         while waited < PATIENCE:
             is_more = await service.work()
@@ -89,8 +83,4 @@ async def _erased(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasur
                 await asyncio.sleep(PAUSE)
                 waited += PAUSE
             erasure = now
-    except DomainError as error:
-        raise CannotStartError(error.detail) from None
-    finally:
-        await container.close()
     return erasure, True

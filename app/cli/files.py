@@ -12,6 +12,7 @@ import typer
 from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.screen import Screen, one_line
+from app.cli.showing import print_found
 from app.cli.speaking import spoken, text_of
 from app.client import File
 
@@ -39,14 +40,16 @@ def add(
         except OSError as error:
             raise ComplaintError(text_of("complaint.cannot_read", file=str(file), why=str(error.strerror))) from None
         type_ = media_type or mimetypes.guess_type(file.name)[0] or "text/plain"
-        _show([client.attach_file(id_, data, name=file.name, media_type=type_, tokens=tokens)], as_json=as_json)
+        attached = client.attach_file(id_, data, name=file.name, media_type=type_, tokens=tokens)
+        print_found([attached], _show, as_json=as_json)
 
 
 @files.command("list")
 def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
     """Show the files of a conversation, in the order of its contexts."""
     with connected(url, key) as client:
-        _show(list(client.files(conversation_id(client, conversation), page_size=100)), as_json=as_json)
+        found = list(client.files(conversation_id(client, conversation), page_size=100))
+        print_found(found, _show, as_json=as_json)
 
 
 @files.command()
@@ -67,11 +70,7 @@ def _check_id(file_id: str) -> None:
         raise ComplaintError(text_of("complaint.no_file", given=repr(file_id))) from None
 
 
-def _show(found: list[File], *, as_json: bool) -> None:
-    screen = Screen(spoken())
-    if as_json:
-        screen.json(found)
-        return
+def _show(screen: Screen, found: list[File]) -> None:
     if not found:
         screen.line(text_of("no_files"))
     for one in found:

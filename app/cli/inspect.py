@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, cast
 
@@ -12,6 +13,7 @@ from app.cli.complaints import ComplaintError
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.screen import Screen
 from app.cli.showing import (
+    print_found,
     show_compaction,
     show_context,
     show_continuity,
@@ -41,13 +43,7 @@ def list_conversations(
     """List conversations, the one with the newest message first."""
     with connected(url, key) as client:
         found = list(islice(client.conversations(order="desc", page_size=min(limit, 100)), limit))
-        screen = Screen(spoken())
-        if as_json:
-            screen.json(found)
-        elif found:
-            show_list(screen, found)
-        else:
-            screen.line(text_of("list.empty"))
+        print_found(found, show_list, as_json=as_json)
 
 
 def compact(
@@ -65,11 +61,7 @@ def compact(
     options = cast("CompactOptions", {name: value for name, value in given.items() if value is not None})
     with connected(url, key) as client:
         row = client.compact(conversation_id(client, conversation), **options)
-        screen = Screen(spoken())
-        if as_json:
-            screen.json(row)
-        else:
-            show_compaction(screen, row)
+        print_found(row, show_compaction, as_json=as_json)
 
 
 def context(
@@ -112,26 +104,19 @@ def state(
     """Show the state that stands for the folded messages, with the messages that each entry came from."""
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
-        screen = Screen(spoken())
         if diff is not None:
             if min(diff) < 1:
                 raise ComplaintError(text_of("complaint.diff_from"))
-            difference = client.compare_states(id_, *diff)
-            if as_json:
-                screen.json(difference)
-            else:
-                show_difference(screen, difference)
+            print_found(client.compare_states(id_, *diff), show_difference, as_json=as_json)
             return
         newest = newest_state(client, id_)
         if newest is None:
             raise ComplaintError(text_of("no_state"))
         found = newest if version in {None, newest.version} else _version(client, id_, version)
-        if as_json:
-            screen.json(found.repairs if repairs else found)
-        elif repairs:
-            show_repairs(screen, found)
+        if repairs:
+            print_found(found.repairs, show_repairs, as_json=as_json)
         else:
-            show_state(screen, found, newest=newest.version)
+            print_found(found, partial(show_state, newest=newest.version), as_json=as_json)
 
 
 def restore_state(conversation: str, version: int, url: str | None, key: str | None) -> None:
@@ -156,13 +141,9 @@ def expand(
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
         found = expanded(client, id_, segment, level, spoken(), max_tokens=max_tokens)
-        screen = Screen(spoken())
-        if as_json:
-            screen.json(found)
-            return
-        show_segment(screen, found)
-        if found.next_cursor:
-            screen.line((text_of("show.more"), "yellow"))
+        print_found(found, show_segment, as_json=as_json)
+        if found.next_cursor and not as_json:
+            Screen().line((text_of("show.more"), "yellow"))
 
 
 def stats(
@@ -175,30 +156,14 @@ def stats(
     """Show what compactions did, saved and cost: of one conversation, or of all."""
     with connected(url, key) as client:
         found = client.stats(None if conversation is None else conversation_id(client, conversation))
-        screen = Screen(spoken())
-        if as_json:
-            screen.json(found)
-        else:
-            show_stats(screen, found)
+        print_found(found, show_stats, as_json=as_json)
 
 
-def continuity(
-    conversation: Conversation,
-    url: Url = None,
-    key: Key = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
+def continuity(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
     """Show what could still be answered after each compaction, by questions that were made before it."""
     with connected(url, key) as client:
         found = list(islice(client.continuity(conversation_id(client, conversation), order="desc", page_size=100), 100))
-        screen = Screen(spoken())
-        if as_json:
-            screen.json(found)
-        elif found:
-            show_continuity(screen, found)
-        else:
-            screen.line(text_of("continuity.nothing"))
+        print_found(found, show_continuity, as_json=as_json)
 
 
 def newest_state(client: Throughline, id_: str) -> StateVersion | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, TypeVar
@@ -15,14 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from app.cli.complaints import one_clear_line
+from app.cli.databases import services, settings_with_database
 from app.cli.speaking import text_of
-from app.core.model.errors import DomainError
 from app.core.model.records import ApiKey, Scope
-from app.devserver import EmbeddedServers
-from app.devserver.configured import read_settings
-from app.devserver.errors import CannotStartError
-from app.devserver.preflight import check_database, migrate
-from app.logs import configure_logs
 from app.settings import Settings
 from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, given_limits
 
@@ -133,40 +127,10 @@ def _minute(moment: datetime | None) -> str:
 
 
 def _with_keys(work: Callable[[KeyService], Awaitable[T]], *, wants_database: bool = False) -> T:
-    with one_clear_line(), database(wants=wants_database) as settings:
+    with one_clear_line(), settings_with_database(wants=wants_database) as settings:
         return asyncio.run(_run(settings, work))
 
 
 async def _run(settings: Settings, work: Callable[[KeyService], Awaitable[T]]) -> T:
-    # Seconds of imports that only these commands need.
-    from app.bootstrap import build_container  # noqa: PLC0415
-
-    container = await build_container(settings)
-    try:
+    async with services(settings) as container:
         return await work(container.keys)
-    except DomainError as error:
-        raise CannotStartError(error.detail) from None
-    finally:
-        await container.close()
-
-
-@contextmanager
-def database(*, wants: bool) -> Iterator[Settings]:
-    """Settings that name a database with the newest schema; Redis is never asked.
-
-    Args:
-        wants: The database must be there already: who looks for keys in an empty new one is in the wrong folder.
-    """
-    settings = read_settings()
-    # Else what is logged goes to standard output, beside a key that a script reads.
-    configure_logs(settings)
-    redis_url = settings.redis_url or "redis://localhost"
-    if settings.database_url:
-        check_database(settings.database_url)
-        yield settings.model_copy(update={"redis_url": redis_url})
-        return
-    if wants and not settings.data_dir.exists():
-        raise CannotStartError(text_of("complaint.no_folder", folder=str(settings.data_dir.absolute())))
-    with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
-        migrate(endpoints.database_url)
-        yield settings.model_copy(update={"database_url": endpoints.database_url, "redis_url": redis_url})

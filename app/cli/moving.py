@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable
 import typer
 
 from app.cli.complaints import ComplaintError, one_clear_line
+from app.cli.databases import database
 from app.core.model.errors import DomainError
-from app.devserver import EmbeddedServers
 from app.devserver.configured import read_settings
-from app.devserver.preflight import check_database
 from app.storage.database import make_engine
 from app.storage.repositories.contents import Place
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
@@ -38,13 +37,9 @@ def index_words() -> None:
 
 def _in_steps(step: Step, broken: str) -> int:
     """Take all steps; how many messages they changed. ``broken`` ends the complaint where one fails."""
-    settings = read_settings()
     try:
-        if settings.database_url:
-            check_database(settings.database_url)
-            return asyncio.run(_all(step, settings.database_url))
-        with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
-            return asyncio.run(_all(step, endpoints.database_url))
+        with database(read_settings()) as url:
+            return asyncio.run(_all(step, url))
     except DomainError as error:
         raise ComplaintError(f"{error.detail} {broken}") from None
 

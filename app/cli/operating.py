@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
-from app.cli.screen import Screen
-from app.cli.speaking import spoken, text_of
+from app.cli.showing import print_found
+from app.cli.speaking import text_of
 
 conversations = typer.Typer(help="Operate on conversations.", no_args_is_help=True)
 
@@ -21,8 +21,4 @@ def release(conversation: Conversation, url: Url = None, key: Key = None, *, as_
     """Take back a conversation that was set aside because processes ended over it (scope admin)."""
     with connected(url, key) as client:
         released = client.release(conversation_id(client, conversation))
-        screen = Screen(spoken())
-        if as_json:
-            screen.json(released)
-        else:
-            screen.line(text_of("released", id=str(released.id)))
+        print_found(released, lambda screen, one: screen.line(text_of("released", id=str(one.id))), as_json=as_json)

@@ -13,11 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.complaints import complain, one_clear_line
+from app.cli.databases import database
 from app.cli.speaking import text_of
 from app.core.model.model_io import OFFLINE
-from app.devserver import EmbeddedServers
 from app.devserver.configured import address, overlooked, read_settings
-from app.devserver.preflight import check_database
 from app.devserver.preflight import migrate as run_migrations
 from app.devserver.run import Service
 from app.settings import Settings
@@ -40,18 +39,11 @@ def run() -> None:
         console.print("Stopped." if settings.database_url else f"Stopped. The data stays in {_data(settings)}.")
 
 
-def migrate(
-    revision: Annotated[str, typer.Argument(help="How far to go.")] = "head",
-) -> None:
+def migrate(revision: Annotated[str, typer.Argument(help="How far to go.")] = "head") -> None:
     """Bring the database of DATABASE_URL, or the embedded one, to the newest schema."""
     with one_clear_line():
-        settings = read_settings()
-        if settings.database_url:
-            check_database(settings.database_url)
-            _migrate(settings.database_url, revision)
-        else:
-            with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
-                _migrate(endpoints.database_url, revision)
+        with database(read_settings()) as url:
+            _migrate(url, revision)
         typer.echo("The database is up to date.")
 
 

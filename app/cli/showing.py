@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from app.cli.gauge_line import show_gauge
 from app.cli.screen import DIM, Screen
-from app.client import Compaction, CompactionContinuity, Context, Conversation, Segment, StateDifference, StateVersion
+from app.cli.speaking import spoken
+from app.client import (
+    Compaction,
+    CompactionContinuity,
+    Context,
+    ConversationSummary,
+    Segment,
+    StateDifference,
+    StateVersion,
+)
 from app.client.resources import Stats
 from app.core.model.segments import LEVEL_OF, LevelName
 from app.core.text.localization.catalogue import FALLBACK, Catalogue
 from app.core.text.parts import own_content
 
 HEAD: Final = "bold"
+Found = TypeVar("Found")
+
+
+def print_found(found: Found, show: Callable[[Screen, Found], None], *, as_json: bool) -> None:
+    """Print what a command found: as JSON for programs, or as it is shown to people."""
+    screen = Screen(spoken())
+    if as_json:
+        screen.json(found)
+    else:
+        show(screen, found)
 
 
 def show_context(screen: Screen, context: Context) -> None:
@@ -88,14 +107,14 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
             screen.line("  · ", str(text) or say.text("cli.nothing"), (f"  ← {runs_of(seqs)}" if seqs else "", DIM))
 
 
-def show_repairs(screen: Screen, version: StateVersion) -> None:
+def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]]) -> None:
     """What was done to the summary that a version was made from, one by one."""
     say = screen.say
-    if not version.repairs:
+    if not repairs:
         screen.line(say.text("cli.state.no_repairs"))
         return
     screen.line((say.text("cli.state.repairs"), HEAD))
-    for one in version.repairs:
+    for one in repairs:
         screen.line((f"{field_words(one['field'], say)} · {say.word('repair', one['reason'])}", "magenta"))
         screen.line("  - ", one["before"] or (say.text("cli.state.added"), DIM))
         if one["after"] != one["before"]:
@@ -181,9 +200,12 @@ def show_stats(screen: Screen, stats: Stats) -> None:
         screen.table([screen.say.text(f"cli.columns.{one}") for one in ("figure", "value")], rows)
 
 
-def show_list(screen: Screen, conversations: Sequence[Conversation] | Sequence[Any]) -> None:
+def show_list(screen: Screen, conversations: Sequence[ConversationSummary]) -> None:
     """One line for each."""
     say = screen.say
+    if not conversations:
+        screen.line(say.text("cli.list.empty"))
+        return
     rows = [
         (
             str(one.id),
@@ -203,6 +225,9 @@ def show_list(screen: Screen, conversations: Sequence[Conversation] | Sequence[A
 def show_continuity(screen: Screen, found: Sequence[CompactionContinuity]) -> None:
     """The score of each compaction, the newest first."""
     say = screen.say
+    if not found:
+        screen.line(say.text("cli.continuity.nothing"))
+        return
     rows = [
         (
             f"{one.from_seq}–{one.to_seq}",
@@ -253,14 +278,11 @@ def _ours(section: str, word: str, say: Catalogue) -> str:
 
 def runs_of(seqs: Sequence[int]) -> str:
     """Positions in runs: ``1, 4–9``."""
-    numbered = enumerate(sorted(set(seqs)))
-    return ", ".join(_runs(numbered))
-
-
-def _runs(numbered: Iterator[tuple[int, int]] | Any) -> Iterator[str]:
-    for _, run in groupby(numbered, key=lambda pair: pair[1] - pair[0]):
+    told = []
+    for _, run in groupby(enumerate(sorted(set(seqs))), key=lambda pair: pair[1] - pair[0]):
         found = [seq for _, seq in run]
-        yield str(found[0]) if len(found) == 1 else f"{found[0]}–{found[-1]}"
+        told.append(str(found[0]) if len(found) == 1 else f"{found[0]}–{found[-1]}")
+    return ", ".join(told)
 
 
 def _is_told(one: Mapping[str, Any]) -> bool:

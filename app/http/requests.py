@@ -80,16 +80,7 @@ class ConversationCreate(Input):
 
     def new(self) -> NewConversation:
         """The service's value."""
-        return NewConversation(
-            title=self.title,
-            user_id=self.user_id,
-            locale=self.locale,
-            system_prompt=self.system_prompt,
-            preset=self.preset,
-            policy=self.policy,
-            scratchpad=self.scratchpad,
-            metadata=self.metadata,
-        )
+        return NewConversation(**dict(self))
 
 
 class ConversationPatch(Input):
@@ -213,13 +204,7 @@ class CompactRequest(Input):
 
     def input(self) -> CompactInput:
         """The service's value."""
-        return CompactInput(
-            focus=self.focus,
-            up_to_message_id=self.up_to_message_id,
-            keep_tail_messages=self.keep_tail_messages,
-            dry_run=self.dry_run,
-            wait=self.wait,
-        )
+        return CompactInput(**dict(self))
 
 
 class ExaminationRequest(Input):
@@ -276,15 +261,9 @@ class ContextSections(Input):
 
     def wanted(self) -> Wanted:
         """The service's value."""
-        levels = None if self.levels is None else [LEVEL_OF[name] for name in self.levels]
-        return Wanted(
-            state=self.state,
-            anchors=self.anchors,
-            digests=self.digests,
-            held=self.held,
-            recalled=self.recalled,
-            levels=None if levels is None else tuple(level for level in LEVELS if level in levels),
-        )
+        named = None if self.levels is None else [LEVEL_OF[name] for name in self.levels]
+        levels = None if named is None else tuple(level for level in LEVELS if level in named)
+        return Wanted(**{**dict(self), "levels": levels})
 
 
 class ContextRequest(Input):

@@ -1,0 +1,69 @@
+"""The database of the settings, for commands that work on it: that of ``DATABASE_URL``, or the embedded one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+from app.cli.speaking import text_of
+from app.core.model.errors import DomainError
+from app.devserver import EmbeddedServers
+from app.devserver.configured import read_settings
+from app.devserver.errors import CannotStartError
+from app.devserver.preflight import check_database, migrate
+from app.logs import configure_logs
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.bootstrap import Container
+
+
+@contextmanager
+def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
+    """The address of the database; the embedded one runs meanwhile, and is made where there is none.
+
+    Args:
+        settings: Which database.
+        any_version: Whether an embedded one may be of an earlier PostgreSQL.
+    """
+    if settings.database_url:
+        check_database(settings.database_url)
+        yield settings.database_url
+    else:
+        with EmbeddedServers(settings.data_dir, valkey=False, any_version=any_version) as endpoints:
+            yield endpoints.database_url
+
+
+@contextmanager
+def settings_with_database(*, wants: bool) -> Iterator[Settings]:
+    """Settings that name a database with the newest schema; Redis is never asked.
+
+    Args:
+        wants: The database must be there already: who looks for keys in an empty new one is in the wrong folder.
+    """
+    settings = read_settings()
+    # Else what is logged goes to standard output, beside a key that a script reads.
+    configure_logs(settings)
+    is_embedded = not settings.database_url
+    if wants and is_embedded and not settings.data_dir.exists():
+        raise CannotStartError(text_of("complaint.no_folder", folder=str(settings.data_dir.absolute())))
+    with database(settings) as url:
+        if is_embedded:
+            migrate(url)
+        yield settings.model_copy(update={"database_url": url, "redis_url": settings.redis_url or "redis://localhost"})
+
+
+@asynccontextmanager
+async def services(settings: Settings) -> AsyncIterator[Container]:
+    """The services of this process, closed afterwards; what they refuse ends the command in one line."""
+    # Seconds of imports that only these commands need.
+    from app.bootstrap import build_container  # noqa: PLC0415
+
+    container = await build_container(settings)
+    try:
+        yield container
+    except DomainError as error:
+        raise CannotStartError(error.detail) from None
+    finally:
+        await container.close()
