@@ -66,7 +66,7 @@ def _redacted_event(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _redacted(key: str, value: object) -> object:
-    """Words of our own come again and again, and an id is no secret."""
+    """The value without secrets; ids are left as they are."""
     if not isinstance(value, str):
         return redact_value({key: value})[key]
     return value if key.endswith("_id") and _ID.fullmatch(value) else _redacted_text(key, value)

@@ -104,7 +104,7 @@ class ParentLoop:
 
 
 async def _passed(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event, but not longer than that; whether it came."""
+    """Whether an event came within so many seconds."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()

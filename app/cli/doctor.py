@@ -274,7 +274,6 @@ class _Report:
             self._tell_damage()
 
     def _tell_damage(self) -> None:
-        """What mending would take."""
         damaged = [sick.damage for sick, _ in self._rows if sick.damage]
         if damaged:
             again = [one for one in damaged if one.by_model]

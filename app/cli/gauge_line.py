@@ -60,7 +60,6 @@ def _ahead(gauge: Gauge, say: Catalogue) -> str:
 
 
 def _bar(gauge: Gauge, colour: str) -> Text:
-    """Filled as far as it is full, with the thresholds marked."""
     filled = min(round(gauge.utilization * BAR), BAR)
     text = Text("█" * filled, style=colour)
     marks = {_place(at, gauge) for at in (gauge.background_at, gauge.sync_at) if at is not None}

@@ -152,7 +152,7 @@ def _branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
 
 
 def _message_of(node: Any) -> Mapping[str, Any] | None:
-    """The message, if there is something in it."""
+    """The message of a node; ``None`` where it says nothing."""
     message = node.get("message") if isinstance(node, Mapping) else None
     return message if isinstance(message, Mapping) and _chatgpt_text(message) else None
 

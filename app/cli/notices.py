@@ -74,7 +74,7 @@ def _added(type_: str, data: Mapping[str, Any], say: Catalogue) -> str:
 
 
 def _policy(conversation: Conversation) -> CompactionPolicy:
-    """The conversation's, which tells of everything here."""
+    """The policy of a conversation, with notices before and after each compaction: a terminal always shows them."""
     try:
         policy = CompactionPolicy.model_validate(conversation.policy)
     except ValidationError:  # of a newer service

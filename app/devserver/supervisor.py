@@ -85,7 +85,7 @@ class Signals:
         sys.unraisablehook = self._shown_before
 
     def _show_dropped(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Ask again where our own request was dropped; show what else was."""
+        """Send our own request to stop again where Python dropped it; show any other dropped error."""
         if isinstance(dropped.exc_value, StopRequestedError):
             signal.setitimer(signal.ITIMER_REAL, _ASKED_AGAIN_SECONDS)
         else:

@@ -68,7 +68,7 @@ def is_large(value: Any) -> bool:
 
 
 def _parts(item: Any) -> Iterable[Any]:
-    """What stands in a value; nothing in any that is none of these."""
+    """The items of a list, or the values of a mapping or model; nothing for any other value."""
     if isinstance(item, _LISTS):
         return item
     if isinstance(item, dict):

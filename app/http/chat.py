@@ -134,7 +134,7 @@ async def _events(turn: TurnHandle, notifier: Notifier) -> AsyncIterator[Told]:
 
 
 async def _words(event: ChatEvent, notifier: Notifier) -> Notification | None:
-    """No turn ends for want of words."""
+    """The text that tells of an event; ``None`` where it cannot be made, since the turn goes on without it."""
     with suppress(DependencyUnavailableError):
         return await notifier.notification(event.type, event.data)
     return None

@@ -107,7 +107,7 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def _age(self) -> float:
-        """The smallest has waited longest; one that rests after an answer may be a client's that asks all the time."""
+        """Since when a connection waits for a request: the smallest waits longest; infinity where it does not wait."""
         return math.inf if self._waits_since is None else self._waits_since
 
     def _others(self) -> Iterator[Connection]:

@@ -114,5 +114,5 @@ async def remove_file(conversation_id: UUID, file_id: UUID, services: Services, 
 
 
 def _unquestioned(media_type: str) -> str:
-    """The media type with the charset that all texts here have, or the framework would add it to some of them."""
+    """The media type, with UTF-8 as the charset of a text: the framework adds it to some texts only."""
     return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type

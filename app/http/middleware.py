@@ -190,7 +190,7 @@ class Deadline:
 
 
 def _streams(headers: Headers) -> bool:
-    """Events, and files: they last as long as there is something to send."""
+    """Whether an answer is a stream of events or a file: it lasts as long as there is something to send."""
     is_file = headers.get("content-disposition", "").startswith("attachment")
     return is_file or headers.get("content-type", "").startswith("text/event-stream")
 

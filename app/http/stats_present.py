@@ -197,7 +197,7 @@ def _counted(say: Catalogue, section: str, counts: Mapping[str, int]) -> list[sh
 
 
 def _summary(value: Measured, say: Catalogue) -> Sequence[str]:
-    """What happened, in sentences; nothing of what never did."""
+    """One sentence for each number that is not zero."""
     said = {
         "compactions": value.applied,
         "saved": value.tokens_saved,

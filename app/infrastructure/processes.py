@@ -89,7 +89,7 @@ class ProcessPool:
             ) from None
 
     def _limit(self) -> CapacityLimiter:
-        """The library's own bound, on the running loop; ours is fair, and stands before it."""
+        """The limit that anyio asks for: made here, since it needs a running loop. Ours, which is fair, comes first."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(self._count)
         return self._limiter

@@ -190,7 +190,7 @@ class LocalTurnStreams:
 
 
 def _raise_refusal(answers: Sequence[object]) -> None:
-    """Of an entry that may not be there; one with its number is there already where an earlier answer was lost."""
+    """Raise what Redis refused, but not that an entry with this number is there already: an earlier answer was lost."""
     for answer in answers:
         if isinstance(answer, Exception) and not (isinstance(answer, ResponseError) and _THERE in str(answer)):
             raise answer

@@ -102,7 +102,7 @@ def _says(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _
 
 
 def _by_status(status: int | None) -> tuple[str, bool]:
-    """An answer nobody can read (no status) may be whole the next time."""
+    """The reason, and whether another try may help: an answer that nobody can read (no status) may be whole then."""
     if status is None or status < _FIRST_CLIENT_ERROR:
         return "unreadable", True
     return _STATUSES.get(status, ("server_error", True) if status >= _FIRST_SERVER_ERROR else ("bad_request", False))

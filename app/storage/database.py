@@ -115,7 +115,7 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
 
 
 def _as_read(written: str) -> Any:
-    """Most columns of JSON hold nothing; what there is of that is a new object each time."""
+    """The value of a column of JSON; the empty list and object, which are most of them, without the parser."""
     if written == "[]":
         return []
     return {} if written == "{}" else json.loads(written)
@@ -135,7 +135,7 @@ def _is_pooled(url: str) -> bool:
 
 
 def _limits() -> str:
-    """What a pooler does not carry, for each transaction."""
+    """The settings that a connection pooler does not pass on, as a statement for each transaction."""
     settings = {name: value for name, value in SESSION_SETTINGS.items() if name not in CARRIED} | TIMEOUTS
     return "".join(f" SET LOCAL {name} = '{value}';" for name, value in settings.items())
 

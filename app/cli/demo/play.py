@@ -138,7 +138,6 @@ class _Play:
             raise ComplaintError(f"The long message was compacted in the {ran_in}, not inside its turn.")
 
     def _ask(self, content: str, *, shown: str = "") -> None:
-        """A turn of the configured model."""
         self.screen.line()
         self.screen.line((PROMPT, "bold cyan"), shown or content)
         self.session.follow(content)

@@ -112,7 +112,7 @@ def _of_names(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
 
 
 def _of_saying(text: str, seq: int, kind: ProbeKind, pool: Pool) -> Iterator[Probe]:
-    """What is answered by saying the same."""
+    """A probe that is answered by saying the same, if the text has words enough to ask with."""
     cues = _cues(text, "", pool)
     if len(cues) >= _FEWEST_CUES:
         yield Probe(kind=kind, seq=seq, sentence=text, cues=cues)

@@ -164,7 +164,7 @@ class CacheRepository(Repository):
 
 
 def _begins() -> Any:
-    """Whether a prefix begins anybody's requests; by tenant too, which leads in the key."""
+    """Whether any conversation's requests begin with this prefix. By tenant too: the key begins with it."""
     whose = (col(_member.tenant_id) == col(_row.tenant_id)) & (col(_member.cache_id) == col(_row.id))
     return select(col(_member.conversation_id)).where(whose).exists()
 

@@ -65,7 +65,6 @@ def maker(kind: type[Record]) -> Callable[[Iterable[Any]], Record]:
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Asked for every row that is read or written."""
     return tuple(item.name for item in fields(kind))
 
 

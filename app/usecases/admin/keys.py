@@ -220,7 +220,7 @@ class KeyService:
         await self._default()
 
     def _note_use(self, key: ApiKey, now: datetime) -> None:
-        """Soon, and nobody waits for it; a use that cannot be noted is noted with the next."""
+        """Note the use of a key soon, in the background; what cannot be noted is noted with the next use."""
         if key.last_used_at is not None and now - key.last_used_at < USED_STEP:
             return
         self._used.add(key.id)

@@ -197,7 +197,7 @@ class _Work:
         return _Plan(caching=caching, terms=terms, conversation_id=conversation_id, files=tuple(files))
 
     async def _attached(self, plan: _Plan) -> ContextMessage | None:
-        """The message with the files; a cache holds each whole or is not made."""
+        """The message with the files. Raises ``ModelUnavailableError`` where one of them cannot be sent whole."""
         if not plan.files:
             return None
         profile, locale = self._shell.models.chat(self._row.model).profile, plan.caching.prefix.locale

@@ -200,7 +200,7 @@ def copy_of(cache: ProviderCache, conversation_id: UUID, now: datetime) -> Provi
 
 @contextmanager
 def _unimportant(step: str) -> Iterator[None]:
-    """Nothing in this block fails a reply: what it computes is computed again with the next one."""
+    """Log a failure instead of raising it: the reply goes on, and the next one computes this again."""
     try:
         yield
     except (DependencyUnavailableError, NotFoundError, ConflictError) as error:

@@ -145,7 +145,7 @@ async def _since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Mate
 
 
 def _beginning_after(conversation: Conversation, live: LiveContext) -> Conversation:
-    """As if it began there: the provider needs no state, and has the files."""
+    """The conversation as if it began after what the provider keeps, which has the files and needs no state."""
     return replace(conversation, boundary_seq=live.through_seq, compressed_state=None, layout=None, file_tokens=0)
 
 

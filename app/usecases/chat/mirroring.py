@@ -105,7 +105,7 @@ class Mirrors:
         return None
 
     async def _tell_message(self, turn: Turn, handle: TurnHandle) -> None:
-        """The first event, without the stream."""
+        """Emit the turn's first event from the database, where there is no stream to read it from."""
         async with self._shell.uow(turn.tenant_id) as uow:
             handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
 

@@ -97,7 +97,7 @@ class InlineCompaction:
         return outcome
 
     async def _tell(self, row: Compaction, after: int, tell: Callable[[Sequence[Event]], None]) -> int:
-        """The number of the last event that was looked at."""
+        """Tell of the events of compactions after a number; returns the number of the last event."""
         async with self._shell.uow(row.tenant_id) as uow:
             events = await uow.events.after(row.conversation_id, after, limit=EVENT_PAGE)
         tell([event for event in events if event.type.startswith("compaction.")])
@@ -153,7 +153,7 @@ class InlineCompaction:
                 await wake_up.wait(self._shell.timings.poll_seconds)
 
     async def _claim_again(self, claim: InlineClaim) -> Compaction | None:
-        """After waiting, still at the threshold: a run of its own in the time that is left."""
+        """Claim a run of the turn's own if the context is still at the threshold after the wait."""
         async with self._shell.uow(claim.row.tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.lock(claim.row.conversation_id))
             if not _at_threshold(resolved, claim.trigger):
@@ -171,7 +171,7 @@ class InlineCompaction:
         )
 
     async def _queue_the_rest(self, row: Compaction) -> Compaction:
-        """The time is up: what this turn holds goes to the worker."""
+        """Hand the turn's row to the worker: its time is up."""
         async with self._shell.uow(row.tenant_id) as uow:
             row = await uow.compactions.in_flight(row.conversation_id) or await uow.compactions.get(row.id)
         mine = row.status == "running" and row.ran_in == self._ran_in and row.owner == self._shell.owner
@@ -193,7 +193,7 @@ class InlineCompaction:
 
 
 def _began(row: Compaction) -> Event:
-    """That a row runs, told once more and so without a number of its own."""
+    """An event that the row runs, for the stream alone: it has no number, since the stored one was told before."""
     return Event(
         conversation_id=row.conversation_id,
         number=NOT_NUMBERED,

@@ -100,7 +100,7 @@ class Job:
             chunk = read
 
     def _off_record(self, summarizer: Summarizer) -> Summarizer:
-        """A model of our own works on the text in this very process; another's answer is waited for."""
+        """The summarizer; while another service's model is waited for, the work is taken off the record."""
         record = self.record
         return _WaitedFor(summarizer, record) if record and summarizer.profile.metered else summarizer
 

@@ -121,7 +121,7 @@ class LocalCompactionRunner:
             raise
 
     async def _put_back(self, compaction_id: UUID) -> None:
-        """Somebody else may take it at once, instead of after the lease."""
+        """Put the row back, so that somebody else can take it at once and not only after the lease."""
         async with self._uow(None) as uow:
             row = await uow.compactions.get(compaction_id)
             if row.status == "running" and row.owner == self._owner and row.lease_token is not None:

@@ -154,7 +154,7 @@ def _withdrawn(due: Due, present: Mapping[tuple[int, int, str], Anchor]) -> list
 
 
 def _place(anchor: Anchor) -> tuple[int, int, str]:
-    """No two anchors of a conversation have the same."""
+    """Where an anchor stands in the order of all; no two of a conversation have the same place."""
     return anchor.seq, anchor.offset, anchor.type
 
 

@@ -87,7 +87,7 @@ async def forget(
 
 
 def _texts(segment: Segment) -> list[str]:
-    """What may have been said by somebody who knew more than the segment's own messages."""
+    """The texts that a model wrote, who may have seen more than the segment's own messages."""
     by_model = [level.text for level in segment.levels.values() if level.made_by != EXTRACTIVE]
     return [*by_model, segment.topic, segment.id.replace("_", " ")] if by_model else []
 

@@ -362,7 +362,7 @@ def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
 
 
 async def _from_answers(uow: UnitOfWork, answers: Sequence[Message], erased: Erased, remaining: Remaining) -> None:
-    """Answers to typed commands are summaries that were stored as messages."""
+    """Take what was erased out of the answers to typed commands: summaries that are stored as messages."""
     for answer in answers:
         content = lines_without(answer.content, erased, remaining)
         if content != answer.content:
@@ -374,7 +374,7 @@ async def _from_answers(uow: UnitOfWork, answers: Sequence[Message], erased: Era
 async def _from_focuses(
     uow: UnitOfWork, focused: Sequence[Compaction], erased: Erased, remaining: Remaining, typed: str | None
 ) -> None:
-    """What a compaction was asked to keep in view: typed in the erased message, or quoting it."""
+    """Take what was erased out of the focus of compactions that was typed in the message, or quotes it."""
     for row in focused:
         focus = row.request.focus or ""
         if focus == typed or quotes(focus, erased, remaining):

@@ -79,7 +79,7 @@ class PinService:
         return stored, await uow.messages.reweigh(conversation_id, dict(others))
 
     async def _settle(self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results) -> list[UUID]:
-        """Sums, served bytes and triggers, after what is held changed."""
+        """Update the sums, the served block and the triggers after what is held has changed."""
         shell, conversation = self._shell, resolved.conversation
         summed = shell.resolver(await summed_again(uow, replace(conversation, quiet=Quiet(), failure_count=0), total))
         laid_out = await laid_out_again(uow, shell, summed, compute=results)

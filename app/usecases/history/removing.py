@@ -142,7 +142,7 @@ class RemovalService:
         return bool(ids)
 
     async def _ended(self, uow: UnitOfWork, erasure: Erasure) -> bool:
-        """Whether nothing of it is left; what providers keep goes before the tenant that is asked for it."""
+        """Whether nothing is left to remove; the providers' copies go first, since they are asked as the tenant."""
         if await uow.conversations.of_user(erasure.user_id, limit=1, deleted=True):
             return False
         if erasure.user_id is not None:

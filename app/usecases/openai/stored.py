@@ -409,7 +409,7 @@ def _wrong(message: str) -> InvalidInputError:
 
 
 def _there(begun: Begun | None) -> Begun:
-    """What is never compared is always begun."""
+    """What was begun; ``None`` comes only of requests whose history is compared. Raises ``ConflictError``."""
     if begun is None:
         raise ConflictError("the request is no longer being processed: send it again")
     return begun

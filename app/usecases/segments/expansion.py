@@ -282,7 +282,7 @@ async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _
 
 
 async def _segment(uow: UnitOfWork, conversation_id: UUID, segment_id: str) -> Segment:
-    """What cannot be an id is one that nobody has."""
+    """The segment of that id. Raises ``NotFoundError``, also for what cannot be an id."""
     if not is_id(segment_id):
         raise NotFoundError("No such segment.")
     return await uow.segments.get(conversation_id, segment_id)

@@ -113,7 +113,7 @@ class WorkBook:
 
     @property
     def _lease(self) -> float:
-        """Longer than a process that hangs goes on living: only a process that has ended is counted."""
+        """Seconds that a record holds: longer than a hanging process lives, so that only ended ones are counted."""
         return self.timings.lease_seconds + self.timings.watchdog_seconds
 
     async def _remove(self) -> None:
@@ -146,7 +146,7 @@ class WorkBook:
                         await uow.works.renew(record.work.id, seconds=self._lease)
 
     async def _forget_crashes(self, work: Work) -> None:
-        """The work that ended a process before has been done now."""
+        """Forget the processes that this work ended before: it has been done now."""
         with suppress(DependencyUnavailableError):
             async with self.uow(work.tenant_id) as uow:
                 await uow.works.forget_crashes(work.conversation_id, kind=work.kind)

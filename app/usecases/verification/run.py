@@ -399,7 +399,7 @@ class VerificationService:
         return "failed"
 
     async def _go_on(self, uow: UnitOfWork, conversation_id: UUID) -> None:
-        """A version that was written meanwhile still waits."""
+        """Have the current version verified too, where it was written meanwhile."""
         present = await uow.conversations.get(conversation_id)
         await note_version(uow, self._shell, conversation_id, await uow.states.get(present.id, present.state_version))
 

@@ -74,7 +74,7 @@ def _message(item: ErrorDetails, short_forms: Sequence[str]) -> str:
 
 
 def _range(loc: Sequence[int | str]) -> str:
-    """What a number may be: both its ends, whichever it was that it missed."""
+    """The smallest and the largest number that a field takes."""
     bounds = {name: node[name] for node in nodes_at(_schema(), loc) for name in BOUNDS if name in node}
     return " and ".join(words.format(bounds[name]) for name, words in BOUNDS.items() if name in bounds)
 

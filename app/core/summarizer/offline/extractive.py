@@ -113,7 +113,6 @@ def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
 
 
 def _told_beside(texts: Sequence[str]) -> Told:
-    """What stands beside the facts."""
     return Told(
         (frozenset(stems(text)) for text in texts),
         (found.text.casefold() for text in texts for found in find_identifiers(text)),
