@@ -40,8 +40,7 @@ A_TENANT: Final = max(THREADS // 2, 1)
 class WorkShares:
     """How much each tenant may have computed at once; who waits is served in order.
 
-    Args:
-        most: of one tenant.
+    One tenant has ``most`` places.
     """
 
     def __init__(self, most: int = A_TENANT) -> None:

@@ -27,9 +27,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class ParentLoop:
     """A thread with a loop and a container of its own: sweeps until ``leave``, releases until ``stop``.
 
-    Args:
-        factory: builds the container, on the loop that will use it.
-        timings: how often it tries to build one, and looks for jobs to give back.
+    ``factory`` builds the container on the loop that will use it; ``timings`` say how often that is tried.
     """
 
     def __init__(self, factory: Callable[[], Awaitable[Container]] = build, timings: Timings = DEFAULT_TIMINGS) -> None:

@@ -45,8 +45,7 @@ async def build() -> Container:
 class Runtime:
     """Runs coroutines, one at a time, on a loop and a container that stay: pools of connections belong to a loop.
 
-    Args:
-        timings: the time of a task, and after how long a silent loop ends its process.
+    ``timings``: the time of a task, and after how long a silent loop ends its process.
     """
 
     def __init__(

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
     """The address of the database; the embedded one runs meanwhile, and is made where there is none.
 
-    Args:
-        settings: Which database.
-        any_version: Whether an embedded one may be of an earlier PostgreSQL.
+    With ``any_version``, an embedded one may be of an earlier PostgreSQL.
     """
     if settings.database_url:
         check_database(settings.database_url)
@@ -39,8 +37,7 @@ def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
 def settings_with_database(*, wants: bool) -> Iterator[Settings]:
     """Settings that name a database with the newest schema; Redis is never asked.
 
-    Args:
-        wants: The database must be there already: who looks for keys in an empty new one is in the wrong folder.
+    With ``wants``, the database must be there already: who looks for keys in an empty new one is in the wrong folder.
     """
     settings = read_settings()
     # Else what is logged goes to standard output, beside a key that a script reads.

@@ -159,10 +159,7 @@ def mend_by_code(client: Throughline, sick: Sick) -> Repair:
 def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Repair:
     """Make the state anew from the originals; where that fails, the old one is put back.
 
-    Args:
-        client: Of the service.
-        sick: What was found.
-        back_to: The version that is gone on from.
+    ``back_to`` is the version that is gone on from.
 
     Raises:
         ThroughlineError: The old one could not be put back: the conversation has no state then, and loses nothing.

@@ -27,9 +27,7 @@ _LISTS: Final = (list, tuple, set, frozenset)
 def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int | None]) -> Callable[..., Any]:
     """The endpoint, answering with the JSON of what it returns where that is large.
 
-    Args:
-        endpoint: A coroutine function; what else it is stays as it is.
-        status_of: The status of its answers.
+    ``status_of`` gives the status of the endpoint's answers.
     """
     if not inspect.iscoroutinefunction(endpoint):
         return endpoint

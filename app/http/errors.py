@@ -124,10 +124,7 @@ def status_of(error: DomainError) -> int:
 def problem_of(error: Exception, request_id: str, wish: str | None = None) -> dict[str, Any]:
     """The members of the problem, without secrets that came in; an unexpected exception tells nothing of itself.
 
-    Args:
-        error: What went wrong.
-        request_id: Of the request.
-        wish: An ``Accept-Language`` header: the language of ``title``, the one member that is for everybody.
+    ``wish`` is an ``Accept-Language`` header: the language of ``title``, the one member that is for everybody.
     """
     say = catalogue_of(wish)
     known = error if isinstance(error, DomainError) else unexpected()
@@ -214,9 +211,7 @@ def _body_of(route: object) -> Any:
 def validation_refusal(error: Exception, body: Any = None) -> DomainError:
     """What is said of a body or parameters that are out of contract.
 
-    Args:
-        error: What was found.
-        body: The type of the body that the route takes, whose fields are named.
+    ``body`` is the type of the body that the route takes, whose fields are named.
     """
     found = error.errors() if isinstance(error, RequestValidationError) else []
     if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):

@@ -20,11 +20,7 @@ KNOWN_SECONDS: Final = 1.0
 class Notifier:
     """Words the notifications of one conversation's events, by its policy and its locale as they are now.
 
-    Args:
-        services: reads the conversation.
-        tenant: whose it is.
-        conversation_id: which.
-        wish: an ``Accept-Language`` header; it comes before the conversation's locale.
+    ``wish`` is an ``Accept-Language`` header; it comes before the locale of the conversation.
     """
 
     def __init__(self, services: Container, tenant: UUID, conversation_id: UUID, wish: str | None) -> None:

@@ -52,9 +52,7 @@ class MethodNotAllowedError(DomainError):
 def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> InvalidInputError:
     """One error for all fields; its detail is the first one's, so that a log line or a toast says enough.
 
-    Args:
-        errors: One at least.
-        count: How many there are, where not all are named.
+    ``errors`` has one at least; ``count`` is how many there are, where not all are named.
     """
     first = errors[0]
     detail = first.message if _names(first.message, first.field) else f"{first.field}: {first.message}"

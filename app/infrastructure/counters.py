@@ -138,10 +138,7 @@ class LocalCounters:
 class RedisCounters:
     """``Counters`` of all processes together.
 
-    Args:
-        url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
-        pause_seconds: For how long it is left alone after a failure.
-        call_seconds: How long a caller waits for it at most.
+    After a failure Redis is left alone for ``pause_seconds``; a caller waits ``call_seconds`` for it at most.
     """
 
     def __init__(

@@ -55,9 +55,7 @@ def _text_of(message: tuple[str, dict[str, Any]]) -> tuple[str, str]:
 class RedisEventBus:
     """``EventBus`` of one process and one event loop.
 
-    Args:
-        url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
-        pause_seconds: For how long Redis is left alone after a failure: readers look at the events table anyway.
+    After a failure Redis is left alone for ``pause_seconds``: readers look at the events table anyway.
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:

@@ -46,9 +46,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class CeleryJobQueue:
     """``JobQueue`` on a Celery broker.
 
-    Args:
-        url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
-        pause_seconds: For how long the broker is left alone after a failure; the sweeper sends again.
+    After a failure the broker is left alone for ``pause_seconds``; the sweeper sends again.
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:

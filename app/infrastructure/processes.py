@@ -33,9 +33,7 @@ log = structlog.get_logger(__name__)
 class ProcessPool:
     """So many processes; a tenant has at most all of them but one.
 
-    Args:
-        count: how many run at once.
-        seconds: how long one piece of work may take; then its process is killed.
+    ``count`` run at once; a process whose work takes longer than ``seconds`` is killed.
     """
 
     def __init__(self, count: int, seconds: float) -> None:

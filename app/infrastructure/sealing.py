@@ -20,9 +20,8 @@ KEY_BYTES: Final = 32
 class AesSealer:
     """``Sealer`` by AES-256-GCM.
 
-    Args:
-        secret: The operator's; ``None``: each tenant has its own, which the database keeps.
-        purpose: What is sealed: what one sealer made, one of another purpose does not open.
+    Without a ``secret`` of the operator, each tenant has its own in the database. What was sealed for another
+    ``purpose`` does not open.
     """
 
     def __init__(self, secret: str | None = None, *, purpose: str = "input") -> None:

@@ -53,9 +53,7 @@ class _Reader:
 class RedisTurnStreams:
     """``TurnStreams`` of one process and one event loop; one connection reads for all who follow.
 
-    Args:
-        url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
-        pause_seconds: For how long Redis is left alone after a failure.
+    After a failure Redis is left alone for ``pause_seconds``.
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:

@@ -50,9 +50,7 @@ class Signal:
 class WakeUpHub:
     """Keeps the wanted channels subscribed, through reconnections, in a task that the first subscriber starts.
 
-    Args:
-        redis: a client of its own, without retries.
-        channels: the channels of a conversation.
+    ``redis`` is a client of its own, without retries; ``channels`` gives those of a conversation.
     """
 
     def __init__(self, redis: Redis, channels: Callable[[UUID], Sequence[str]]) -> None:

@@ -38,9 +38,7 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
     That may be a variable of its own, a file, or the identity of the machine, which is asked for over the network:
     call it off the event loop.
 
-    Args:
-        kind: The provider's name.
-        ambient: Whether such credentials may be used; they are not looked for otherwise.
+    Credentials of the environment are looked for with ``ambient`` alone.
 
     Raises:
         InvalidInputError: There is no such provider, or it lacks a package, or credentials that it may use.

@@ -21,11 +21,8 @@ async def back_up(database_url: str, target: IO[bytes], *, program: str, progres
 
     Nobody waits for it, but a migration does: it holds the lock that every reader holds, on all tables at once.
 
-    Args:
-        database_url: Of the database, at any revision of the schema that has messages.
-        target: An empty file that can be read and written at any place.
-        program: The version of the program, for the manifest.
-        progress: Is told how far it is.
+    The schema may be of any revision that has messages; ``target`` is an empty file that can be read and written at any
+    place.
 
     Raises:
         BackupError: The database holds no conversations of ours.

@@ -22,10 +22,7 @@ RETRY_AFTER: Final = 1.0
 class ConnectionShares:
     """How many connections each tenant may hold at once.
 
-    Args:
-        most: of one tenant; the rest of the pool is always there for others.
-        seconds: how long one waits for its turn.
-        waiting: how many of one tenant may wait.
+    One tenant holds at most ``most``, waits ``seconds`` for its turn, and has ``waiting`` callers waiting at most.
     """
 
     def __init__(self, most: int, *, seconds: float = WAIT_SECONDS, waiting: int = MOST_WAITING) -> None:

@@ -33,12 +33,7 @@ _PAGE: Final = 100
 def play(url: str, key: str | None, screen: Screen, *, fast: bool = False, patience: float = PATIENCE_SECONDS) -> None:
     """Play it from the first to the last act.
 
-    Args:
-        url: Of a service that answers.
-        key: An API key, where the service asks for one.
-        screen: Where it is shown.
-        fast: Without pauses; outside a terminal there are none anyway.
-        patience: Seconds for the worker to begin.
+    With ``fast`` there are no pauses, as outside a terminal. ``patience``: seconds for the worker to begin.
 
     Raises:
         ComplaintError: Something expected did not happen.
@@ -246,10 +241,7 @@ class _Play:
 def figures(history: Sequence[Message], applied: Sequence[Compaction], tokens: int) -> Iterator[tuple[str, str]]:
     """What a conversation came to, as names and values.
 
-    Args:
-        history: Every message, the first first; the replies that were made now have a model.
-        applied: The compactions that took effect, the newest first.
-        tokens: Of the context now.
+    ``history`` is every message, in order; ``applied`` are the compactions that took effect, the newest first.
     """
     written = sent = whole = turns = 0
     for message in history:

@@ -32,9 +32,7 @@ def without_names(text: str, known: Collection[str]) -> str:
 
     Whoever reads the record sees the numbers before the anchors, and can look the message up; nobody sees the names.
 
-    Args:
-        text: What a summarizer wrote.
-        known: The names that it was shown; others stay.
+    ``known`` are the names that the summarizer was shown; others stay.
     """
 
     def position(name: re.Match[str]) -> str:

@@ -27,11 +27,7 @@ def ranking_of(
     claimed to be settled, untrue or none. Of an anchor that a user set nothing may be claimed, and of one with a value
     that a user gave not that it is none: such a one is passed over.
 
-    Args:
-        candidate: As it was accepted.
-        anchors: Active ones, of these and of earlier messages.
-        span: The folded messages.
-        shown: The messages as the model was shown them, by ``seq``.
+    ``anchors`` are active ones, of these and of earlier messages; ``shown`` is what the model saw of each, by ``seq``.
     """
     named = by_name(anchors)
     said = [(named[word.id], word) for word in candidate.kept if word.id in named]

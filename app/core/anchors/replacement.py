@@ -202,10 +202,7 @@ def _other_value(new: Topic, old: Topic) -> bool:
 def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
     """Whether a correction without words of its own names another thing of the kind that the old text names.
 
-    Args:
-        new: The correction.
-        old: The earlier text.
-        near: Whether they stand so near that the old text is meant whatever else it says.
+    ``near``: the two stand so near that the old text is meant whatever else it says.
     """
     mine, theirs = label_of(new), label_of(old)
     if mine and theirs and mine.name == theirs.name:

@@ -78,10 +78,7 @@ NOTHING_BROUGHT: Final = Brought()
 def refuse_unfit(brought: Brought, profile: ModelProfile, *, taken: Collection[str]) -> None:
     """Refuse what no model could be sent, and what this one cannot take.
 
-    Args:
-        brought: By the client.
-        profile: Of the turn's model.
-        taken: Names of tools that the service has itself.
+    ``taken`` are the names of tools that the service has itself.
 
     Raises:
         InvalidInputError: Every field that is refused, by its name in a chat request.

@@ -124,11 +124,8 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
 def beside_pins(material: Material, fit: Callable[[int], Draft], room: int, wanted: int) -> tuple[int, Draft]:
     """What is wanted, as far as every pin keeps its place and what is served beside it: passages go first.
 
-    Args:
-        material: Of the context.
-        fit: Makes everything else fit.
-        room: Tokens after the system prompt and the files.
-        wanted: Tokens for what is recalled, with the passages.
+    ``room`` is what is left after the system prompt and the files, ``wanted`` what is recalled weighs with the
+    passages.
     """
     pins = len(first_draft(material).held)
     draft = fit(room - wanted)

@@ -41,9 +41,7 @@ def with_choice(material: Material) -> Material:
 def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
     """First and last ``seq`` of the segments whose originals a budget can serve, whatever is recalled beside them.
 
-    Args:
-        material: With the segments' details.
-        room: Tokens after the system prompt and the files.
+    ``room``: tokens after the system prompt and the files.
     """
     draft = first_draft(material)
     plan = _Plan(material, draft)
@@ -54,10 +52,8 @@ def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
 def with_detail(material: Material, draft: Draft, room: int) -> Draft:
     """The draft with as much detail as fits into what it leaves of ``room`` tokens; as it is where something had to go.
 
-    Args:
-        material: With the segments' details, and the originals that ``places_to_read`` says.
-        draft: With what is recalled.
-        room: Tokens after the system prompt and the files.
+    ``material`` has the originals that ``places_to_read`` names. ``room``: tokens after the system prompt and the
+    files.
     """
     laid_out = first_draft(material)
     if not material.detail.segments or draft.left_out or draft.digests != laid_out.digests:

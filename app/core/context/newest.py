@@ -11,10 +11,7 @@ from app.core.text.budget import first_fitting
 def newest_within(messages: Sequence[ContextMessage], sizes: Sequence[int], room: int) -> tuple[ContextMessage, ...]:
     """Leave out the oldest messages, but for those of the system, until the rest fits.
 
-    Args:
-        messages: In order.
-        sizes: The tokens of each message, in the same order.
-        room: Tokens for all of them.
+    ``sizes`` are the tokens of each message, in the same order.
 
     Returns:
         The messages that are left, in order. None at all when the last message, or the call whose result it is, does

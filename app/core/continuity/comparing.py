@@ -112,10 +112,6 @@ def tone_kept(span: Sequence[Message], told: str) -> float | None:
 
     Of a mood, whether it is told at all, by a word for it or a word of it; not how well.
 
-    Args:
-        span: The folded messages.
-        told: What stands for them.
-
     Returns:
         ``None`` where neither a language nor a mood can be told.
     """

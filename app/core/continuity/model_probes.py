@@ -77,11 +77,7 @@ def chosen_probes(
 ) -> tuple[Probe, ...]:
     """The probes of the sentences that stand in their messages, and hold the answer that is named.
 
-    Args:
-        choices: A model's.
-        span: The stretch.
-        statements: What its messages say.
-        pool: The context before, by which words are weighed.
+    ``pool`` is the context before, by which words are weighed.
     """
     named = {choice.seq for choice in choices}
     texts = {one.seq: message_text(one)[:MOST_CHARACTERS] for one in span if one.seq in named}

@@ -58,10 +58,7 @@ class Probe:
 def probes_of(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: Pool) -> tuple[Probe, ...]:
     """The probes of a stretch, capped by kind.
 
-    Args:
-        statements: What its messages say.
-        anchors: Active anchors of these messages: what was decided, promised, stated as fact, or left open.
-        pool: The context before, by which words are weighed.
+    ``anchors`` are the active ones of these messages; ``pool`` is the context before, by which words are weighed.
     """
     found: dict[ProbeKind, list[Probe]] = {kind: [] for kind in MOST}
     for probe in _all(statements, anchors, pool):

@@ -19,11 +19,7 @@ def is_finished(outline: Sequence[Outline], to_seq: int, *, complete: bool, esti
     Nothing in it waits for an answer or a result, and no call stands in it without its result, or a result without its
     call.
 
-    Args:
-        outline: The messages from the beginning of the range on, some of those after it too.
-        to_seq: Where the range ends.
-        complete: Whether the conversation ends with them.
-        estimator: The policy's.
+    ``outline`` begins with the range and may go on after it; ``complete``: the conversation ends with it.
     """
     inside = [item for item in outline if item.seq <= to_seq]
     if not inside or inside[-1].seq != to_seq:

@@ -84,10 +84,7 @@ class Choice:
 def weight(*, rank: int, importance: float, relation: float) -> float:
     """What a token of a segment is worth, beside one of long ago that nothing speaks for.
 
-    Args:
-        rank: Segments that are newer.
-        importance: 0 to 1.
-        relation: To the question, 0 to 1.
+    ``rank``: how many segments are newer. ``importance`` and ``relation`` (to the question) are from 0 to 1.
     """
     return 1 + NEWEST / (1 + rank / NEW) + IMPORTANT * importance + RELATED * relation
 

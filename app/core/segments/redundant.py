@@ -29,11 +29,7 @@ class _Told:
 
 
 class Said:
-    """The words that the state block holds outside its digests.
-
-    Args:
-        texts: The state's entries and the anchors, each one.
-    """
+    """The words that the state block holds outside its digests."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._given = Given()

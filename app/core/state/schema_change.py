@@ -29,11 +29,7 @@ def in_schema(
     out of such a text each statement becomes a fact, word for word and in order, since a narrative is told anew each
     time. What is in doubt stays so: of one text it becomes a text of its own.
 
-    Args:
-        entries: Those that are served.
-        schema: To which they go.
-        source: From which they come.
-        next_entry: The number of the next new entry; those of statements go on from it.
+    ``next_entry`` is the number of the next new entry; those of statements go on from it.
     """
     if is_told(source) and not is_told(schema):
         entries = _spelled_out(entries, schema, next_entry)
@@ -50,11 +46,7 @@ def in_schema(
 def from_anchors(anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int) -> list[StateEntry]:
     """What stood beside the state, as entries of it: for a policy that serves no anchors.
 
-    Args:
-        anchors: Those that were served, in order.
-        schema: Of the state that they stood beside.
-        version: Of that state.
-        next_entry: The number of the first.
+    ``next_entry`` is the number of the first.
     """
     found = []
     for number, anchor in enumerate(anchors, start=next_entry):

@@ -85,12 +85,7 @@ def forgotten(
 
     Of what has no room together the newest comes back: what was said long ago has most often changed since.
 
-    Args:
-        schema: Of the state.
-        before: The state so far.
-        entries: The merged one.
-        room: Tokens for all of it.
-        estimator: How they are weighed.
+    ``entries`` is the merged state; ``room``: tokens for all of it.
 
     Returns:
         Texts for ``with_quotes``, in order; nothing where facts have a list: entries are never forgotten.
@@ -128,11 +123,7 @@ def untold(
 
     What a later message changed is left out, and what it is about, which is told anew each time.
 
-    Args:
-        schema: Of the state.
-        before: The state so far.
-        entries: The merged one.
-        outdated: What later messages changed.
+    ``entries`` is the merged state; ``outdated`` what later messages changed.
     """
     if not is_told(schema):
         return []

@@ -33,9 +33,7 @@ _HEADING: Final = compiled(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$|[^\n
 def system_context(system_prompt: str, *, room: int) -> str:
     """Lines of a system prompt that define terms or describe how the work goes, in their order, as they stand.
 
-    Args:
-        system_prompt: The conversation's own.
-        room: The most tokens they may weigh; terms come first where there is too little.
+    ``room`` is the most tokens they may weigh; terms come first where there is too little.
     """
     lines = _lines(system_prompt)
     kinds: tuple[Kind, ...] = ("terminology", "workflow")

@@ -55,9 +55,7 @@ def is_fragment(text: str) -> bool:
 def tight(text: str, found: Sequence[Identifier]) -> str:
     """The stretch of a sentence that holds its exact values; the whole where that would change what it says.
 
-    Args:
-        text: One sentence.
-        found: Its identifiers.
+    ``text`` is one sentence, ``found`` its identifiers.
     """
     marks = sorted(item.start for item in found if item.kind != "symbol")
     if len(text) <= _SHORT or not marks or correction_in(text):

@@ -25,9 +25,7 @@ _MARKS: Final = " ,.:;!…–—-，。！：；"
 def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The places of a text's sentences; a sentence and the correction right behind it are one.
 
-    Args:
-        text: What one speaker said.
-        spans: Of its sentences, in order.
+    ``spans`` are those of its sentences, in order.
     """
     begun: tuple[int, int] | None = None
     is_bare = False

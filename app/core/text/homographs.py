@@ -38,9 +38,7 @@ _OWN: Final = _only_its_own()
 def settled(tokens: list[Token], text: str) -> list[Token]:
     """Tokens of a text in which each homograph is a word of one language; those that are none of values are left out.
 
-    Args:
-        tokens: In order.
-        text: Normalized.
+    ``text`` is normalized.
     """
     if not any(token.kind == "w" and token.text in t.HOMOGRAPHS for token in tokens):
         return tokens

@@ -138,11 +138,7 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
 
 
 class Latest(Generic[K, R]):
-    """The last reading of each of several things that change: the next one takes its place.
-
-    Args:
-        memo: Where they are kept, within its bound.
-    """
+    """The last reading of each of several things that change: the next one takes its place."""
 
     def __init__(self, memo: Memo = _MEMO) -> None:
         self._memo = memo

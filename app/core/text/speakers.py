@@ -81,8 +81,7 @@ def labels_of(said: Sequence[tuple[str, str]]) -> list[Label | None]:
     messages every single one does, and no two roles share a name. Elsewhere "Note: " is no name, nor is what an
     assistant heads its answers with ("Noted: ") where users have no names.
 
-    Args:
-        said: Role and text of each message, in order.
+    ``said``: role and text of each message, in order.
     """
     labels = [label_of(text) if role in _ROLES else None for role, text in said]
     totals = Counter(role for role, text in said if role in _ROLES and text.strip())

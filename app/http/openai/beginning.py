@@ -34,13 +34,8 @@ async def begin_response(
 ) -> Answering:
     """Begin it. Every refusal is raised here.
 
-    Args:
-        services: Of the process.
-        tenant_id: Whose.
-        body: The request.
-        headers: Of the request, or of the socket's beginning.
-        attempt: Which one at this request.
-        before: What a connection remembers of responses that are kept nowhere.
+    ``headers`` are those of the request or of the socket; ``before`` is what a connection remembers of responses that
+    are kept nowhere.
     """
     body.refuse_unsupported()
     model = body.model or DEFAULT

@@ -101,10 +101,7 @@ def _after(text: str, start: str) -> str:
 def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The inner object of an error; no secret that came in is told back.
 
-    Args:
-        error: What went wrong.
-        status: The (translated) status.
-        asked: What the path names, which a 404 names too.
+    ``status`` is the translated one; ``asked`` is what the path names, which a 404 names too.
     """
     kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
     first = error.errors[0] if error.errors else None

@@ -32,11 +32,8 @@ LONGEST_NAME: Final = 255
 def name_of(headers: Headers, *, body: object, metadata: Mapping[str, Any] | None, user: str | None) -> Name | None:
     """What a request calls its conversation; ``None`` where it names none.
 
-    Args:
-        headers: Of the request.
-        body: Its field ``conversation``: an id, or an object with one.
-        metadata: Its field ``metadata``.
-        user: Its field ``user``.
+    ``body`` is its field ``conversation`` (an id, or an object with one), ``metadata`` and ``user`` its fields of those
+    names.
 
     Raises:
         InvalidInputError: The name cannot be one.

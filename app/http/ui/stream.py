@@ -51,10 +51,7 @@ class TurnStream:
     def response(self, turn: TurnHandle, stopping: Stopping, *, tells_before: bool) -> EventStream[bytes]:
         """The stream.
 
-        Args:
-            turn: What to tell.
-            stopping: The end of the process.
-            tells_before: Whether the client has nothing of the message that the turn goes on with.
+        ``tells_before``: the client has nothing of the message that the turn goes on with.
         """
         stream: EventStream[bytes] = EventStream(
             Steps(

@@ -22,9 +22,7 @@ class Repository:
 class LeasedRepository(Repository):
     """Statements of rows that one process holds for a while.
 
-    Args:
-        session: Runs the statements.
-        lease_seconds: How long a lease lasts without a heartbeat.
+    A lease lasts ``lease_seconds`` without a heartbeat.
     """
 
     def __init__(self, session: TenantSession, lease_seconds: float) -> None:

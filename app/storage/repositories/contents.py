@@ -43,9 +43,7 @@ class ContentRepository(Repository):
     async def count_up(self, contents: Mapping[str, Content], uses: Sequence[Sequence[str]]) -> None:
         """Add messages that refer to contents: new ones are stored, present ones counted.
 
-        Args:
-            contents: What may be new, by hash.
-            uses: The hashes that each of the messages refers to, each once.
+        ``contents`` may be new, by hash; ``uses`` are the hashes that each of the messages refers to, each once.
 
         Raises:
             ConflictError: One is not given, and its last message was erased meanwhile.

@@ -22,9 +22,7 @@ class FailedKeys:
     A key that was good a while ago is let through however often others fail from its address, so that nobody can shut
     out those behind the same proxy.
 
-    Args:
-        most: failures a minute and address; 0 = any number.
-        monotonic: seconds that never go back.
+    ``most`` is failures a minute and address; 0 = any number.
     """
 
     def __init__(self, most: int, monotonic: Callable[[], float]) -> None:

@@ -68,11 +68,7 @@ class _Followed:
 class LimitService:
     """Limits of one process's requests.
 
-    Args:
-        shell: The ports.
-        counters: What is counted over all processes.
-        tenant: Limits of each tenant.
-        key: Limits of each key that has none of its own.
+    ``key`` are the limits of each key that has none of its own.
     """
 
     def __init__(self, shell: Shell, counters: Counters, *, tenant: Limits, key: Limits) -> None:

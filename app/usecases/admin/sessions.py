@@ -34,10 +34,7 @@ class Session:
 class SessionService:
     """Makes tokens and reads them; nothing is stored. A revoked key's sessions end with it.
 
-    Args:
-        shell: Where the tenants' secrets and the clock are.
-        keys: Knows keys.
-        sealer: Of sessions alone: no other token of ours opens as one.
+    The ``sealer`` is of sessions alone: no other token of ours opens as one.
     """
 
     def __init__(self, shell: Shell, keys: KeyService, sealer: Sealer) -> None:

@@ -71,14 +71,8 @@ async def opening_of(
 ) -> Opening:
     """Store what is new of a turn's beginning, in a *locked* conversation.
 
-    Args:
-        uow: The transaction that starts the turn.
-        shell: The ports.
-        conversation: Without a running turn.
-        given: By the client.
-        before: What the same request did earlier, whose turn died: it is taken up.
-        ready: What was found of it before.
-        compute: Has a layout computed.
+    ``before`` is what the same request did earlier, whose turn died, and is taken up; ``ready`` what was found of the
+    request before the transaction.
 
     Raises:
         InvalidInputError: What the client says answers nothing.

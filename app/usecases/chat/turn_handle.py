@@ -101,10 +101,6 @@ class TurnHandle:
     listener that is slow, or comes late, gets several pieces of the reply as one. Of a reply that is longer than
     ``most_bytes`` the rest comes as one piece at the end; so does the rest of the reply's reasoning, which has as much
     room of its own.
-
-    Args:
-        most_bytes: Of the reply's pieces that are kept.
-        monotonic: Seconds that never go back.
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:

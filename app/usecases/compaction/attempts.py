@@ -145,11 +145,8 @@ class Calls:
         Statements of the answer that fail the exact checks are asked about once more, where there are calls and time
         left for it.
 
-        Args:
-            summarizer: The model.
-            request: What it is asked.
-            apply: Turns a checked answer into a state, or gives the reason why there is none.
-            asks_again: False keeps the remaining calls for something else.
+        ``apply`` turns a checked answer into a state, or gives the reason why there is none. Without ``asks_again`` the
+        remaining calls are kept for something else.
         """
         started = self.clock.monotonic()
         answer = await self._recorded(

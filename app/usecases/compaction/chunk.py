@@ -193,10 +193,7 @@ class Nothing:
 async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = None) -> Chunk | Nothing:
     """Read and plan the next chunk from the present boundary, in one short transaction.
 
-    Args:
-        shell: The ports.
-        lease: The right to work on the row.
-        most_tokens: The most that the chunk may weigh; ``None`` = what the summarizer digests.
+    The chunk weighs at most ``most_tokens``; ``None`` = what the summarizer digests.
 
     Raises:
         LeaseLostError: The row is no longer this process's.

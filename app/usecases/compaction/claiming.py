@@ -104,10 +104,7 @@ async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: dateti
 async def refresh_sizes(uow: UnitOfWork, resolved: Resolved, **changes: Any) -> Conversation:
     """Store what the sweeper's index looks at, after anything that changed the sums or the policy.
 
-    Args:
-        uow: The transaction of that change.
-        resolved: The conversation as it stands with the change.
-        changes: Fields of the row that are stored in the same statement.
+    ``changes`` are fields of the row that are stored in the same statement.
     """
     return await uow.conversations.update(resolved.conversation.id, **changes, **sizes_of(resolved))
 

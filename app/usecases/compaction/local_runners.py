@@ -32,9 +32,7 @@ class Executor(Protocol):
 class LocalJobRunner:
     """Run jobs of one kind in this process, one at a time, while the broker is down.
 
-    Args:
-        work: does one job of any conversation; returns what became of it.
-        needed: whether the broker is still away.
+    ``work`` does one job of any conversation; ``needed``: the broker is still away.
     """
 
     def __init__(self, work: Callable[[], Awaitable[str]], *, needed: Callable[[], bool]) -> None:
@@ -65,12 +63,7 @@ class LocalJobRunner:
 class LocalCompactionRunner:
     """Run queued compactions in two lanes, each one at a time, until nothing waits or the broker is back.
 
-    Args:
-        uow: opens units of work.
-        compaction: performs them.
-        needed: whether the broker is still away.
-        waited: rows that were sent or requested more recently are left alone.
-        owner: the name under which this process holds leases.
+    ``needed``: the broker is still away. Rows that were sent or requested within ``waited`` are left alone.
     """
 
     def __init__(

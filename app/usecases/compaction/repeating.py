@@ -21,11 +21,7 @@ async def would_repeat(uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *,
     Where that has not changed, the conversation stays quiet until it has grown by as much again. So a stretch in which
     nothing can be folded is one row, however long it lasts. No model is asked and no text is read.
 
-    Args:
-        uow: The transaction that would claim the row.
-        resolved: The conversation.
-        trigger: What is due.
-        turn_is_over: The running turn ends in this transaction: its messages may be folded afterwards.
+    ``turn_is_over``: the running turn ends in this transaction, so that its messages may be folded afterwards.
     """
     conversation = resolved.conversation
     if conversation.quiet.reason not in NOTHING_FOLDED:

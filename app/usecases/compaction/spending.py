@@ -27,9 +27,7 @@ Count = Callable[[timedelta], Awaitable[tuple[int, int]]]
 class SpendGuard:
     """Counts in the database, so that every process of the service guards the same limits.
 
-    Args:
-        tenant_calls_per_hour: for all conversations of a tenant together; a conversation's own is its policy's.
-        limits: what a tenant may spend in an hour on compactions, and on verifications.
+    ``tenant_calls_per_hour`` counts all conversations of a tenant; the limit of one conversation is in its policy.
     """
 
     def __init__(self, tenant_calls_per_hour: int, limits: Limits | None = None) -> None:

@@ -56,12 +56,7 @@ async def anchors_said(
 ) -> Said:
     """What messages say about anchors; nothing is written yet, so that all writes of an append go out together.
 
-    Args:
-        uow: The transaction of the append.
-        shell: For ids and the time.
-        conversation: As it stands before these messages.
-        messages: In order.
-        read: What they say, where that was found before.
+    ``conversation`` is as it stands before these messages; ``read`` is what they say, where that was found before.
     """
     spoken = [message for message in messages if not message.is_command and message.content.strip()]
     if not spoken:
@@ -137,12 +132,7 @@ async def add_proposed(
 ) -> None:
     """Store the anchors that a model proposed: what was said after them has changed them already.
 
-    Args:
-        uow: The transaction that writes the state.
-        resolved: The locked conversation.
-        proposed: New ones, of the span.
-        span: The folded messages.
-        compute: Has it computed.
+    ``proposed`` are new anchors of ``span``, the folded messages.
     """
     if not proposed:
         return

@@ -98,12 +98,6 @@ async def find_due_anchors_within(
     """Find due anchors within the transaction of a *locked* conversation that is about to serve them.
 
     Returns the conversation as it then stands.
-
-    Args:
-        uow: The transaction.
-        shell: For ids.
-        conversation: Locked.
-        compute: Has texts read.
     """
     while True:
         # The time is the same at each try of the transaction, and so is what is computed.

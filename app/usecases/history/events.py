@@ -19,11 +19,8 @@ PAGE = 100
 class EventFeed:
     """Events in order, each once, without gaps, for any number of readers.
 
-    Args:
-        uow: opens units of work; none is open while a reader waits or works.
-        bus: wakes the readers.
-        clock: times the heartbeat.
-        timings: how late an event may come while Redis is away, and how often a silent stream gives a sign of life.
+    No unit of work is open while a reader waits or works. ``timings`` say how late an event may come while Redis is
+    away.
     """
 
     def __init__(self, uow: UnitOfWorkFactory, bus: EventBus, clock: Clock, timings: Timings = DEFAULT_TIMINGS) -> None:

@@ -162,12 +162,7 @@ async def decide_protection_again(
 
     All other messages were compressible and remain so, however many there are.
 
-    Args:
-        uow: The transaction.
-        shell: The ports.
-        resolved: The conversation, locked, by its new policy.
-        goals: Where goals are stated, if the policy before did not ask for them.
-        compute: Has it computed.
+    The conversation is locked; ``goals`` says where goals are stated, if the policy before did not ask for them.
 
     Raises:
         PinBudgetExceededError: The policy lets none of those go that it holds, and has no room for all of them.

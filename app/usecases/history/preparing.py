@@ -148,12 +148,7 @@ async def prepared(
 ) -> Prepared:
     """Weigh messages and find their anchors: in a thread, large ones in a process, a few words not at all.
 
-    Args:
-        shell: For the processes.
-        tenant_id: Whose work it is.
-        conversation_id: Where they are going to be appended.
-        drafts: In order.
-        idem: Of the request: where it was made before, nothing is computed.
+    Where the request ``idem`` was made before, nothing is computed.
 
     Raises:
         NotFoundError: There is no such conversation.
@@ -227,9 +222,7 @@ async def prepared_with_retries(
 ) -> Result:
     """Prepare, then run a transaction as ``run_with_retries`` does; once more where others wrote meanwhile.
 
-    Args:
-        prepare: Reads messages, in a short transaction of its own.
-        transaction: Appends them.
+    ``prepare`` reads messages in a short transaction of its own; ``transaction`` appends them.
     """
     for _ in range(MOST_READ):
         ready = await prepare()

@@ -94,11 +94,7 @@ class ArrayCompaction:
     ) -> ArrayCompacted:
         """Fold all that is worth folding; the rest stays word for word.
 
-        Args:
-            tenant_id: Whose model calls these are.
-            drafts: The messages, in order.
-            instructions: The system prompt that they were said under.
-            patience: Seconds for all of it.
+        ``instructions`` is the system prompt that the drafts were said under; ``patience``: seconds for all of it.
 
         Raises:
             SummarizerFailedError: No attempt at some part was accepted.

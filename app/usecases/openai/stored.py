@@ -87,11 +87,8 @@ class StoredAnswers:
     async def under_name(self, tenant_id: UUID, name: Name, request: Request, *, only_new: bool) -> Begun | None:
         """Go on with the conversation of that name; ``None`` where the request's history is not the stored one's.
 
-        Args:
-            tenant_id: Whose.
-            name: Of the conversation; a frontend's begins with its first request.
-            request: With the whole history.
-            only_new: Whether messages without any of an assistant are new ones, and no history.
+        ``request`` has the whole history. With ``only_new``, messages without any of an assistant are new ones, and no
+        history.
 
         Raises:
             NotFoundError: The name is an id of ours, and there is no such conversation.

@@ -86,10 +86,7 @@ class _Answer:
 class DetailService:
     """Has models write L1s.
 
-    Args:
-        shell: The ports.
-        spending: Calls are made only while it has room, and count against it.
-        slots: How many calls may run at once, over all processes.
+    Calls are made only while ``spending`` has room; at most ``slots`` run at once, over all processes.
     """
 
     def __init__(self, shell: Shell, spending: SpendGuard, *, slots: int = 1) -> None:

@@ -39,9 +39,7 @@ class Background:
     async def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run this work until cancelled; whenever it ends or fails, begin it again after a pause.
 
-        Args:
-            name: a word for logs and metrics.
-            work: is cancelled at the end of the process.
+        ``name`` is a word for logs and metrics; ``work`` is cancelled at the end of the process.
         """
         task = self._tasks[name] = _Task(name, work, self._clock, self._meter)
         await task.run()

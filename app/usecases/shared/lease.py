@@ -55,11 +55,7 @@ def check_held(row: Compaction, lease: Lease) -> Compaction:
 async def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: float) -> AsyncIterator[None]:
     """Keep the lease alive while the body runs; raises ``LeaseLostError`` into the body when it is lost.
 
-    Args:
-        lease: What is held.
-        uow: Opens units of work.
-        clock: Time.
-        every: Seconds between two heartbeats.
+    ``every``: seconds between two heartbeats.
     """
 
     async def beat(lose: Callable[[], None]) -> None:

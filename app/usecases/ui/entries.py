@@ -66,10 +66,8 @@ def straddling(groups: Sequence[Group], seq: int) -> tuple[int, int]:
 def entries_of(groups: Sequence[Group], turns: Sequence[Turn], compactions: Iterable[Compaction]) -> list[Entry]:
     """The entries of groups.
 
-    Args:
-        groups: In order.
-        turns: All that answered in them, in the order in which they began.
-        compactions: All that happened between them, in the order in which they were asked for.
+    ``turns`` are all that answered in the groups, ``compactions`` all between them; both in the order in which they
+    began.
     """
     begun, entries = list[UUID](), list[Entry]()
     asked: Message | None = None

@@ -105,11 +105,8 @@ class _Judged:
 class VerificationService:
     """Has models verify states.
 
-    Args:
-        shell: The ports.
-        spending: Calls are made only while it has room, and count against it.
-        slots: How many verifications may run at once, over all processes, those apart that take long.
-        model: The verifier; ``None``: whatever summarizes.
+    Calls are made only while ``spending`` has room. ``slots`` run at once, over all processes, those apart that take
+    long. Without a ``model`` whatever summarizes judges.
     """
 
     def __init__(self, shell: Shell, spending: SpendGuard, *, slots: int = 1, model: str | None = None) -> None:

@@ -77,8 +77,7 @@ def decided(
 def units_of(messages: Sequence[Message]) -> list[list[Message]]:
     """Messages that can only be held together: a tool call with its results; any other message alone.
 
-    Args:
-        messages: In order. A result belongs to the last call of its id before it: ids come again.
+    A result belongs to the last call of its id before it, since ids come again.
     """
     above = list(range(len(messages)))  # each message's way to the first of its unit
 

@@ -14,23 +14,15 @@ _NOTHING: Final = r"(?!)"
 
 
 def words_of(section: str, key: str) -> frozenset[str]:
-    """The words that any language lists there.
-
-    Args:
-        section: Of the files.
-        key: In it.
-    """
+    """The words that any language lists there."""
     return frozenset(word for language in languages() for word in getattr(getattr(language, section), key))
 
 
 def alternatives(section: str, key: str, given: Iterable[Language] | None = None, *, spaced: bool | None = None) -> str:
     """What any language says there, as the alternatives of a pattern; they match nothing where none says anything.
 
-    Args:
-        section: Of the files.
-        key: In it: a pattern, patterns or words.
-        given: The languages; all where none are given.
-        spaced: Only of those whose words stand between spaces, or only of the others; both where it is left out.
+    ``given`` are the languages, all where none are given. ``spaced``: only those whose words stand between spaces, or
+    only the others; both where it is left out.
     """
     asked = [one for one in (languages() if given is None else given) if spaced in {None, one.spaced}]
     return "|".join(part for one in asked for part in _parts(one, section, key)) or _NOTHING
@@ -39,10 +31,7 @@ def alternatives(section: str, key: str, given: Iterable[Language] | None = None
 def pattern_of(section: str, key: str, given: Iterable[Language] | None = None) -> re.Pattern[str]:
     """What matches where any language says this: whole words where words are spaced; nothing where none does.
 
-    Args:
-        section: Of the files.
-        key: In it.
-        given: The languages; all where none are given.
+    ``given`` are the languages, all where none are given.
     """
     return compiled(whole_words(section, key, given), re.IGNORECASE)
 

@@ -39,9 +39,7 @@ def languages() -> tuple[Language, ...]:
 def read_languages(folder: Traversable, *, check: bool = True) -> tuple[Language, ...]:
     """Every ``.toml`` file of a folder, by name.
 
-    Args:
-        folder: Where they stand.
-        check: Whether to try each pattern too.
+    With ``check``, each pattern is tried too.
 
     Raises:
         LanguageError: A file is wrong.
@@ -53,10 +51,7 @@ def read_languages(folder: Traversable, *, check: bool = True) -> tuple[Language
 def read_language(name: str, text: str, *, check: bool = True) -> Language:
     """One file.
 
-    Args:
-        name: Of the file.
-        text: What it says.
-        check: Whether to try each pattern too.
+    With ``check``, each pattern is tried too.
 
     Raises:
         LanguageError: It is no TOML, or says something wrong; each mistake is a line.
