@@ -408,6 +408,26 @@ def test_what_was_told_earlier_is_looked_at_again_each_time() -> None:
     assert [entry.text for entry in still.entries] == [f"{TALE} {key}", CUT]
 
 
+def in_rounds(count: int, *, forgets: bool = True) -> list[bool]:
+    """By round, whether ``CUT`` still stands behind a text that no longer tells it."""
+    before: tuple[StateEntry, ...] = (narrative(1, f"A tale is written. {CUT}"),)
+    found: list[bool] = []
+    for _ in range(count):
+        made = in_one_text(*before)
+        found.append(CUT in made.state["summary"])
+        before = tuple(entry if forgets else replace(entry, superseded=()) for entry in made.entries)
+    return found
+
+
+def test_what_the_model_left_out_three_times_does_not_come_back_again() -> None:
+    """It saw it twice behind its own text: by then it is settled more often than needed."""
+    assert in_rounds(4) == [True, True, False, False]
+
+
+def test_control_without_what_stood_there_before_it_comes_back_for_ever() -> None:
+    assert in_rounds(4, forgets=False) == [True] * 4
+
+
 def test_where_nothing_of_it_is_told_the_older_part_gives_way_first() -> None:
     ships = [f"Ship {number} owes {number * 1_111} euros for its berth." for number in range(1, 10)]
     newer = [f"Crane {number} cost {number * 1_313} euros last year." for number in range(1, 10)]

@@ -330,6 +330,7 @@ def _applied(
         version=context.version,
         next_entry=merged.next_entry,
         at_end=merged.by_model,
+        before=context.previous,
     )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
     applied = _pruned(whole, context, found, cap=_most(context), anchor_room=room)

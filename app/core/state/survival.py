@@ -44,17 +44,18 @@ def with_quotes(
     version: int,
     next_entry: int,
     at_end: bool = False,
+    before: Sequence[StateEntry] = (),
 ) -> tuple[StateEntry, ...]:
     """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text.
 
     ``at_end``: after a text that is the whole state, and not between its sentences; what the one before it said, in an
-    entry of its own, in doubt, which is served behind it.
+    entry of its own, in doubt, which is served behind it, and which keeps what stood there in the state ``before``.
     """
     if is_told(schema):
         earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
         now = [quote for quote in quotes if not at_end or quote[0] != _SO_FAR]
         told = tuple(_with_told(entry, now, version, at_end=at_end) for entry in entries)
-        return (*told, _earlier(schema, earlier, version, next_entry)) if earlier else told
+        return (*told, _earlier(schema, earlier, version, next_entry, before)) if earlier else told
     target = schema.home("fact")
     messages = {message.seq: message for message in span}
     made = [
@@ -83,7 +84,8 @@ def forgotten(
 ) -> list[tuple[int, str]]:
     """What a narrative that is the whole state said with exact values, and the new one does not say in any way.
 
-    Of what has no room together the newest comes back: what was said long ago has most often changed since.
+    Of what has no room together the newest comes back: what was said long ago has most often changed since. What came
+    back in two rounds, and was shown to the model each time, does not come back once more.
 
     ``entries`` is the merged state; ``room``: tokens for all of it.
 
@@ -95,6 +97,7 @@ def forgotten(
         for entry in sorted(before, key=lambda one: not one.in_doubt)  # that is the older part
         if entry.role == "narrative"
         for text in _said_in(entry.text)
+        if not (entry.in_doubt and any(text in older for older in entry.superseded))
     ]
     if not told or not is_told(schema):
         return []
@@ -179,7 +182,9 @@ def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: in
     return replace(entry, text=text, since_version=version, superseded=(*entry.superseded, entry.text))
 
 
-def _earlier(schema: StateSchema, texts: Sequence[str], version: int, number: int) -> StateEntry:
+def _earlier(
+    schema: StateSchema, texts: Sequence[str], version: int, number: int, before: Sequence[StateEntry]
+) -> StateEntry:
     field = schema.home("narrative")
     return StateEntry(
         id=f"{ID_LETTERS[field.role]}{number}",
@@ -187,6 +192,7 @@ def _earlier(schema: StateSchema, texts: Sequence[str], version: int, number: in
         role=field.role,
         text=" ".join(map(as_sentence, texts)),
         since_version=version,
+        superseded=tuple(one.text for one in before if one.role == field.role and one.in_doubt),
         in_doubt=True,
     )
 
