@@ -412,8 +412,8 @@ def in_rounds(count: int, *, forgets: bool = True) -> list[bool]:
     """By round, whether ``CUT`` still stands behind a text that no longer tells it."""
     before: tuple[StateEntry, ...] = (narrative(1, f"A tale is written. {CUT}"),)
     found: list[bool] = []
-    for _ in range(count):
-        made = in_one_text(*before)
+    for number in range(count):
+        made = in_one_text(*before, text=f"{TALE} So it was told {number} times.")
         found.append(CUT in made.state["summary"])
         before = tuple(entry if forgets else replace(entry, superseded=()) for entry in made.entries)
     return found
