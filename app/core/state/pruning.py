@@ -201,7 +201,7 @@ def _of_narrative(schema: StateSchema, entry: StateEntry, older_first: bool) -> 
 
 
 def _of_earlier(entry: StateEntry) -> Iterator[_Step]:
-    """What was told earlier with fewer and fewer of its statements, at last without any: each is on record by itself."""
+    """What was told earlier with fewer and fewer of its statements, at last without any; each is on record itself."""
     yield from (_Step(entry=entry, shorter=replace(entry, text=text)) for text in fewer_statements(entry))
     yield _Step(entry=entry)
 
