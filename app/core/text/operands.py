@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import chain, islice, starmap
@@ -82,19 +82,6 @@ def operands(text: str, at: datetime | None = None, *, without: Iterable[tuple[i
         if start not in left_out:
             read_out.take(found, plain_text.text[found.start : found.end], start)
     return read_out.operands(at)
-
-
-def quantities(text: str, most: int) -> Iterator[tuple[Quantity, int, int]]:
-    """The amounts of a text as it states them, the first of each that may be meant, with its place in the plain text.
-
-    A place is the start and the end, sign and unit included.
-    """
-    plain_text, pieces = scanned(text)
-    end = 0
-    for found in islice(read(plain_text, pieces, None, all_readings=True), most):
-        if found.kind in _COUNTABLE and found.start >= end and (amounts := _amounts(found, found.start)):
-            end = found.end
-            yield amounts[0], found.start, end
 
 
 class _Read:

@@ -42,8 +42,6 @@ class Basis:
     """Each of its sources."""
     near: Sequence[Source] = ()
     """Each message beside them."""
-    written: Sequence[float] = ()
-    """What the calculations come to that the statement writes out."""
 
     @property
     def of_own(self) -> Operands:

@@ -89,7 +89,6 @@ class _Amount(Expected):
                 yield (result for _, results in self._of(one, other) for result in results)
         if self.unit and self.at >= _SMALL:
             yield self._converted(told, _MONTHS)
-        yield (one * _WHOLE if self.unit == "%" else one for one in basis.written)
         if self.unit == "%":
             yield (_WHOLE - one.amount for one in told if one.unit == "%")
         yield self._totals([told])

@@ -55,7 +55,6 @@ class _Year(Expected):
         yield from (float(day.year) for one in (basis.statement, basis.of_own) for day in one.days)
 
     def within(self, basis: Basis) -> Iterator[Results]:
-        yield iter(basis.written)
         yield from self._moved({day.year for day in basis.statement.days}, basis.statement.amounts, "mo")
 
     def derivations(self, basis: Basis) -> Iterator[Derivation]:

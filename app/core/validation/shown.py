@@ -15,7 +15,6 @@ from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
-from app.core.text.expressions import written_results
 from app.core.text.operands import Operands, operands
 from app.core.text.pasted import regions
 from app.core.text.patterns import compiled
@@ -202,8 +201,7 @@ class Shown:
         left_out = [(value.start, value.end) for value in novel]
         told = operands(text, without=left_out)
         told = replace(told, relative=operands(text, self._moment(own), without=left_out).days)
-        written = written_results(text, without=left_out)
-        return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words), written)
+        return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
 
     def _moment(self, seqs: Iterable[int]) -> datetime | None:
         """When the newest of these was said, else the newest message: days without a year are those around it."""
