@@ -18,6 +18,7 @@ from app.core.model.repairs import Cut, Repair, RepairReason
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.budget import Budget
+from app.core.text.numerals import plain
 from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
 from app.core.validation.calculations import follows
@@ -26,6 +27,7 @@ from app.core.validation.expected import Basis
 from app.core.validation.orders import orders_in
 from app.core.validation.same_subject import is_about_same
 from app.core.validation.shown import BACKGROUND, Shown
+from app.core.validation.shown_working import workings
 
 STRETCHES: Final = "segments"
 """The field of what is told of stretches."""
@@ -121,18 +123,33 @@ def unsupported_values(
         left: How many values of the answer may still be calculated.
     """
     novel = [one for one in found if not (shown.shows(one, seqs) or (calculated and calculated.sources(one)))]
-    basis: Basis | None = None
+    if not novel:
+        return []
+    shows, basis = workings(text), None
     for value in novel[:_MOST_RECKONED]:
+        told = _told_by(shown, found, novel)
+        if shows.prove(value, told):
+            novel, basis = [one for one in novel if one is not value], None
+            continue
+        if shows.deny(text, value):
+            continue
         if left and not left.takes(1):
             break
         if basis is None:
             starts = {one.start for one in novel}
             known = [one for one in found if one.start not in starts]
-            basis = shown.basis(text, novel, known, seqs, beside)
+            basis = shown.basis(text, novel, known, seqs, beside, shows.untold(told))
         if follows(value, basis):
             novel = [one for one in novel if one is not value]
             basis = None
     return novel
+
+
+def _told_by(shown: Shown, found: Sequence[Value], novel: Sequence[Value]) -> Callable[[float], bool]:
+    """Whether a number was told, or is one that holds in the same statement."""
+    starts = {one.start for one in novel}
+    here = {plain(abs(one.amount)) for one in found if one.amount is not None and one.start not in starts}
+    return lambda number: plain(number) in here or shown.holds_number(number)
 
 
 class _Examination:

@@ -125,6 +125,10 @@ class Shown:
         sized = self._given.holding_about(value.amount, _LIKE_SIZE) if held else frozenset()
         return frozenset(seq for seq in held if not sized.isdisjoint(self.near([seq])))
 
+    def holds_number(self, number: float) -> bool:
+        """Whether a number stands anywhere, whatever it counts."""
+        return bool(self._given.holding(number))
+
     def numbers(self, entries: Iterable[str]) -> list[int]:
         """The sources that entries of the previous state are."""
         return [self._numbers[entry] for entry in entries if entry in self._numbers]
@@ -179,6 +183,7 @@ class Shown:
         known: Iterable[Value],
         seqs: Iterable[int],
         beside: Iterable[int] = (),
+        without: Iterable[tuple[int, int]] = (),
     ) -> Basis:
         """What a statement may have been calculated from.
 
@@ -189,6 +194,7 @@ class Shown:
                 in much the same words where it tells none.
             seqs: The sources that it names.
             beside: What it takes the place of: among the texts beside its sources, the first.
+            without: Stretches of the statement that hold no operands either.
         """
         words = frozenset(stems(text))
         seqs = tuple(seqs)
@@ -198,7 +204,7 @@ class Shown:
         likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
         own = own or likely[:_MOST_SOURCES] or self._alike(words)
         near = [seq for seq in dict.fromkeys([*beside, *likely, *sorted(self.near(own))]) if seq not in own]
-        left_out = [(value.start, value.end) for value in novel]
+        left_out = [*((value.start, value.end) for value in novel), *without]
         told = operands(text, without=left_out)
         told = replace(told, relative=operands(text, self._moment(own), without=left_out).days)
         return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))

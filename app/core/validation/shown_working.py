@@ -1,0 +1,209 @@
+"""Calculations that a statement shows itself: "16.7 % too many (400 / 2,400)", "9 left (12 - 3)", 平均15485元（185825÷12）.
+
+What is written out is reckoned as it stands. Its result holds if all its numbers do, however many they are. A number of
+it that nobody told proves nothing, and a value whose own calculation has another result follows from nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Final
+
+from app.core.text.languages.joined import alternatives
+from app.core.text.memo import memoized
+from app.core.text.numerals import plain, resolution, resolution_as_written
+from app.core.text.patterns import capped
+from app.core.text.reader import scanned
+from app.core.text.scanned import Token
+from app.core.text.values import ROUGHLY, Value
+
+_BETWEEN: Final = 30
+_COUNTED: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
+_OPERATOR: Final = capped(
+    rf"(?:{_COUNTED})(?P<percent>\s?%)?\s?(?:(?P<sign>[-+*×·/÷xх])|(?P<share>{alternatives('values', 'out_of')}))"
+    r"\s?[€$£¥]?$",
+    _BETWEEN,
+)
+_BEFORE: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _BETWEEN)
+_AFTER: Final = capped(rf"{_COUNTED}\s?\)", _BETWEEN)
+_EQUALS: Final = capped(rf"{_COUNTED}\s?=\s?[€$£¥]?", _BETWEEN)
+_TIMES: Final = frozenset("*×·xх")
+_DIVIDED: Final = frozenset("/÷:")
+_SMALL: Final = 10
+"""A smaller number may be counted without being told."""
+_USUAL: Final = frozenset({12.0, 24.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 1_000.0})
+_WHOLE: Final = 100
+_UNITS: Final = (1_000.0, 100.0, 60.0)
+_MOST_TERMS: Final = 12
+_MOST_READINGS: Final = 16
+_MOST_WORKINGS: Final = 40
+_EXACT: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    start: int
+    end: int
+    readings: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """One calculation as it is written out; its places are those of the text before it was folded."""
+
+    terms: tuple[_Term, ...]
+    signs: tuple[str, ...]
+    around: str
+    """What stands before and after it, as far as it tells whose calculation it is."""
+    start: int
+    end: int
+
+    def _results(self, is_told: Callable[[float], bool] | None) -> Iterator[float]:
+        """What comes out, by each reading of its numbers: "2,400" may be 2.4."""
+        for numbers in islice(product(*(term.readings for term in self.terms)), _MOST_READINGS):
+            result = _reckoned(numbers, self.signs)
+            if result is not None and (is_told is None or all(_may_stand(one, is_told) for one in numbers)):
+                yield result
+
+    def gives(self, value: Value, is_told: Callable[[float], bool] | None = None) -> bool:
+        """Whether it has that result, rounded as the value is written; with numbers that were told, where that is asked."""
+        amount = abs(value.amount or 0.0)
+        if value.kind not in {"number", "money"} or not amount:
+            return False
+        written = min(resolution_as_written(value.text, amount), 1.0)
+        tolerance = min(resolution(plain(amount)) / 2, amount * ROUGHLY) if value.approximate else 0.0
+        tolerance = max(tolerance, written / 2) + _EXACT * amount
+        return any(
+            abs(abs(one) - amount) <= tolerance for result in self._results(is_told) for one in _in_units(result, value)
+        )
+
+    def is_of(self, value: Value) -> bool:
+        """Whether it stands in brackets behind the value, or before it with a sign that both are the same."""
+        return (self.around == "brackets" and value.end <= self.start) or (
+            self.around == "equals" and value.start >= self.end
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Workings:
+    """All that a statement reckons before the reader's eyes."""
+
+    all: tuple[Working, ...] = ()
+
+    def untold(self, is_told: Callable[[float], bool]) -> list[tuple[int, int]]:
+        """The places of their numbers that nobody told: no operands."""
+        return [
+            (term.start, term.end)
+            for one in self.all
+            for term in one.terms
+            if not any(_may_stand(number, is_told) for number in term.readings)
+        ]
+
+    def prove(self, value: Value, is_told: Callable[[float], bool]) -> bool:
+        """Whether one of them gives that value from numbers that were told."""
+        return any(one.gives(value, is_told) for one in self.all)
+
+    def deny(self, text: str, value: Value) -> bool:
+        """Whether the value's own calculation, the one directly beside it, has another result."""
+        return any(one.is_of(value) and _is_beside(text, one, value) and not one.gives(value) for one in self.all)
+
+
+def _in_units(result: float, value: Value) -> Iterator[float]:
+    """A result as it may be told: as a percentage, or in another unit (pence and pounds, metres and kilometres)."""
+    yield result
+    if value.base == "%":
+        yield from (result * _WHOLE, (result - 1) * _WHOLE)
+    elif value.base or value.kind == "money":
+        yield from (changed for factor in _UNITS for changed in (result * factor, result / factor))
+
+
+def _may_stand(number: float, is_told: Callable[[float], bool]) -> bool:
+    """Whether it was told, is small or usual, or is what a told percentage leaves (0.85 of 15 %)."""
+    is_small = number == int(number) and number < _SMALL
+    is_rest = 0 < number < 1 and is_told(round(_WHOLE * (1 - number), 6))
+    return is_small or number in _USUAL or is_rest or is_told(number)
+
+
+def _is_beside(text: str, one: Working, value: Value) -> bool:
+    if value.end <= one.start:
+        return _BEFORE.match(text[value.end : one.start][:_BETWEEN].replace("（", "(")) is not None
+    found = _EQUALS.match(text[one.end : value.start][:_BETWEEN])
+    return found is not None and found.end() == value.start - one.end
+
+
+@memoized()
+def workings(text: str) -> Workings:
+    """Find what a statement reckons: two and more numbers, with a sign of reckoning between each two."""
+    folded, tokens = scanned(text)
+    found: list[Working] = []
+    for terms, signs in _runs(folded.text, tokens):
+        before, after = folded.text[: terms[0].start], folded.text[terms[-1].end :]
+        around = ""
+        if before.rstrip("€$£¥ ").endswith("(") and _AFTER.match(after[:_BETWEEN]):
+            around = "brackets"
+        elif _EQUALS.match(after[:_BETWEEN]):
+            around = "equals"
+        placed = tuple(
+            _Term(folded.original(one.start), folded.original(one.end - 1) + 1, one.readings) for one in terms
+        )
+        found.append(Working(placed, signs, around, placed[0].start, placed[-1].end))
+        if len(found) == _MOST_WORKINGS:
+            break
+    return Workings(tuple(found))
+
+
+def _runs(text: str, tokens: Sequence[Token]) -> Iterator[tuple[tuple[_Term, ...], tuple[str, ...]]]:
+    terms: list[_Term] = []
+    signs: list[str] = []
+    for one in _terms(tokens):
+        sign = _sign(text, terms[-1].end, one.start) if terms and len(terms) < _MOST_TERMS else ""
+        if sign:
+            terms.append(one)
+            signs.append(sign)
+            continue
+        if signs:
+            yield tuple(terms), tuple(signs)
+        terms, signs = [one], []
+    if signs:
+        yield tuple(terms), tuple(signs)
+
+
+def _terms(tokens: Sequence[Token]) -> Iterator[_Term]:
+    """The numbers in digits, those of a fraction apart."""
+    for token in tokens:
+        if token.kind == "n" and token.text[:1].isdecimal():
+            first, *others = token.data
+            yield _Term(token.start, token.end, (first, *(one for one in others if one != int(one))))
+        elif token.kind == "f" and token.text.count("/") == 1:
+            first, second = token.text.split("/")
+            if first.isdecimal() and second.isdecimal():
+                middle = token.start + len(first)
+                yield _Term(token.start, middle, (float(first),))
+                yield _Term(middle + 1, token.end, (float(second),))
+
+
+def _sign(text: str, end: int, start: int) -> str:
+    between = text[end:start]
+    if not 0 < len(between) <= _BETWEEN or not (found := _OPERATOR.match(between)):
+        return ""
+    sign = found["sign"] or "/"
+    if found["percent"]:  # "20 % of 195"
+        return "%" if found["share"] or sign in _TIMES else ""
+    return "*" if sign in _TIMES else "/" if sign in _DIVIDED else sign
+
+
+def _reckoned(numbers: Sequence[float], signs: Sequence[str]) -> float | None:
+    """Products and quotients before sums and differences."""
+    sums = [numbers[0]]
+    for sign, number in zip(signs, numbers[1:], strict=True):
+        if sign in "+-":
+            sums.append(number if sign == "+" else -number)
+        elif sign != "/":
+            sums[-1] *= number / (_WHOLE if sign == "%" else 1)
+        elif number:
+            sums[-1] /= number
+        else:
+            return None
+    return sum(sums)
