@@ -23,7 +23,6 @@ from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
 from app.core.validation.calculations import follows
 from app.core.validation.cutting import before_orders, without_values
-from app.core.validation.expected import Basis
 from app.core.validation.orders import orders_in
 from app.core.validation.same_subject import is_about_same
 from app.core.validation.shown import BACKGROUND, Shown

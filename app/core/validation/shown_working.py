@@ -1,4 +1,4 @@
-"""Calculations that a statement shows itself: "16.7 % too many (400 / 2,400)", "9 left (12 - 3)", 平均15485元（185825÷12）.
+"""Calculations that a statement writes out: "16.7 % too many (400 / 2,400)", "9 left (12 - 3)".
 
 What is written out is reckoned as it stands. Its result holds if all its numbers do, however many they are. A number of
 it that nobody told proves nothing, and a value whose own calculation has another result follows from nothing else.
@@ -68,7 +68,7 @@ class Working:
                 yield result
 
     def gives(self, value: Value, is_told: Callable[[float], bool] | None = None) -> bool:
-        """Whether it has that result, rounded as the value is written; with numbers that were told, where that is asked."""
+        """Whether it has that result, rounded as the value is written; where that is asked, from told numbers."""
         amount = abs(value.amount or 0.0)
         if value.kind not in {"number", "money"} or not amount:
             return False
