@@ -102,8 +102,11 @@ class Workings:
         ]
 
     def prove(self, value: Value, is_told: Callable[[float], bool]) -> bool:
-        """Whether one of them gives that value from numbers that were told."""
-        return any(one.gives(value, is_told) for one in self.all)
+        """Whether one of them gives that value from numbers that were told, or has it as one that may stand there."""
+        held = (
+            term for one in self.all for term in one.terms if any(_may_stand(each, is_told) for each in term.readings)
+        )
+        return any(one.gives(value, is_told) for one in self.all) or value.start in {term.start for term in held}
 
     def deny(self, text: str, value: Value) -> bool:
         """Whether the value's own calculation, the one directly beside it, has another result."""
