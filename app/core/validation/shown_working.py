@@ -102,11 +102,10 @@ class Workings:
         ]
 
     def prove(self, value: Value, is_told: Callable[[float], bool]) -> bool:
-        """Whether one of them gives that value from numbers that were told, or has it as one that may stand there."""
-        held = (
-            term for one in self.all for term in one.terms if any(_may_stand(each, is_told) for each in term.readings)
-        )
-        return any(one.gives(value, is_told) for one in self.all) or value.start in {term.start for term in held}
+        """Whether one of them gives that value from told numbers, or has it as what a told percentage leaves."""
+        amount = value.amount or 0.0
+        is_term = any(value.start == term.start for one in self.all for term in one.terms)
+        return any(one.gives(value, is_told) for one in self.all) or (is_term and _is_rest(amount, is_told))
 
     def deny(self, text: str, value: Value) -> bool:
         """Whether the value's own calculation, the one directly beside it, has another result."""
@@ -125,8 +124,11 @@ def _in_units(result: float, value: Value) -> Iterator[float]:
 def _may_stand(number: float, is_told: Callable[[float], bool]) -> bool:
     """Whether it was told, is small or usual, or is what a told percentage leaves (0.85 of 15 %)."""
     is_small = number == int(number) and number < _SMALL
-    is_rest = 0 < number < 1 and is_told(round(_WHOLE * (1 - number), 6))
-    return is_small or number in _USUAL or is_rest or is_told(number)
+    return is_small or number in _USUAL or _is_rest(number, is_told) or is_told(number)
+
+
+def _is_rest(number: float, is_told: Callable[[float], bool]) -> bool:
+    return 0 < number < 1 and is_told(round(_WHOLE * (1 - number), 6))
 
 
 def _is_beside(text: str, one: Working, value: Value) -> bool:
