@@ -22,8 +22,9 @@ from app.core.text.values import ROUGHLY, Value
 _BETWEEN: Final = 30
 _COUNTED: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
 _OPERATOR: Final = capped(
-    rf"(?:{_COUNTED})(?P<percent>\s?%)?\s?(?:(?P<sign>[-+*×·/÷xх])|(?P<share>{alternatives('values', 'out_of')}))"
-    r"\s?[€$£¥]?$",
+    rf"(?:{_COUNTED})(?P<percent>\s?%)?\s?(?P<closed>\)?)\s?"
+    rf"(?:(?P<sign>[-+*×·/÷xх]|(?<= ):(?= ))|(?P<share>{alternatives('values', 'out_of')}))"
+    r"\s?(?P<opened>\(?)\s?[€$£¥]?$",
     _BETWEEN,
 )
 _BEFORE: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _BETWEEN)
@@ -31,6 +32,7 @@ _AFTER: Final = capped(rf"{_COUNTED}\s?\)", _BETWEEN)
 _EQUALS: Final = capped(rf"{_COUNTED}\s?=\s?[€$£¥]?", _BETWEEN)
 _TIMES: Final = frozenset("*×·xх")
 _DIVIDED: Final = frozenset("/÷:")
+_RANKS: Final = {"(": 0, ")": 1, "+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _SMALL: Final = 10
 """A smaller number may be counted without being told."""
 _USUAL: Final = frozenset({12.0, 24.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 1_000.0})
@@ -195,20 +197,43 @@ def _sign(text: str, end: int, start: int) -> str:
         return ""
     sign = found["sign"] or "/"
     if found["percent"]:  # "20 % of 195"
-        return "%" if found["share"] or sign in _TIMES else ""
-    return "*" if sign in _TIMES else "/" if sign in _DIVIDED else sign
+        sign = "%" if found["share"] or sign in _TIMES else ""
+    return sign and found["closed"] + ("*" if sign in _TIMES else "/" if sign in _DIVIDED else sign) + found["opened"]
 
 
 def _reckoned(numbers: Sequence[float], signs: Sequence[str]) -> float | None:
-    """Products and quotients before sums and differences."""
-    sums = [numbers[0]]
-    for sign, number in zip(signs, numbers[1:], strict=True):
+    """Products and quotients before sums and differences, what stands in brackets before both.
+
+    A bracket without its other one reaches to the end, or from the beginning. By Dijkstra's shunting yard.
+    """
+    values, waiting = [numbers[0]], list[str]()
+    try:
+        for pieces, number in zip(signs, numbers[1:], strict=True):
+            for piece in pieces:
+                if piece == "(":
+                    waiting.append(piece)
+                    continue
+                _reckon(values, waiting, _RANKS[piece])
+                if piece != ")":
+                    waiting.append(piece)
+                elif waiting:
+                    waiting.pop()
+            values.append(number)
+        while waiting:
+            _reckon(values, waiting, _RANKS[")"])
+            del waiting[-1:]
+    except ZeroDivisionError:
+        return None
+    return values[0]
+
+
+def _reckon(values: list[float], waiting: list[str], rank: int) -> None:
+    """Reckon what waits and binds at least as closely, the last first."""
+    while waiting and _RANKS[waiting[-1]] >= rank:
+        sign, second, first = waiting.pop(), values.pop(), values.pop()
         if sign in "+-":
-            sums.append(number if sign == "+" else -number)
-        elif sign != "/":
-            sums[-1] *= number / (_WHOLE if sign == "%" else 1)
-        elif number:
-            sums[-1] /= number
+            values.append(first + second if sign == "+" else first - second)
+        elif sign == "/":
+            values.append(first / second)
         else:
-            return None
-    return sum(sums)
+            values.append(first * second / (_WHOLE if sign == "%" else 1))
