@@ -23,14 +23,14 @@ _BETWEEN: Final = 30
 _COUNTED: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
 _OPERATOR: Final = capped(
     rf"(?:{_COUNTED})(?P<percent>\s?%)?\s?(?P<closed>\)?)\s?"
-    rf"(?:(?P<sign>[-+*×·/÷xх]|(?<= ):(?= ))|(?P<share>{alternatives('values', 'out_of')}))"
+    rf"(?:(?P<times>[*×·x]|{alternatives('values', 'between_sides')})|(?P<share>{alternatives('values', 'out_of')})"
+    r"|(?P<sign>[-+/÷]|(?<= ):(?= )))"
     r"\s?(?P<opened>\(?)\s?[€$£¥]?$",
     _BETWEEN,
 )
 _BEFORE: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _BETWEEN)
 _AFTER: Final = capped(rf"{_COUNTED}\s?\)", _BETWEEN)
 _EQUALS: Final = capped(rf"{_COUNTED}\s?=\s?[€$£¥]?", _BETWEEN)
-_TIMES: Final = frozenset("*×·xх")
 _DIVIDED: Final = frozenset("/÷:")
 _RANKS: Final = {"(": 0, ")": 1, "+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _SMALL: Final = 10
@@ -195,10 +195,12 @@ def _sign(text: str, end: int, start: int) -> str:
     between = text[end:start]
     if not 0 < len(between) <= _BETWEEN or not (found := _OPERATOR.match(between)):
         return ""
-    sign = found["sign"] or "/"
+    is_times = bool(found["times"])
     if found["percent"]:  # "20 % of 195"
-        sign = "%" if found["share"] or sign in _TIMES else ""
-    return sign and found["closed"] + ("*" if sign in _TIMES else "/" if sign in _DIVIDED else sign) + found["opened"]
+        sign = "%" if found["share"] or is_times else ""
+    else:
+        sign = "*" if is_times else "/" if found["share"] or found["sign"] in _DIVIDED else found["sign"]
+    return sign and found["closed"] + sign + found["opened"]
 
 
 def _reckoned(numbers: Sequence[float], signs: Sequence[str]) -> float | None:
