@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Final
 
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.patterns import capped
@@ -21,9 +21,11 @@ from app.core.text.values import ROUGHLY, Value
 
 _BETWEEN: Final = 30
 _COUNTED: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
+_CROSS: Final = "".join(sorted(word for word in words_of("values", "between_sides") if len(word) == 1))
+"""The sign of a product as one letter of another script; "on" and "by" are too common words."""
 _OPERATOR: Final = capped(
     rf"(?:{_COUNTED})(?P<percent>\s?%)?\s?(?P<closed>\)?)\s?"
-    rf"(?:(?P<times>[*×·x]|{alternatives('values', 'between_sides')})|(?P<share>{alternatives('values', 'out_of')})"
+    rf"(?:(?P<times>[*×·x{_CROSS}])|(?P<share>{alternatives('values', 'out_of')})"
     r"|(?P<sign>[-+/÷]|(?<= ):(?= )))"
     r"\s?(?P<opened>\(?)\s?[€$£¥]?$",
     _BETWEEN,
