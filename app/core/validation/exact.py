@@ -26,7 +26,7 @@ from app.core.validation.cutting import before_orders, without_values
 from app.core.validation.orders import orders_in
 from app.core.validation.same_subject import is_about_same
 from app.core.validation.shown import BACKGROUND, Shown
-from app.core.validation.shown_working import workings
+from app.core.validation.written_calculations import written_calculations
 
 STRETCHES: Final = "segments"
 """The field of what is told of stretches."""
@@ -124,20 +124,20 @@ def unsupported_values(
     novel = [one for one in found if not (shown.shows(one, seqs) or (calculated and calculated.sources(one)))]
     if not novel:
         return []
-    shows, basis = workings(text), None
+    written, basis = written_calculations(text), None
     for value in novel[:_MOST_RECKONED]:
         told = _told_by(shown, found, novel)
-        if shows.prove(value, told):
+        if written.prove(value, told):
             novel, basis = [one for one in novel if one is not value], None
             continue
-        if shows.deny(text, value):
+        if written.deny(text, value):
             continue
         if left and not left.takes(1):
             break
         if basis is None:
             starts = {one.start for one in novel}
             known = [one for one in found if one.start not in starts]
-            basis = shown.basis(text, novel, known, seqs, beside, shows.untold(told))
+            basis = shown.basis(text, novel, known, seqs, beside, written.untold(told))
         if follows(value, basis):
             novel = [one for one in novel if one is not value]
             basis = None

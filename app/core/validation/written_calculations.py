@@ -1,7 +1,7 @@
 """Calculations that a statement writes out: "16.7 % too many (400 / 2,400)", "9 left (12 - 3)".
 
-What is written out is reckoned as it stands. Its result holds if all its numbers do, however many they are. A number of
-it that nobody told proves nothing, and a value whose own calculation has another result follows from nothing else.
+What is written out is calculated as it stands. The result holds if all numbers were told, however many there are. A
+number that nobody told proves nothing. A value whose own calculation has another result follows from nothing else.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WHOLE: Final = 100
 _UNITS: Final = (1_000.0, 100.0, 60.0)
 _MOST_TERMS: Final = 12
 _MOST_READINGS: Final = 16
-_MOST_WORKINGS: Final = 40
+_MOST_CALCULATIONS: Final = 40
 _EXACT: Final = 1e-6
 
 
@@ -54,7 +54,7 @@ class _Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Working:
+class WrittenCalculation:
     """One calculation as it is written out; its places are those of the text before it was folded."""
 
     terms: tuple[_Term, ...]
@@ -67,7 +67,7 @@ class Working:
     def _results(self, is_told: Callable[[float], bool] | None) -> Iterator[float]:
         """What comes out, by each reading of its numbers: "2,400" may be 2.4."""
         for numbers in islice(product(*(term.readings for term in self.terms)), _MOST_READINGS):
-            result = _reckoned(numbers, self.signs)
+            result = _result_of(numbers, self.signs)
             if result is not None and (is_told is None or all(_may_stand(one, is_told) for one in numbers)):
                 yield result
 
@@ -91,10 +91,10 @@ class Working:
 
 
 @dataclass(frozen=True, slots=True)
-class Workings:
-    """All that a statement reckons before the reader's eyes."""
+class WrittenCalculations:
+    """All calculations that a statement writes out."""
 
-    all: tuple[Working, ...] = ()
+    all: tuple[WrittenCalculation, ...] = ()
 
     def untold(self, is_told: Callable[[float], bool]) -> list[tuple[int, int]]:
         """The places of their numbers that nobody told: no operands."""
@@ -135,7 +135,7 @@ def _is_rest(number: float, is_told: Callable[[float], bool]) -> bool:
     return 0 < number < 1 and is_told(round(_WHOLE * (1 - number), 6))
 
 
-def _is_beside(text: str, one: Working, value: Value) -> bool:
+def _is_beside(text: str, one: WrittenCalculation, value: Value) -> bool:
     if value.end <= one.start:
         return _BEFORE.match(text[value.end : one.start][:_BETWEEN].replace("（", "(")) is not None
     found = _EQUALS.match(text[one.end : value.start][:_BETWEEN])
@@ -143,10 +143,10 @@ def _is_beside(text: str, one: Working, value: Value) -> bool:
 
 
 @memoized()
-def workings(text: str) -> Workings:
-    """Find what a statement reckons: two and more numbers, with a sign of reckoning between each two."""
+def written_calculations(text: str) -> WrittenCalculations:
+    """Find the calculations of a statement: two and more numbers, with an operator between each two."""
     folded, tokens = scanned(text)
-    found: list[Working] = []
+    found: list[WrittenCalculation] = []
     for terms, signs in _runs(folded.text, tokens):
         before, after = folded.text[: terms[0].start], folded.text[terms[-1].end :]
         around = ""
@@ -157,10 +157,10 @@ def workings(text: str) -> Workings:
         placed = tuple(
             _Term(folded.original(one.start), folded.original(one.end - 1) + 1, one.readings) for one in terms
         )
-        found.append(Working(placed, signs, around, placed[0].start, placed[-1].end))
-        if len(found) == _MOST_WORKINGS:
+        found.append(WrittenCalculation(placed, signs, around, placed[0].start, placed[-1].end))
+        if len(found) == _MOST_CALCULATIONS:
             break
-    return Workings(tuple(found))
+    return WrittenCalculations(tuple(found))
 
 
 def _runs(text: str, tokens: Sequence[Token]) -> Iterator[tuple[tuple[_Term, ...], tuple[str, ...]]]:
@@ -205,7 +205,7 @@ def _sign(text: str, end: int, start: int) -> str:
     return sign and found["closed"] + sign + found["opened"]
 
 
-def _reckoned(numbers: Sequence[float], signs: Sequence[str]) -> float | None:
+def _result_of(numbers: Sequence[float], signs: Sequence[str]) -> float | None:
     """Products and quotients before sums and differences, what stands in brackets before both.
 
     A bracket without its other one reaches to the end, or from the beginning. By Dijkstra's shunting yard.
@@ -217,22 +217,22 @@ def _reckoned(numbers: Sequence[float], signs: Sequence[str]) -> float | None:
                 if piece == "(":
                     waiting.append(piece)
                     continue
-                _reckon(values, waiting, _RANKS[piece])
+                _calculate(values, waiting, _RANKS[piece])
                 if piece != ")":
                     waiting.append(piece)
                 elif waiting:
                     waiting.pop()
             values.append(number)
         while waiting:
-            _reckon(values, waiting, _RANKS[")"])
+            _calculate(values, waiting, _RANKS[")"])
             del waiting[-1:]
     except ZeroDivisionError:
         return None
     return values[0]
 
 
-def _reckon(values: list[float], waiting: list[str], rank: int) -> None:
-    """Reckon what waits and binds at least as closely, the last first."""
+def _calculate(values: list[float], waiting: list[str], rank: int) -> None:
+    """Apply the operators that wait and bind at least as closely, the last first."""
     while waiting and _RANKS[waiting[-1]] >= rank:
         sign, second, first = waiting.pop(), values.pop(), values.pop()
         if sign in "+-":
