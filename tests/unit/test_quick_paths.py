@@ -91,7 +91,7 @@ def test_patterns_are_looked_up_word_by_word(needed: list[frozenset[str]], said:
 
 @given(WEIGHED)
 def test_a_text_weighs_what_its_words_do(text: str) -> None:
-    assert token_counts._hundredths(text) == token_counts._hundredths_of(text)
+    assert token_counts._hundredths_of_tokens(text) == token_counts._hundredths_of(text)
 
 
 def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them() -> None:

@@ -109,12 +109,12 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         if c.kind(after) == "f" and c.near(after) and ("/" not in c.tokens[after].text or c.tokens[after].data < 1):
             readings, after = [reading + c.tokens[after].data for reading in readings], after + 1
     elif token.kind == "w" and (token.text in NUMBERS or token.text in SCALES):
-        readings, after = _spelled(c, place)
+        readings, after = _spelled_number(c, place)
     else:
         return [], place, 1.0
     more, half = half_more(c, after)
     if half:
-        more *= _large_scale(c, after - 1)
+        more *= _scale_from_thousand(c, after - 1)
         readings, after = [reading + more for reading in readings], after + half
     scale, first = 1.0, after
     while after < len(c.tokens) and after - first < _MOST_SCALES and c.tokens[after].text in SCALES:
@@ -126,16 +126,16 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         more, half = half_more(c, after)
         readings, after = [reading + more for reading in readings], after + half
     if after > first and c.tokens[after - 1].text[0] >= _HAN:
-        rest, after = _han_rest(c, after, scale)
+        rest, after = _rest_after_han_scale(c, after, scale)
         readings = [reading + rest for reading in readings]
     return readings, after, scale
 
 
-def _han_rest(c: Cursor, place: int, scale: float) -> tuple[float, int]:
-    """What stands after a Chinese scale, as a part of it, and the token after that: 3万5, 5万8公里, 2万7千9."""
+def _rest_after_han_scale(c: Cursor, place: int, scale: float) -> tuple[float, int]:
     if c.kind(place) != "n" or c.gap(place):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
+    # One digit alone counts tenths of the scale before it.
     if smaller == 1 and rest and len(c.tokens[place].text) == 1:
         return rest[0] / 10, after
     is_part = bool(rest) and 1 < smaller < scale and rest[0] * smaller < scale
@@ -146,8 +146,7 @@ def _is_kelvin(c: Cursor, place: int) -> bool:
     return c.tokens[place].text == "k" and c.is_capital(place) and c.word(place + 1) not in CURRENCIES
 
 
-def _is_reference(c: Cursor, place: int) -> bool:
-    """Whether a number names something ("PR #218", "№ 4711"), with digits enough to tell it from others."""
+def _is_reference_number(c: Cursor, place: int) -> bool:
     token = c.tokens[place]
     before = c.text[max(0, token.start - _BEFORE) : token.start]
     return token.text.isdecimal() and len(token.text) >= _LEAST_NAMING and _REFERENCE.search(before) is not None
@@ -159,20 +158,17 @@ def _add_identifier(c: Cursor, place: int) -> int:
     return place + 1
 
 
-def _large_scale(c: Cursor, place: int) -> float:
-    """What the word there multiplies by, from a thousand on; 1 for anything else."""
+def _scale_from_thousand(c: Cursor, place: int) -> float:
     scale = SCALES.get(c.word(place), 1.0)
     return scale if scale > _HUNDRED else 1.0
 
 
-def _spelled(c: Cursor, place: int) -> tuple[list[float], int]:
-    """The number that words make together, and the token after them."""
+def _spelled_number(c: Cursor, place: int) -> tuple[list[float], int]:
     words, after = spelled(c, place)
-    return ([of_words(words), *_scaled_behind(c, words, after)], after) if words else ([], place)
+    return ([of_words(words), *_number_after_its_scale(c, words, after)], after) if words else ([], place)
 
 
-def _scaled_behind(c: Cursor, words: list[str], after: int) -> list[float]:
-    """What a scale before its number means: "тысяч двенадцать", "тысяч 12"."""
+def _number_after_its_scale(c: Cursor, words: list[str], after: int) -> list[float]:
     if not c.all_readings or words[0] not in SCALES:
         return []
     number = of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
@@ -189,7 +185,7 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
         tens = first + ORDINALS[second]
         whole = [tens, 1900 + tens, 2000 + tens] if tens < _HUNDRED else [tens]
     elif c.kind(place) == "w" and first in range(10, 21) and NUMBERS.get(second, 0) >= _SMALL:
-        rest, _ = _spelled(c, after)
+        rest, _ = _spelled_number(c, after)
         whole = [first * 100 + rest[0]] if rest and rest[0] < _HUNDRED else []
     elif second in _POINTS and 0 < c.small(after + 1) < _SMALL and c.near(after + 1):
         whole = [first + c.small(after + 1) / 10]
@@ -201,7 +197,7 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     after = last + 1
     while c.word(after) in ARTICLES | _OF and c.near(after):
         after += 1
-    scale = 12.0 if c.word(after) in DOZENS else _large_scale(c, after)
+    scale = 12.0 if c.word(after) in DOZENS else _scale_from_thousand(c, after)
     if scale > 1 and c.near(after):
         return _quantity(c, place, after + 1, [share], scale)
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
@@ -212,14 +208,14 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     numbers = [f"n:{int(part)}" for part in parts] if len(parts) > 1 else []
     shares = [f"n:{plain(share)}", f"n:{share * 100:.0f}"]
     c.add_possible(place, [*shares, *numbers], "number")
-    if numbers and not c.all_readings and _is_pair(c, parts, last + 1):
+    if numbers and not c.all_readings and _is_pair_of_numbers(c, parts, last + 1):
         c.add("number", place, place + 1, [*shares, "&".join(numbers)])
     return last + 1
 
 
-def _is_pair(c: Cursor, parts: list[str], after: int) -> bool:
-    """Whether a fraction tells two numbers ("152/84", "17/20"), and no part ("3/4", "60/40"), no days and no years."""
+def _is_pair_of_numbers(c: Cursor, parts: list[str], after: int) -> bool:
     sizes = [len(part) for part in parts]
+    # "3/4" and "60/40" are parts of a whole, "152/84" is none.
     is_part = min(sizes) == 1 or sum(map(int, parts)) == _HUNDRED
     return not is_part and max(sizes) < _LENGTH_OF_YEAR and c.word(after) not in MONTHS
 
@@ -240,14 +236,14 @@ def _one_of(c: Cursor, place: int) -> int:
 
 def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> int:
     found = Found("number", c.tokens[first].start, c.tokens[after - 1].end, readings=[amount], unit=unit)
-    found.is_approximate = _is_about(c, first, after)
+    found.is_approximate = _is_said_approximate(c, first, after)
     _keep(c, found)
     return after
 
 
 def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
     """Keep a number with all that stands around it; the token after that."""
-    if _is_reference(c, place) and not c.all_readings:
+    if _is_reference_number(c, place) and not c.all_readings:
         return _add_identifier(c, place)
     token, first, last = c.tokens[place], place, after
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
@@ -258,17 +254,17 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
         last, unit = money_at + 1, None
     elif unit:  # "$15 \text{cm}$" is no money
         money_before, last = False, with_unit
-        more, behind = _more_of_unit(c, last)
+        more, behind = _half_behind_unit(c, last)
         readings, last = [reading + more for reading in readings], behind
     first -= money_before
     is_money = money_before or (last > after and not unit)
     part = _PARTS_OF_MONEY.get(CURRENCIES.get(c.word(money_at), ""), 1.0) if is_money and not money_before else 1.0
-    if last > after and c.tokens[last - 1].text[0] >= _HAN and (decimals := _decimals(c, last)):
+    if last > after and c.tokens[last - 1].text[0] >= _HAN and (decimals := _decimals_behind_unit(c, last)):
         readings, last = [reading + decimals for reading in readings], last + 1
     found = Found("money" if is_money else "number", c.tokens[first].start, c.tokens[last - 1].end, readings=readings)
     found.unit, found.scale = unit, scale * part
     found.currency = _currency(c, place, money_at) if is_money else ""
-    found.is_approximate = _is_about(c, first, last) or (scale != 1 and token.text not in SCALES)
+    found.is_approximate = _is_said_approximate(c, first, last) or (scale != 1 and token.text not in SCALES)
     has_digits = token.kind == "n" and sum(sign.isdigit() for sign in token.text) > 1
     is_long = has_digits or max(readings) * scale > _SMALL
     found.is_stated = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
@@ -281,15 +277,15 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
 
 
 def _currency(c: Cursor, place: int, behind: int) -> str:
-    """The currency before or behind a number; empty where it may be another ("¥"), or none ("$T = 5$", "5. Won")."""
     word = c.word(behind) if c.word(behind) in CURRENCIES and c.near(behind) else c.before(place)
+    # "$T = 5$" is a formula, no money.
     is_sure = word not in _SHARED_SIGNS and not (word == "$" == c.word(behind))
     code = CURRENCIES.get(word, "") if is_sure else ""
     return "" if code in _PARTS_OF_MONEY else code
 
 
-def _more_of_unit(c: Cursor, place: int) -> tuple[float, int]:
-    """What part of a unit is added after it, and the token after that: 三个半, "dos kilos y medio"."""
+def _half_behind_unit(c: Cursor, place: int) -> tuple[float, int]:
+    # "two kilos and a half"
     if c.word(place) == "半" and not c.gap(place):
         return 0.5, place + 1
     more, size = half_more(c, place)
@@ -298,10 +294,10 @@ def _more_of_unit(c: Cursor, place: int) -> tuple[float, int]:
     return (0.0, place) if is_of_another else (more, after)
 
 
-def _decimals(c: Cursor, place: int) -> float:
-    """What stands after a unit for the digits after its point: 一米五, 三块五, 一米七五; zero for anything else."""
+def _decimals_behind_unit(c: Cursor, place: int) -> float:
+    # Chinese writes decimals directly after the unit.
     token = c.tokens[place] if c.kind(place) == "n" and not c.gap(place) else None
-    if token is None or len(token.text) > _PAIR or not set(token.text) <= _DIGITS or _is_counted(c, place):
+    if token is None or len(token.text) > _PAIR or not set(token.text) <= _DIGITS or _has_unit_or_currency(c, place):
         return 0.0
     following = c.text[token.end : token.end + 1]
     is_within = following >= _HAN and following.isalpha() and following not in _AFTER_DECIMALS
@@ -310,8 +306,7 @@ def _decimals(c: Cursor, place: int) -> float:
     return float(token.data[0] / 10 ** len(token.text))
 
 
-def _is_counted(c: Cursor, place: int) -> bool:
-    """Whether a number has a unit or a currency of its own."""
+def _has_unit_or_currency(c: Cursor, place: int) -> bool:
     return place + 1 < len(c.tokens) and (c.unit(place + 1)[0] is not None or c.word(place + 1) in CURRENCIES)
 
 
@@ -352,8 +347,7 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
         c.add_possible(place, [f"o:{day}" for day in days])
 
 
-def _is_about(c: Cursor, first: int, after: int) -> bool:
-    """Whether the text itself says that a number is rounded."""
+def _is_said_approximate(c: Cursor, first: int, after: int) -> bool:
     before = c.word(first - 1) if c.near(first) or c.gap(first) in {".", ". "} else ""
     if before in _ABOUT or (before in _BEFORE_ROUNDED and c.word(first - 2) in APPROXIMATE):
         return True
@@ -362,7 +356,6 @@ def _is_about(c: Cursor, first: int, after: int) -> bool:
 
 
 def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
-    """A list's number, a step's, a part of a formula, a reference."""
     start, end = c.tokens[place].start, c.tokens[after - 1].end
     before, behind = c.text[max(0, start - _BEFORE) : start], c.text[end : end + _AFTER]
     if _REFERENCE.search(before) or _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(behind):
@@ -380,12 +373,12 @@ def _keep(c: Cursor, found: Found, place: int | None = None) -> None:
         c.text[previous.end : found.start].strip() if previous and found.start - previous.end <= _NOT_FAR else None
     )
     if previous and between is not None:
-        _share_unit(c, previous, found, between)
+        _give_range_one_unit(c, previous, found, between)
     _fill_forms(found, all_readings=c.all_readings)
     if place is not None and c.kind(place) == "n":
         _add_digit_forms(c, found, place)
     if previous and between in _SIDES and found.unit and found.unit[0] in _MEASURES_OF_SIDES:
-        _share_side(c, found)
+        _give_sides_one_unit(c, found)
     if c.all_readings and previous and between in _JOINTS:
         _give_with_rest(c, previous, found)
     if previous and between == "-" and previous.kind == "number" and not previous.unit and place is not None:
@@ -397,7 +390,7 @@ def _keep(c: Cursor, found: Found, place: int | None = None) -> None:
 
 
 def _amount_before(c: Cursor, start: int) -> Found | None:
-    """The last value, if it is an amount; what the number that begins here gives besides is passed over."""
+    # What the number at "start" may mean besides is passed over.
     for one in c.found[: -_MOST_GIVEN - 1 : -1]:
         if one.readings:
             return one
@@ -406,8 +399,7 @@ def _amount_before(c: Cursor, start: int) -> Found | None:
     return None
 
 
-def _share_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
-    """Give the first of two amounts the second one's unit and scale: "3–5 days", "2 to 3 million"."""
+def _give_range_one_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
     is_range = between in _RANGES or (between in _UNIT_RANGES and found.scale == 1)
     is_bare = not previous.unit and previous.scale == 1 and previous.kind == "number"
     if is_range and is_bare and (found.unit or found.scale != 1) and max(previous.readings) < _THOUSAND:
@@ -455,8 +447,8 @@ def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
         found.forms |= set(parts) if c.all_readings else {"&".join(parts)}
 
 
-def _share_side(c: Cursor, found: Found) -> None:
-    """Give the sides before it the unit of the last one: "90 x 60 x 75 cm"."""
+def _give_sides_one_unit(c: Cursor, found: Found) -> None:
+    # "90 x 60 x 75 cm"
     following = found
     for previous in c.found[: -_MOST_SIDES - 1 : -1]:
         between = c.text[previous.end : following.start] if following.start - previous.end <= _NOT_FAR else ""

@@ -30,31 +30,30 @@ def month_names() -> tuple[Name, ...]:
         for month in range(1, 13)
         for word in format_skeleton("MMMMd", date(2026, month, 15), locale=code).split()
     )
-    return _unmistakable([*behind_days, *_names(_CODES, "months", "wide")])
+    return _unambiguous_names([*behind_days, *_babel_names(_CODES, "months", "wide")])
 
 
 def short_months() -> tuple[Name, ...]:
     """Their abbreviations in languages that a text can be known to be in: "set" and "mar" are other words elsewhere."""
-    names = ((code, name.rstrip("."), month) for code, name, month in _names(_DETECTED, "months", "abbreviated"))
+    names = ((code, name.rstrip("."), month) for code, name, month in _babel_names(_DETECTED, "months", "abbreviated"))
     return tuple((code, name.lower(), month) for code, name, month in names if _is_name(name))
 
 
 def weekday_names() -> tuple[Name, ...]:
     """The weekdays; Monday is 0."""
-    return _unmistakable(_names(_CODES, "days", "wide"))
+    return _unambiguous_names(_babel_names(_CODES, "days", "wide"))
 
 
-def _names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
-    """Only what the data of a language itself say: Babel mixes up what they inherit."""
+def _babel_names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
     for code in codes:
+        # Only a language's own data: Babel mixes up what they inherit.
         contexts = localedata.load(code, merge_inherited=False)[key]
         for names in (contexts[context].get(width, {}) for context in contexts):
             if isinstance(names, Mapping):
                 yield from ((code, name, number) for number, name in names.items())
 
 
-def _unmistakable(told: Iterable[Name]) -> tuple[Name, ...]:
-    """Single words that mean the same number in every language that has them, and nothing else."""
+def _unambiguous_names(told: Iterable[Name]) -> tuple[Name, ...]:
     meanings: defaultdict[str, set[int]] = defaultdict(set)
     names = [(code, plain_text_of(word).text, number) for code, word, number in told]
     for _, word, number in names:

@@ -59,24 +59,22 @@ def tight(text: str, found: Sequence[Identifier]) -> str:
     """
     marks = sorted(item.start for item in found if item.kind != "symbol")
     if len(text) <= _SHORT or not marks or correction_in(text):
-        return _opened(text)
+        return _without_link(text)
     joints = [joint for joint in _JOINT.finditer(text) if joint.start() > 0]
-    start = _start(text, [joint for joint in joints if joint.end() <= marks[0]])
-    end = _end(text, [joint for joint in joints if joint.start() > marks[-1]])
+    start = _start_of_independent_clause(text, [joint for joint in joints if joint.end() <= marks[0]])
+    end = _end_of_independent_clause(text, [joint for joint in joints if joint.start() > marks[-1]])
     stretch = text[start:end].strip(" ,;:—–")
     whole = start == 0 and end == len(text)
-    return _opened(text if whole or is_fragment(stretch) or begins_unresolved(stretch) else stretch)
+    return _without_link(text if whole or is_fragment(stretch) or begins_unresolved(stretch) else stretch)
 
 
-def _opened(text: str) -> str:
-    """The sentence without a conjunction that tied it to the one before."""
+def _without_link(text: str) -> str:
     link = _LINK.match(text)
     rest = text[link.end() :] if link else ""
     return rest[:1].upper() + rest[1:] if rest and not begins_unresolved(rest) and not is_fragment(rest) else text
 
 
-def _start(text: str, joints: Sequence[re.Match[str]]) -> int:
-    """After the last joint before the first value after which a clause begins that needs nothing from before."""
+def _start_of_independent_clause(text: str, joints: Sequence[re.Match[str]]) -> int:
     for joint in reversed(joints):
         head = text[: joint.start()]
         if _BINDS.search(head) or (joint["colon"] is not None and head.count(" ") < _TOPIC) or joint["reason"]:
@@ -86,8 +84,7 @@ def _start(text: str, joints: Sequence[re.Match[str]]) -> int:
     return 0
 
 
-def _end(text: str, joints: Sequence[re.Match[str]]) -> int:
-    """Before the first joint after the last value after which nothing bounds what was said."""
+def _end_of_independent_clause(text: str, joints: Sequence[re.Match[str]]) -> int:
     for joint in joints:
         tail = text[joint.end() :]
         parts = joint["reason"] or joint["link"] or _OPENS.match(tail)

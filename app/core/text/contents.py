@@ -59,7 +59,7 @@ def data_bytes(part: Part) -> int:
     if reference is not None:
         size, head = int(reference["bytes"]), str(reference.get("head", ""))
         return len(head) + (size if reference.get("form") == "text" else encoded_bytes(size))
-    return len(_given(part))
+    return len(_data_of_media(part))
 
 
 def decoded_bytes(part: Part) -> int:
@@ -73,7 +73,7 @@ def inline_base64(part: Part) -> str | None:
     Taken are Base64 and data URLs, which may also be percent-encoded and stand in the place of the address. Line breaks
     and the alphabet for addresses are taken in Base64, blanks are not: words would be taken for data.
     """
-    given = _given(part)
+    given = _data_of_media(part)
     return from_data_url(given)[1] if is_data_url(given) else _plain_base64(given)
 
 
@@ -116,11 +116,10 @@ def data_mark(part: Part) -> str:
     if reference is not None:
         return str(reference["sha256"])
     data = part.get("data")
-    return _content(data, "")[0].sha256 if isinstance(data, str) and data else ""
+    return _content_and_form(data, "")[0].sha256 if isinstance(data, str) and data else ""
 
 
-def _given(part: Part) -> str:
-    """The part's own data as text; empty where it has none."""
+def _data_of_media(part: Part) -> str:
     if part.get("type") != "media":
         return ""
     data, url = part.get("data"), part.get("url")
@@ -130,7 +129,6 @@ def _given(part: Part) -> str:
 
 
 def _plain_base64(text: str) -> str | None:
-    """The same data in plain Base64; ``None`` for what is none, or nothing."""
     if is_base64(text):
         return text or None
     plain = text.translate(_NO_LINE_BREAKS).rstrip("=")
@@ -151,14 +149,13 @@ def _referring(part: Part, contents: dict[str, Content]) -> Part:
     data = part.get("data") if part.get("type") == "media" else None
     if not isinstance(data, str) or not data:
         return part
-    content, described = _content(data, str(part.get("media_type") or ""))
+    content, described = _content_and_form(data, str(part.get("media_type") or ""))
     contents.setdefault(content.sha256, content)
     reference = {"sha256": content.sha256, "bytes": len(content.data), **described}
     return {key: reference if key == "data" else value for key, value in part.items()}
 
 
-def _content(data: str, media_type: str) -> tuple[Content, dict[str, str]]:
-    """What the text stands for, and how it is written again; what is no plain Base64 stands for itself."""
+def _content_and_form(data: str, media_type: str) -> tuple[Content, dict[str, str]]:
     head = found[0] if (found := _HEAD.match(data)) else ""
     try:
         decoded = base64.b64decode(data[len(head) :], validate=True)
@@ -166,6 +163,7 @@ def _content(data: str, media_type: str) -> tuple[Content, dict[str, str]]:
         decoded = b""
     if decoded and base64.b64encode(decoded) == data[len(head) :].encode():
         return _hashed(decoded, media_type), {"head": head} if head else {}
+    # What is no plain Base64 stands for itself.
     return _hashed(data.encode(), media_type), {"form": "text"}
 
 

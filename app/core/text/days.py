@@ -70,7 +70,7 @@ def date_at(c: Cursor, place: int) -> int:
             month_at += 1
         month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, _IN_DATE) else 0
         if month and not _is_verb(c, month_at):
-            return _days_of_month(c, place, month_at + 1, month, days)
+            return _state_days_of_month(c, place, month_at + 1, month, days)
         if month and c.at:  # "21 march"
             c.add_possible(place, [form for day, *_ in days for form in moments.given((None, month, day), c.at)])
     if c.word(place) not in MONTHS:
@@ -78,8 +78,8 @@ def date_at(c: Cursor, place: int) -> int:
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
     days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
-    if days and not _is_measured(c, days[-1][2]):
-        return _days_of_month(c, place, days[-1][2], month, days)
+    if days and not _has_unit_behind(c, days[-1][2]):
+        return _state_days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)
 
 
@@ -112,7 +112,6 @@ def named(c: Cursor) -> Iterator[Day]:
 
 
 def _is_dated_month(c: Cursor, place: int) -> bool:
-    """Whether a preposition, or a number, shows that a word is a month: "in may", "el 5 de mayo", "march 5"."""
     before = c.kind(place - 1 - (c.word(place - 1) in DATE_FILL)) if c.near(place) else ""
     behind = c.kind(place + 1) if c.near(place + 1) else ""
     return c.before(place) in BEFORE_MONTHS or not {"n", "o"}.isdisjoint((before, behind))
@@ -238,7 +237,7 @@ def _is_verb(c: Cursor, place: int) -> bool:
 def _month_alone(c: Cursor, place: int, month: int) -> int:
     """Read a month without a day: "September 2026" is stated; "in September" only gives something."""
     word = c.word(place)
-    year, after = _year(c, place + 1)
+    year, after = _year_behind(c, place + 1)
     is_plain = word not in WORDS_AND_VERBS
     if year and not _is_verb(c, place):
         stated(c, place, after, [(year, month, None)])
@@ -252,11 +251,11 @@ def _month_alone(c: Cursor, place: int, month: int) -> int:
     return place + 1 if is_plain and word not in UNITS else place
 
 
-def _days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tuple[int, int, int]]) -> int:
-    """One date for each day; the month belongs to the first of them where it stands first, else to the last."""
-    year, last = _year(c, after)
+def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tuple[int, int, int]]) -> int:
+    year, last = _year_behind(c, after)
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
+        # The stretch of the month goes to the date that stands beside it.
         stated(c, start if number else first, last if is_last else end, [(year, month, day)])
         if not is_last:  # perhaps no day: "Main Street 27, 8–15 August"
             c.add_possible(start, [f"n:{day}"], "number")
@@ -295,8 +294,7 @@ def _day_number(c: Cursor, place: int) -> tuple[int, int]:
     return (number, after) if number and 1 <= number <= _LAST_DAY else (0, place)
 
 
-def _year(c: Cursor, place: int) -> tuple[int | None, int]:
-    """A year behind a date or a month, also as "2023-го", and the token after it."""
+def _year_behind(c: Cursor, place: int) -> tuple[int | None, int]:
     token = c.tokens[place] if c.kind(place) in {"n", "o"} and c.near(place, LOOSE) else None
     text = "" if token is None else str(token.data) if token.kind == "o" else token.text
     if len(text) == 4 and text.isdecimal() and text[0] in "12":  # noqa: PLR2004
@@ -332,7 +330,6 @@ def _day_alone(c: Cursor, place: int) -> int:
 
 
 def _is_amount(c: Cursor, place: int) -> bool:
-    """Whether a number is a share, money, or carries its scale or unit: no day in "of 30 %", "the 15k mark"."""
     after = place + 1
     if c.near(after, TIGHT) and (c.word(after) in SCALES or c.word(after) in CURRENCIES):
         return True
@@ -340,8 +337,7 @@ def _is_amount(c: Cursor, place: int) -> bool:
     return unit is not None and (unit[0] == "%" or not c.gap(after))
 
 
-def _is_measured(c: Cursor, after: int) -> bool:
-    """Whether a unit stands behind a number: no day in "in February 15 hours were lost"."""
+def _has_unit_behind(c: Cursor, after: int) -> bool:
     return after < len(c.tokens) and c.near(after) and c.unit(after)[0] is not None
 
 

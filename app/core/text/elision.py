@@ -48,8 +48,9 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def _shortened(text: str, room: int, values: Sequence[str], say: Catalogue) -> str:
-    head, tail = _end_before(text, int(room * _HEAD)), _start_after(text, len(text) - int(room * _TAIL))
-    note = _note(tail - head, _sample(values, int(room * _NAMED)), say)
+    head = _sentence_end_before(text, int(room * _HEAD))
+    tail = _sentence_start_after(text, len(text) - int(room * _TAIL))
+    note = _note(tail - head, _even_sample(values, int(room * _NAMED)), say)
     return f"{text[:head]}\n{note}\n{text[tail:]}"
 
 
@@ -58,15 +59,13 @@ def _note(count: int, values: str, say: Catalogue) -> str:
     return say.text("context.elided", count=str(count), named=named)
 
 
-def _end_before(text: str, place: int) -> int:
-    """The last end of a sentence, or else of a word, shortly before a place; the place itself if neither is near."""
+def _sentence_end_before(text: str, place: int) -> int:
     least = max(0, place - _REACH)
     starts = starts_within(text, least, place)
     return starts[-1] if starts else (text.rfind(" ", least, place) + 1 or place)
 
 
-def _start_after(text: str, place: int) -> int:
-    """The first beginning of a sentence, else of a word, shortly after a place; the place itself for want of one."""
+def _sentence_start_after(text: str, place: int) -> int:
     most = min(len(text), place + _REACH)
     starts = starts_within(text, place, most)
     return starts[0] if starts else (text.find(" ", place, most) + 1 or place)
@@ -78,11 +77,11 @@ def _values(middle: str) -> list[str]:
     return list(dict.fromkeys(value for window in windows for value in identifiers(window)))
 
 
-def _sample(values: Sequence[str], room: int) -> str:
-    """As many of the values as fit, evenly from all over: later ones matter as much as earlier ones."""
+def _even_sample(values: Sequence[str], room: int) -> str:
     if not values or room <= 0:
         return ""
     length = sum(len(value) + 2 for value in values)
     step = max(1, -(-length // room))
+    # From all over: later values matter as much as earlier ones.
     chosen = ", ".join(values[::step])
     return chosen if len(chosen) <= room else ""

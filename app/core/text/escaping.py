@@ -87,8 +87,8 @@ def place_in_escaped(escaped: str, offsets: Sequence[int]) -> list[int]:
     shift = 0  # how much longer the escaped text is than the text, up to ``end``
     following = next(references, None)
     for offset in offsets:
-        while following is not None and following.end() - shift - _grown(following) <= offset:
-            shift += _grown(following)
+        while following is not None and following.end() - shift - _length_added_by(following) <= offset:
+            shift += _length_added_by(following)
             following = next(references, None)
         inside = following is not None and following.start() < offset + shift
         places.append(following.start() if following is not None and inside else offset + shift)
@@ -115,8 +115,7 @@ def _reference(found: re.Match[str]) -> str:
     return f"&#x{ord(found.group()):x};"
 
 
-def _grown(found: re.Match[str]) -> int:
-    """How many characters longer a reference is than what it stands for."""
+def _length_added_by(found: re.Match[str]) -> int:
     return len(found.group()) - len(_dereferenced(found))
 
 
@@ -133,7 +132,6 @@ def _guard(found: re.Match[str], form: str) -> str:
 
 
 def _begins_tag(text: str, start: int) -> bool:
-    """Whether what follows a bracket reads like one of our names, however it is spelt."""
     name = ""
     for character in text[start : start + _LOOK_AHEAD]:
         name += plain_letters(character)

@@ -157,16 +157,16 @@ def file_tokens(data: bytes, media_type: str, name: str) -> int | None:
 
 def pdf_pages(data: bytes) -> int:
     """How many pages a PDF has: counted in its plain and packed objects, else guessed by its size; at least one."""
-    pages = _page_objects(data) + sum(_page_objects(stream) for stream in _object_streams(data))
+    pages = _count_of_pages(data) + sum(_count_of_pages(stream) for stream in _object_streams(data))
     return pages or max(1, -(-len(data) // UNKNOWN_PAGE_BYTES))
 
 
-def _page_objects(data: bytes) -> int:
-    """Objects whose type is a page, and not the tree of pages."""
+def _count_of_pages(data: bytes) -> int:
     count = place = 0
     while (place := data.find(b"/Type", place)) >= 0:
         place += len(b"/Type")
         value = data[place : place + 16].lstrip(b" \t\r\n\x00\x0c")
+        # "/Pages" is the tree of pages.
         count += value.startswith(b"/Page") and not value[5:6].isalpha()
     return count
 

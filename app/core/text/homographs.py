@@ -23,8 +23,7 @@ def _words(code: str) -> Iterator[str]:
             yield from (row,) if isinstance(row, str) else row[1]
 
 
-def _only_its_own() -> dict[str, frozenset[str]]:
-    """The words of each language with homographs that no other language has."""
+def _words_of_one_language_only() -> dict[str, frozenset[str]]:
     every = {language.code: frozenset(_words(language.code)) for language in languages()}
     return {
         code: every[code].difference(t.HOMOGRAPHS, *(words for other, words in every.items() if other != code))
@@ -32,7 +31,7 @@ def _only_its_own() -> dict[str, frozenset[str]]:
     }
 
 
-_OWN: Final = _only_its_own()
+_OWN: Final = _words_of_one_language_only()
 
 
 def settled(tokens: list[Token], text: str) -> list[Token]:
@@ -51,20 +50,18 @@ def settled(tokens: list[Token], text: str) -> list[Token]:
 
 def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...]:
     token = tokens[place]
-    if token.text not in t.SHORT_MONTHS or _is_numbered(tokens, place):
+    if token.text not in t.SHORT_MONTHS or _is_beside_number(tokens, place):
         for code in sorted(t.HOMOGRAPHS[token.text]):
-            if code == detect(text) or _is_beside(tokens, place, text, code):
+            if code == detect(text) or _is_beside_word_of_language(tokens, place, text, code):
                 return (replace(token, text=t.own_word(token.text, code)),)
     return (token,) if token.text in VOCABULARY else ()
 
 
-def _is_numbered(tokens: Sequence[Token], place: int) -> bool:
-    """Whether a number stands beside a word."""
+def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
     return any(one.kind in {"n", "o"} for one in (*tokens[place - 1 : place], *tokens[place + 1 : place + 2]))
 
 
-def _is_beside(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
-    """Whether a word of only this language, or another such homograph of it, stands directly beside it: "dos mil"."""
+def _is_beside_word_of_language(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
     for other, last, first in ((place - 1, place - 1, place), (place + 1, place, place + 1)):
         word = tokens[other].text if 0 <= other < len(tokens) else ""
         is_own = word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ())

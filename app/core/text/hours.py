@@ -74,7 +74,7 @@ def _time(c: Cursor, place: int) -> int:
         hour, minute = NAMED_HOURS[word]
         c.add("time", place, place + 1, {f"t:{hour:02}:{minute:02}"})
         return place + 1
-    for spoken in (_past_or_to, _half_of_hour, _before_hour):
+    for spoken in (_minutes_past_or_to_hour, _half_of_hour, _minutes_before_hour):
         hour, minutes, last = spoken(c, place)
         named = c.word(last)
         if named in NAMED_HOURS and minutes:  # "twenty to midnight"
@@ -82,7 +82,7 @@ def _time(c: Cursor, place: int) -> int:
             c.add("time", place, last + 1, moments.times(total // 60, total % 60, "0"))
             return last + 1
         if 1 <= hour <= _CLOCK_HOURS:
-            half, after = _half(c, last + 1)
+            half, after = _half_of_day(c, last + 1)
             total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
             c.add("time", place, after, moments.times(total // 60 or _CLOCK_HOURS, total % 60, half))
             is_maybe = c.word(place + 1) == "to" and word not in _MINUTE_WORDS  # "5 to 3" is a range as well
@@ -104,7 +104,7 @@ def _hour_first(c: Cursor, place: int) -> int:
     at += is_length
     minutes, after = _minutes_from(c, at)
     if after == at and (is_length or is_named):
-        minutes, after = _minutes_alone(c, at)
+        minutes, after = _minutes_after_hour(c, at)
     total = (hour * _HOUR_MINUTES + minutes) % _DAY_MINUTES
     times = moments.times(total // _HOUR_MINUTES, total % _HOUR_MINUTES, "0" if is_named else "")
     if is_length and minutes >= 0:
@@ -129,18 +129,16 @@ def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
         return way * round(SHARES[c.word(at)] * _HOUR_MINUTES), at + 1
     count, after = number_below_sixty(c, at)
     is_told = count and (way < 0 or (c.kind(at) == "w" and c.word(place - 1) not in _BEFORE_SHARES))
-    return (way * count, after) if is_told and (way < 0 or _is_minute(c, count, after)) else (0, place)
+    return (way * count, after) if is_told and (way < 0 or _counts_minutes(c, count, after)) else (0, place)
 
 
-def _minutes_alone(c: Cursor, place: int) -> tuple[int, int]:
-    """Minutes after their hour, in words or two digits, and the token after them: "huit heures trente", "8 h 30"."""
+def _minutes_after_hour(c: Cursor, place: int) -> tuple[int, int]:
     count, after = number_below_sixty(c, place) if c.near(place) else (0, place)
     is_told = after > place and (c.kind(place) == "w" or len(c.tokens[place].text) == _TWO)
-    return (count, after) if is_told and _is_minute(c, count, after) else (0, place)
+    return (count, after) if is_told and _counts_minutes(c, count, after) else (0, place)
 
 
-def _is_minute(c: Cursor, count: int, after: int) -> bool:
-    """Whether a number after an hour counts nothing else: no minutes in "une heure deux fois par semaine"."""
+def _counts_minutes(c: Cursor, count: int, after: int) -> bool:
     if after < len(c.tokens) and c.unit(after)[0] is not None:
         return False
     end = c.tokens[after - 1].end
@@ -148,8 +146,7 @@ def _is_minute(c: Cursor, count: int, after: int) -> bool:
     return count >= _TEN or is_alone or (c.word(after) in DATE_FILL and c.near(after))
 
 
-def _is_end(c: Cursor, place: int) -> bool:
-    """Whether a number is an end of a range of two, and no amount of something: "2-10", "between 8 and 1"."""
+def _is_end_of_hour_range(c: Cursor, place: int) -> bool:
     if c.gap(place) in _DASHES or c.gap(place + 1) in _DASHES:
         last = place + (c.gap(place + 1) in _DASHES)
     elif c.word(place - 1) in RANGE_WORDS and c.near(place - 1) and c.near(place):
@@ -163,7 +160,7 @@ def _is_end(c: Cursor, place: int) -> bool:
 
 def _written(c: Cursor, place: int) -> int:
     hour, minute, second, half = c.tokens[place].data
-    told, after = _half(c, place + 1)
+    told, after = _half_of_day(c, place + 1)
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
     if told or c.before(place) in _PARTS_OF_DAY:
         half = told or _name_of_half(c.before(place))
@@ -181,8 +178,7 @@ def _written(c: Cursor, place: int) -> int:
     return after
 
 
-def _half(c: Cursor, place: int) -> tuple[str, int]:
-    """The half of the day that the next words name, empty for none, and the token after them."""
+def _half_of_day(c: Cursor, place: int) -> tuple[str, int]:
     for after in range(place, place + 3):
         word = c.word(after) if c.near(after) else ""
         if word in _PARTS_OF_DAY:
@@ -196,8 +192,7 @@ def _name_of_half(word: str) -> str:
     return "p" if word in LATE else "n" if word in NIGHT else "a"
 
 
-def _past_or_to(c: Cursor, place: int) -> tuple[int, int, int]:
-    """Such as "half past six", "quarter to nine", "zwanzig nach acht": the hour, minutes to add, the last token."""
+def _minutes_past_or_to_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     word, joint = c.word(place), c.word(place + 1)
     minutes = _MINUTE_WORDS.get(word) or c.small(place)
     way = _TO_OR_PAST.get(joint, 0)
@@ -210,7 +205,7 @@ def _past_or_to(c: Cursor, place: int) -> tuple[int, int, int]:
 
 
 def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
-    """Such as "halb sieben", "dreiviertel neun", «половина седьмого», «полседьмого», «четверть девятого»: likewise."""
+    """Such as "halb sieben", «половина седьмого», «четверть девятого»: the hour, minutes to add, the last token."""
     word, following = c.word(place), c.word(place + 1)
     if word in HALF_HOURS:
         return HALF_HOURS[word], -30, place
@@ -227,8 +222,7 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     return 0, 0, place
 
 
-def _before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
-    """«без четверти девять», «без двадцати пяти девять»: likewise."""
+def _minutes_before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     if c.word(place) != "без" or not (c.near(place + 1) and c.near(place + 2)):
         return 0, 0, place
     minutes, last = 15 if c.word(place + 1) == "четверти" else c.small(place + 1), place + 2
@@ -246,9 +240,9 @@ def _hour(c: Cursor, place: int) -> int:
     if c.word(place) in _ONE_HOUR and c.before(place) in BEFORE_HOURS:  # «в час»
         c.add_possible(place, moments.times(1, 0, ""), "time")
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
-        _give_in_four(c, place)
+        _give_four_digit_time(c, place)
         return place
-    half, after = _half(c, place + 1)
+    half, after = _half_of_day(c, place + 1)
     if word in _COUNTED and half:
         return _hour_or_length(c, place, half)
     if half or (word in CLOCK - _LENGTHS and c.near(place + 1)):
@@ -257,16 +251,16 @@ def _hour(c: Cursor, place: int) -> int:
         c.add("time", place, after, moments.times(hour, minute, half))
         return after
     before = c.before(place)
-    if before in BEFORE_HOURS | _PARTS_OF_DAY or (word in _AFTER_HOURS and hour) or _is_end(c, place):
+    if before in BEFORE_HOURS | _PARTS_OF_DAY or (word in _AFTER_HOURS and hour) or _is_end_of_hour_range(c, place):
         half = _name_of_half(before) if before in _PARTS_OF_DAY else ""
         c.add_possible(place, moments.times(hour, 0, half), "time")
-    _give_together(c, place, hour)
+    _give_hyphenated_time(c, place, hour)
     return place
 
 
 def _hour_or_length(c: Cursor, place: int, half: str) -> int:
-    """Such as "в три ночи"; without a word that stands before times, "три ночи", "one night" and "两晚" are lengths."""
     forms = moments.times(c.small(place), 0, half)
+    # Without a word that stands before times it may be a length: "one night".
     if c.before(place) not in BEFORE_HOURS:
         if c.all_readings:
             c.add_possible(place, forms, "time")
@@ -276,16 +270,14 @@ def _hour_or_length(c: Cursor, place: int, half: str) -> int:
     return place + 2
 
 
-def _give_together(c: Cursor, place: int, hour: int) -> None:
-    """Give the time of "18-30"."""
+def _give_hyphenated_time(c: Cursor, place: int, hour: int) -> None:
     if c.gap(place + 1) == "-" and c.kind(place + 1) == "n" and len(c.tokens[place + 1].text) == _TWO:
         minute = c.tokens[place + 1].text
         if minute.isdecimal() and int(minute) <= _MINUTES:
             c.add_possible(place, moments.times(hour, int(minute), ""), "time")
 
 
-def _give_in_four(c: Cursor, place: int) -> None:
-    """Give the time of "at 1845", "0930"."""
+def _give_four_digit_time(c: Cursor, place: int) -> None:
     text = c.tokens[place].text
     if c.kind(place) != "n" or len(text) != 2 * _TWO or not text.isdecimal():
         return

@@ -48,38 +48,36 @@ class Identifier:
     start: int
 
 
-def _words(words: Iterable[str], *, capital: bool = False) -> str:
-    """Words as alternatives, whatever their case, by their first letters: few are tried at each place."""
+def _any_word(words: Iterable[str], *, capital: bool = False) -> str:
     by_letter: defaultdict[str, list[str]] = defaultdict(list)
     for word in sorted(words, key=lambda word: (-len(word), word)):
+        # Grouped by first letter, so that few are tried at each place.
         by_letter[word[0].upper() if capital else f"[{word[0]}{word[0].upper()}]"].append(re.escape(word[1:]))
     return "|".join(f"{first}(?i:{'|'.join(rest)})" for first, rest in by_letter.items())
 
 
-def _months(words: Iterable[str]) -> str:
-    """Months as alternatives, those that are verbs too only with a capital."""
+def _any_month(words: Iterable[str]) -> str:
     every = frozenset(filter(str.isalpha, words))
-    parts = (_words(every - MONTHS_AND_VERBS), _words(every & MONTHS_AND_VERBS, capital=True))
+    parts = (_any_word(every - MONTHS_AND_VERBS), _any_word(every & MONTHS_AND_VERBS, capital=True))
     return rf"(?:{'|'.join(filter(None, parts))})\b\.?"
 
 
-def _behind_numbers(words: Iterable[str]) -> str:
-    """Words between spaces that say what a number counts, as alternatives, without those that go on a sentence."""
+def _any_unit(words: Iterable[str]) -> str:
     others = WORDS_AND_VERBS | words_of("values", "tight_units") | {word for word in NOISE if len(word) <= _SHORT}
-    return _words(word for word in words if word not in others and word[0].islower() and "." not in word)
+    return _any_word(word for word in words if word not in others and word[0].islower() and "." not in word)
 
 
 _SHORT: Final = 2
 _FILL = rf"(?:\s(?:{'|'.join(sorted(DATE_FILL))}))?"
-_MONTHS = _months(MONTHS)
+_MONTHS = _any_month(MONTHS)
 _MONTHS_BEFORE_DAYS = (one.values.months for one in languages() if one.exact.month_first)
-_FIRST_MONTHS = _months(word for months in _MONTHS_BEFORE_DAYS for _, words in months for word in words)
+_FIRST_MONTHS = _any_month(word for months in _MONTHS_BEFORE_DAYS for _, words in months for word in words)
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or the month: 8.0.36 is a version
 _AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}(?!\d)){0,5}(?:[.,]\d{1,6})?"
-_SCALE = rf"(?:\s?(?:{_words(word for word in SCALES if word.islower() and word.isalpha() and word != 'b')})\b\.?)"
-_COINS = _behind_numbers(CURRENCIES.keys() - UNITS - GENERIC)
+_SCALE = rf"(?:\s?(?:{_any_word(word for word in SCALES if word.islower() and word.isalpha() and word != 'b')})\b\.?)"
+_COINS = _any_unit(CURRENCIES.keys() - UNITS - GENERIC)
 _CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')}|{_COINS})(?!\w))"
-_UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'counted')}|{_behind_numbers(UNITS)})\b)"
+_UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'counted')}|{_any_unit(UNITS)})\b)"
 # Fewer than the scanner has for ``values.py``: what is found here is stored, and weighed by fitted numbers.
 _EXTENSIONS = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|env|sql|html?|css|scss|go|rs|java|kt|swift|c|h"

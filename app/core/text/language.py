@@ -83,7 +83,7 @@ def detect(text: str) -> str | None:
         return None
     east_asian = weights["kana"] + weights["han"]
     if east_asian >= _DOMINANT * total:
-        return _east_asian(weights, runs)
+        return _chinese_or_japanese(weights, runs)
     script, weight = max(weights.items(), key=lambda item: item[1])
     return _by_script(script, runs) if weight >= _DOMINANT * total else None
 
@@ -138,7 +138,6 @@ def _is_in_another_script(candidate: str, span: str) -> bool:
 
 
 def _dominant_script(text: str) -> tuple[str | None, float]:
-    """The script that carries most of a text, and its share; Chinese and Japanese characters count as one."""
     weights, _ = _weigh(_prose(text))
     total = sum(weights.values())
     if not total:
@@ -184,10 +183,10 @@ def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
     return weights, runs
 
 
-def _east_asian(weights: Mapping[str, float], runs: Mapping[str, list[str]]) -> str | None:
-    """Japanese by its kana, Chinese by characters that Japanese lacks; a few nouns in shared ones could be either."""
+def _chinese_or_japanese(weights: Mapping[str, float], runs: Mapping[str, list[str]]) -> str | None:
     if weights["kana"] >= _KANA_SHARE * (weights["kana"] + weights["han"]):
         return "ja"
+    # A few nouns in signs that both languages share could be either.
     telling = sum(sign in _CHINESE_SIGNS for run in runs["han"] for sign in run)
     return "zh" if telling >= _MINIMUM_HITS or (telling and not weights["kana"]) else None
 

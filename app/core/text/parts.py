@@ -34,13 +34,15 @@ def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
 
     Only in a message of role ``tool``: what anybody else says is theirs, also where a result says the same.
     """
-    repeats = role == "tool" and any(part.get("type") == "tool_result" and _is_in(content, part) for part in parts)
+    repeats = role == "tool" and any(
+        part.get("type") == "tool_result" and _content_says(content, part) for part in parts
+    )
     return "" if repeats else content
 
 
 def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
     """The parts that say more than the content."""
-    return [part for part in parts if not _is_in(content, part)]
+    return [part for part in parts if not _content_says(content, part)]
 
 
 def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -50,23 +52,22 @@ def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def is_repeated_text(content: str, part: Part) -> bool:
     """Whether a part is a text that the content holds already, so that it is not sent twice."""
-    return part.get("type") == "text" and _is_in(content, part)
+    return part.get("type") == "text" and _content_says(content, part)
 
 
-def _is_in(content: str, part: Part) -> bool:
-    """Whether the content says all that a part says: a text that stands in it, a result that is the same."""
+def _content_says(content: str, part: Part) -> bool:
     match part.get("type"):
         case "text":
             text = part.get("text")
-            return isinstance(text, str) and _stands_in(text, content)
+            return isinstance(text, str) and _stands_in_whole_words(text, content)
         case "tool_result":
             return _is_same(content.strip(), part.get("content"))
         case _:
             return False
 
 
-def _stands_in(text: str, content: str) -> bool:
-    """Whether a text stands in the content in words of its own: "blue" does not in "blueberries"."""
+def _stands_in_whole_words(text: str, content: str) -> bool:
+    # "blue" does not stand so in "blueberries".
     start = content.find(text)
     while start >= 0 and text:
         end = start + len(text)
@@ -87,13 +88,13 @@ def _is_same(told: str, value: Any) -> bool:
     if (isinstance(value, Mapping | Sequence) and told[0] not in "{[") or (written and written[0] not in "{["):
         return False
     try:
-        return _ordered(json.loads(told)) == _ordered(json.loads(written) if written else value)
+        return _ordered_json(json.loads(told)) == _ordered_json(json.loads(written) if written else value)
     except (ValueError, RecursionError):
         return False
 
 
-def _ordered(value: Any) -> str:
-    """A value's JSON: Python's own comparison takes ``True`` for ``1``."""
+def _ordered_json(value: Any) -> str:
+    # Compared as JSON, because Python itself takes True for 1.
     return json.dumps(value, sort_keys=True, default=_plain)
 
 

@@ -56,15 +56,15 @@ def _regions(content: str) -> tuple[str, str]:
     pasted: list[str] = []
     own: list[str] = []
     forwarded = False
-    blocks = list(_blocks(content))
+    blocks = list(_paragraphs(content))
     for block, is_fenced in blocks:
         forwarded = forwarded or len(_MAIL_HEADER.findall(block)) > 1
-        is_long = len(blocks) > 1 and _length(block) >= _BLOCK and _QUESTION.search(block) is None
-        is_shown = is_long or (len(blocks) > 1 and _is_quotation(block))
+        is_long = len(blocks) > 1 and _length_in_letters(block) >= _BLOCK and _QUESTION.search(block) is None
+        is_shown = is_long or (len(blocks) > 1 and _is_one_quotation(block))
         if is_fenced or forwarded or is_shown or _ANNOUNCED.match(block):
             pasted.append(block)
         else:
-            inside, outside = _lines(block)
+            inside, outside = _pasted_and_own_lines(block)
             pasted += inside
             own += outside
     return "\n".join(pasted), "\n".join(own)
@@ -82,8 +82,7 @@ def is_of_log_or_letter(line: str) -> bool:
     return _LOG_LINE.match(line) is not None or _MAIL_HEADER.match(line) is not None
 
 
-def _blocks(content: str) -> Iterator[tuple[str, bool]]:
-    """Paragraphs, each with whether it stood in a code fence."""
+def _paragraphs(content: str) -> Iterator[tuple[str, bool]]:
     pieces = _FENCE.split(content)
     for number, piece in enumerate(pieces):
         is_fenced = number % 2 == 1
@@ -92,13 +91,11 @@ def _blocks(content: str) -> Iterator[tuple[str, bool]]:
                 yield block, is_fenced
 
 
-def _length(block: str) -> int:
-    """The length of a text in letters, whatever the script."""
+def _length_in_letters(block: str) -> int:
     return len(block) + (_LETTERS_PER_SIGN - 1) * sum(map(len, _SIGNS.findall(block)))
 
 
-def _lines(block: str) -> tuple[list[str], list[str]]:
-    """Lines of a paragraph that are quoted, or stand within a log; and the others."""
+def _pasted_and_own_lines(block: str) -> tuple[list[str], list[str]]:
     lines = block.splitlines()
     logged = [index for index, line in enumerate(lines) if _LOG_LINE.match(line)]
     enough = len(logged) >= _LOG_LINES or (len(logged) > 1 and len(logged) * 2 >= len(lines))
@@ -111,13 +108,11 @@ def _lines(block: str) -> tuple[list[str], list[str]]:
 
 
 def _end_of_log(lines: Sequence[str], last: int) -> int:
-    """After the last line of a log, and the error that ends a traceback."""
     following = lines[last + 1] if last + 1 < len(lines) else ""
     return last + 1 + (1 if _ERROR.match(following) or following[:1] in {" ", "\t"} else 0)
 
 
-def _is_quotation(text: str) -> bool:
-    """Whether a text is one quotation of several sentences, from its first sign to its last."""
+def _is_one_quotation(text: str) -> bool:
     told = text.strip()
     if told[:1] not in _CLOSING:
         return False

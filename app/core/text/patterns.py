@@ -54,7 +54,7 @@ def compiled(source: str, flags: int = 0) -> re.Pattern[str]:
     Raises:
         re.error: The source is no pattern.
     """
-    return _registered(re.compile(source, flags), None, _place())
+    return _registered(re.compile(source, flags), None, _calling_line())
 
 
 def fault_of(source: str) -> str | None:
@@ -109,7 +109,7 @@ def capped(source: str, longest: int, flags: int = 0) -> Capped:
     Raises:
         re.error: The source is no pattern.
     """
-    found = Capped(source, longest, flags, _place())
+    found = Capped(source, longest, flags, _calling_line())
     _ = found.pattern
     return found
 
@@ -121,7 +121,7 @@ def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
 
     Whether the source is a pattern has to be known already.
     """
-    found = Capped(source, longest, flags, _place())
+    found = Capped(source, longest, flags, _calling_line())
     _LATER.append(found)
     return found
 
@@ -136,7 +136,7 @@ def any_literal(texts: Collection[str], *, before: str = "", flags: int = 0) -> 
     """
     if (before, flags) not in _AROUND:
         _AROUND.add((before, flags))
-        _registered(re.compile(rf"{before}(?:ab|a)(?!\w)", flags), None, _place())
+        _registered(re.compile(rf"{before}(?:ab|a)(?!\w)", flags), None, _calling_line())
     longest = sorted(texts, key=lambda text: (-len(text), text))
     return re.compile(rf"{before}(?:{'|'.join(map(re.escape, longest))})(?!\w)", flags)
 
@@ -148,8 +148,7 @@ def _registered(pattern: re.Pattern[str], longest: int | None, place: str) -> re
     return pattern
 
 
-def _place() -> str:
-    """The module and line that asked this module for a pattern."""
+def _calling_line() -> str:
     frame = currentframe()
     caller = frame.f_back.f_back if frame and frame.f_back else None
     return f"{caller.f_globals['__name__']}:{caller.f_lineno}" if caller else ""

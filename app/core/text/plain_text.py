@@ -54,7 +54,7 @@ def plain_text_of(text: str) -> PlainText:
 
 
 def _without_markup(marked: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    text = _FORMULA.sub(_formula, marked)
+    text = _FORMULA.sub(_formula_without_commands, marked)
     pieces: list[str] = []
     breaks, distances = [0], [0]
     position = length = 0
@@ -68,8 +68,8 @@ def _without_markup(marked: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]
     return "".join([*pieces, text[position:]]), tuple(breaks), tuple(distances)
 
 
-def _formula(found: re.Match[str]) -> str:
-    """It without its commands before numbers, and as long as it was."""
+def _formula_without_commands(found: re.Match[str]) -> str:
+    # Blanks stand for what goes, so that places stay what they are.
     return _COMMAND.sub(lambda command: " " * len(command[0]), found[0].replace("$", " "))
 
 

@@ -57,7 +57,7 @@ class PlainView:
 
 def plain_view(text: str) -> PlainView:
     """See a text in plain characters; one of plain characters is its own view."""
-    mixed = _MIXED.sub(_of_one_alphabet, text) if _MEETING.search(text) else text
+    mixed = _MIXED.sub(_in_one_alphabet, text) if _MEETING.search(text) else text
     pieces: list[str] = []
     breaks, distances = [0], [0]
     done = length = 0
@@ -87,8 +87,7 @@ def _instead(sign: str) -> str:
     return plain if len(plain) == 1 and plain.isascii() else sign
 
 
-def _of_one_alphabet(found: re.Match[str]) -> str:
-    """A word of two alphabets in Latin letters, if all of it can be read so, or else in Cyrillic ones."""
+def _in_one_alphabet(found: re.Match[str]) -> str:
     word = found.group()
     latin = [letter if letter.isascii() else plain_letters(letter) for letter in word]
     if all(len(letter) == 1 and letter.isascii() for letter in latin):

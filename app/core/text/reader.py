@@ -85,19 +85,17 @@ def _complete(cursor: Cursor, place: int) -> int:
     elif token.kind == "span":
         cursor.add_possible(place, moments.of_span(cursor.at, *token.data) if cursor.at else (), WEEKDAY)
     else:
-        forms = [*token.data, *(_inside(token.text) if cursor.all_readings else ())]
-        cursor.add(token.kind, place, place + 1, forms, is_stated=not _is_name(cursor, place))
+        forms = [*token.data, *(_numbers_and_days_inside(token.text) if cursor.all_readings else ())]
+        cursor.add(token.kind, place, place + 1, forms, is_stated=not _is_dotted_name(cursor, place))
     return place + 1
 
 
-def _is_name(cursor: Cursor, place: int) -> bool:
-    """Whether a path is a name such as "Node.js": letters alone that begin with a capital."""
+def _is_dotted_name(cursor: Cursor, place: int) -> bool:
     token = cursor.tokens[place]
     return token.kind == "path" and cursor.is_capital(place) and token.text.replace(".", "").isalpha()
 
 
-def _inside(text: str) -> Iterator[str]:
-    """The numbers and days within an identifier or a path; of a network's address both parts."""
+def _numbers_and_days_inside(text: str) -> Iterator[str]:
     network, _, host = text.rpartition(".")
     if text.count(".") == 3:  # noqa: PLR2004
         yield from (f"p:{network}", f"p:.{host}")

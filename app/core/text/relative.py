@@ -50,7 +50,7 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    return _relative_times(text, _possible(text))
+    return _relative_times(text, _possible_patterns(text))
 
 
 def _relative_times(text: str, possible: int) -> list[Near]:
@@ -71,7 +71,7 @@ def _relative_times(text: str, possible: int) -> list[Near]:
             (number := bisect_right(starts, match.start())) > 0 and match.start() < quoted[number - 1][1],
         )
         for language, match in matches
-        if not (_TABLES[language].capital and match[0][0].isupper() and not _begins(text, match.start()))
+        if not (_TABLES[language].capital and match[0][0].isupper() and not _begins_sentence(text, match.start()))
     ]
     return sorted(found, key=lambda one: one.start)
 
@@ -87,7 +87,7 @@ class Other:
 
 def other_times(text: str) -> list[Other]:
     """The other times of a text; first those of which most of the day is needed."""
-    possible = _possible(text)
+    possible = _possible_patterns(text)
     return [
         Other(language, match[0], needed)
         for language, needed, bit, pattern in _OTHER
@@ -98,7 +98,7 @@ def other_times(text: str) -> list[Other]:
 
 def is_relative(text: str) -> bool:
     """Whether a text tells any time by the day on which it is said."""
-    possible = _possible(text) & _ANY
+    possible = _possible_patterns(text) & _ANY
     if not possible:
         return False
     return bool(_relative_times(text, possible)) or any(
@@ -106,8 +106,8 @@ def is_relative(text: str) -> bool:
     )
 
 
-def _possible(text: str) -> int:
-    """The patterns that may find something; Japanese shares signs with Chinese, whose words for times mean others."""
+def _possible_patterns(text: str) -> int:
+    # Japanese shares signs with Chinese, whose words for times mean something else there.
     found = SAID.may_match_text(text)
     return found & ~_CHINESE if found & _CHINESE and detect(text) == "ja" else found
 
@@ -148,8 +148,7 @@ def _written(form: str, day: date, language: str) -> str:
     )
 
 
-def _begins(text: str, place: int) -> bool:
-    """Whether a sentence, or what somebody says, begins there."""
+def _begins_sentence(text: str, place: int) -> bool:
     before = text[max(place - 3, 0) : place].rstrip()
     return not before or before[-1] in _STARTS or "\n" in text[max(place - 2, 0) : place]
 

@@ -67,7 +67,7 @@ def pieces(pattern: str) -> frozenset[str] | None:
         needed = _Reader(pattern).whole().needs
     except _UnreadableError:
         return None
-    return None if needed is None else _shortest(needed)
+    return None if needed is None else _without_longer_pieces(needed)
 
 
 def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
@@ -76,7 +76,7 @@ def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
         found = _Reader(pattern).branches()
     except _UnreadableError:
         return [(pattern, None)]
-    return [(part, None if fits.needs is None else _shortest(fits.needs)) for part, fits in found]
+    return [(part, None if fits.needs is None else _without_longer_pieces(fits.needs)) for part, fits in found]
 
 
 _Pieces = Sequence[tuple[str, int]]
@@ -102,7 +102,16 @@ class PatternIndex:
 
     def add_needing(self, needed: frozenset[str] | None) -> int:
         """Take in a pattern whose pieces are known, and number it: its bit."""
-        for seen in ("may_match_text", "_in_word", "_any_number", "_blank", "_short", "_grams", "_by_gram", "_by_key"):
+        for seen in (
+            "may_match_text",
+            "_matches_in_word",
+            "_takes_all_numbers_alike",
+            "_blank_pieces",
+            "_short_keys",
+            "_grams",
+            "_keys_by_rarest_gram",
+            "_by_key",
+        ):
             self.__dict__.pop(seen, None)
         bit = 1 << self._count
         self._count += 1
@@ -114,14 +123,14 @@ class PatternIndex:
     def may_match(self, text: str) -> int:
         """The numbers, as bits, of the patterns that may match a normalized text."""
         found = self._always
-        words = (_NUMBER.sub("0", text) if self._any_number else text).split()
-        for (whole, begun), following in zip(map(self._in_word, words), [*words[1:], ""], strict=False):
+        words = (_NUMBER.sub("0", text) if self._takes_all_numbers_alike else text).split()
+        for (whole, begun), following in zip(map(self._matches_in_word, words), [*words[1:], ""], strict=False):
             found |= whole
             for one in begun:
                 for piece, bits in one.get(following[:_NEXT], ()):
                     if piece in text:
                         found |= bits
-        for piece, bits in self._blank:
+        for piece, bits in self._blank_pieces:
             if piece in text:
                 found |= bits
         return found
@@ -132,26 +141,24 @@ class PatternIndex:
         return memoized(FIGURE)(lambda text: self.may_match(normalized(text)))
 
     @cached_property
-    def _any_number(self) -> bool:
-        """Whether no piece tells one number from another, so that words with numbers are few."""
+    def _takes_all_numbers_alike(self) -> bool:
+        # Then all words with numbers share one look-up.
         return not any(map(_NUMBER.search, self._bits))
 
     @cached_property
-    def _in_word(self) -> Callable[[str], tuple[int, tuple[_Begun, ...]]]:
-        """The patterns that may match for a word, as bits, and the pieces that begin in it."""
+    def _matches_in_word(self) -> Callable[[str], tuple[int, tuple[_Begun, ...]]]:
         return word_memo(self._look_up)
 
     def _look_up(self, word: str) -> tuple[int, tuple[_Begun, ...]]:
         between = f" {word} "
-        keys = [key for key in self._short[word.isascii()] if key in between]
+        keys = [key for key in self._short_keys[word.isascii()] if key in between]
         for gram in self._grams.intersection(zip(between, between[1:], between[2:], strict=False)):
-            keys += [key for key in self._by_gram[gram] if key in between]
+            keys += [key for key in self._keys_by_rarest_gram[gram] if key in between]
         found = [self._by_key[key] for key in keys]
         return reduce(or_, (whole for whole, _ in found), 0), tuple(begun for _, begun in found if begun)
 
     @cached_property
-    def _blank(self) -> _Pieces:
-        """Pieces of nothing but blanks."""
+    def _blank_pieces(self) -> _Pieces:
         return [(piece, bits) for piece, bits in self._bits.items() if not piece.split()]
 
     @cached_property
@@ -174,18 +181,16 @@ class PatternIndex:
         return found
 
     @cached_property
-    def _short(self) -> tuple[list[str], list[str]]:
-        """All short keys, and those that a word of ASCII can hold."""
+    def _short_keys(self) -> tuple[list[str], list[str]]:
         short = [key for key in self._by_key if len(key) < _GRAM]
         return short, [key for key in short if key.isascii()]
 
     @cached_property
     def _grams(self) -> frozenset[_Gram]:
-        return frozenset(self._by_gram)
+        return frozenset(self._keys_by_rarest_gram)
 
     @cached_property
-    def _by_gram(self) -> Mapping[_Gram, Sequence[str]]:
-        """Each key under those three characters in a row of it which the fewest others have."""
+    def _keys_by_rarest_gram(self) -> Mapping[_Gram, Sequence[str]]:
         count = Counter(gram for key in self._by_key for gram in _grams(key))
         found: defaultdict[_Gram, list[str]] = defaultdict(list)
         for key in self._by_key:
@@ -326,11 +331,10 @@ def _in_turn(parts: Iterable[_Matches]) -> _Matches:
     if is_whole:
         return _Matches(spellings=spellings)
     needs += [need for need in (_Matches(spellings=spellings).needs,) if need]
-    return _Matches(pieces=max(needs, key=_telling) if needs else None)
+    return _Matches(pieces=max(needs, key=_selectivity) if needs else None)
 
 
-def _shortest(needed: frozenset[str]) -> frozenset[str]:
-    """The pieces without those that contain another one."""
+def _without_longer_pieces(needed: frozenset[str]) -> frozenset[str]:
     kept: list[str] = []
     for piece in sorted(needed, key=lambda piece: (len(piece), piece)):
         if not any(other in piece for other in kept):
@@ -338,6 +342,5 @@ def _shortest(needed: frozenset[str]) -> frozenset[str]:
     return frozenset(kept)
 
 
-def _telling(need: frozenset[str]) -> tuple[int, int]:
-    """How much a set of pieces rules out: by its shortest, then by its size."""
+def _selectivity(need: frozenset[str]) -> tuple[int, int]:
     return min(len(piece) for piece in need), -len(need)

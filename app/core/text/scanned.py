@@ -128,12 +128,11 @@ class Cursor:
         both = f"{word} {self.word(place + 1)}"
         if both in UNITS and self.gap(place + 1) == " ":
             return UNITS[both], place + 2
-        if word in UNITS and not (gap and word in _TIGHT_UNITS and self._goes_on(place)):
+        if word in UNITS and not (gap and word in _TIGHT_UNITS and self._is_followed_directly(place)):
             return UNITS[word], place + 1
         return None, place
 
-    def _goes_on(self, place: int) -> bool:
-        """Whether another word or number stands directly after a token."""
+    def _is_followed_directly(self, place: int) -> bool:
         end = self.tokens[place].end
         return self.text[end : end + 2].strip()[:1].isalnum()
 

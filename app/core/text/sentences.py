@@ -87,7 +87,7 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
         start, end = _stripped(text, 0, len(text))
         is_text = start < end and not _TABLE_RULE.fullmatch(text)
         return tuple(span for span in _split(text, start, end) if span[0] < span[1]) if is_text else ()
-    for start, end, is_code in _blocks(text):
+    for start, end, is_code in _prose_and_code(text):
         if is_code:
             spans.append(_stripped(text, start, end))
             continue
@@ -112,11 +112,11 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Prose and fenced code, in turns; an open fence runs to the end."""
+def _prose_and_code(text: str) -> Iterator[tuple[int, int, bool]]:
     fences = [match.start() for match in _FENCE.finditer(text)]
     position = 0
     for opening, closing in zip(fences[::2], [*fences[1::2], None], strict=False):
+        # An open fence runs to the end.
         end = len(text) if closing is None else (text.find("\n", closing) + 1 or len(text))
         yield position, opening, False
         yield opening, end, True
@@ -155,20 +155,19 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield _stripped(text, start, end)
 
 
-def _ends_plainly(text: str, match: re.Match[str], start: int) -> bool:
-    """Whether a whole word stands before the full stop: the quick check for the usual case."""
+def _ends_with_whole_word(text: str, match: re.Match[str], start: int) -> bool:
     word = text[text.rfind(" ", start, match.start()) + 1 : match.start()].lower()
     return len(word) >= _SHORTEST_LAST_WORD and word.isalpha() and word not in _SHORTENED
 
 
 def _last_words(text: str) -> re.Match[str] | None:
-    """Those before the full stop that ends a text. They are two at most: in all of it they are looked for longer."""
+    # Two words at most: a search in the whole text takes longer.
     return _LAST_WORDS.search(" ".join(text.rsplit(" ", 2)[-2:]))
 
 
 def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
     at = match.start()
-    if text[at] != "." or text.startswith("..", at) or _ends_plainly(text, match, start):
+    if text[at] != "." or text.startswith("..", at) or _ends_with_whole_word(text, match, start):
         return True
     words = _last_words(text[max(start, at - _BEFORE) : at + 1])
     if words is None:

@@ -106,11 +106,10 @@ def _exchanged_bracket(found: re.Match[str], following: str, *, has_types: bool)
 
 
 def _exchanged_arrow(found: re.Match[str], following: str) -> str:
-    return EXCHANGED_ARROW if _names_level(_ahead(found.string, found.end(), following)) else found.group()
+    return EXCHANGED_ARROW if _is_level(_characters_ahead(found.string, found.end(), following)) else found.group()
 
 
-def _ahead(text: str, start: int, following: str) -> Iterator[str]:
-    """The characters from there on, as many as are looked at."""
+def _characters_ahead(text: str, start: int, following: str) -> Iterator[str]:
     ahead = text[start : start + _LOOK_AHEAD]
     return iter(ahead if start + _LOOK_AHEAD < len(text) else ahead + following)
 
@@ -124,30 +123,30 @@ def _opens_element(text: str, start: int, following: str) -> bool:
     for index in range(start, min(len(text), start + _LOOK_AHEAD)):
         name += plain_letters(text[index])
         if name not in _BEGINNINGS:
-            ends = name in _NAMES and _ends(name, _ahead(text, index + 1, following))
-            return ends or _overshoots(name)
+            ends = name in _NAMES and _is_whole_name(name, _characters_ahead(text, index + 1, following))
+            return ends or _goes_beyond_a_name(name)
     if start + _LOOK_AHEAD < len(text):
         return True
     characters = iter(following)
     for character in characters:
         name += plain_letters(character)
         if name not in _BEGINNINGS:
-            return (name in _NAMES and _ends(name, characters)) or _overshoots(name)
+            return (name in _NAMES and _is_whole_name(name, characters)) or _goes_beyond_a_name(name)
     return False
 
 
-def _overshoots(name: str) -> bool:
-    """Whether it is a name of ours and more, by a sign that is read as several letters."""
+def _goes_beyond_a_name(name: str) -> bool:
+    # One sign may be read as several letters.
     return name not in _NAMES and name.startswith(_NAMES)
 
 
-def _ends(name: str, characters: Iterator[str]) -> bool:
-    """Whether the name is not the beginning of a longer one; ``<message`` has to go on like ours."""
+def _is_whole_name(name: str, characters: Iterator[str]) -> bool:
     for character in characters:
         if character in _JOINERS or unicodedata.category(character) in _INVISIBLE:
             continue
         if _LETTER.match(unicodedata.normalize("NFKD", character)):
             return False
+        # "<message" alone may be anyone's: ours goes on with an attribute.
         return name != _MESSAGE or _is_attribute(chain(character, characters))
     return name != _MESSAGE
 
@@ -163,8 +162,7 @@ def _is_attribute(characters: Iterator[str]) -> bool:
     return False
 
 
-def _names_level(characters: Iterator[str]) -> bool:
-    """Whether a level and a colon follow an arrow, whatever is not seen between them: ``L1:``."""
+def _is_level(characters: Iterator[str]) -> bool:
     read = ""
     for character in characters:
         if len(read) == _LEVEL and character in _COLONS:

@@ -122,7 +122,7 @@ def iso(match: re.Match[str]) -> Iterator[Token]:
     yield _token("d", text[:10], start, [(int(text[:4]), int(text[5:7]), int(text[8:10]))])
     clock = _CLOCK.match(text, 11)
     if clock:
-        yield _token("t", clock.group(), start + 11, _clock(clock))
+        yield _token("t", clock.group(), start + 11, _clock_parts(clock))
 
 
 def percent(match: re.Match[str]) -> Iterator[Token]:
@@ -148,10 +148,10 @@ def reference(match: re.Match[str], cased: str) -> Iterator[Token]:
     """The number of a letter, a case, an invoice, in capitals: "AH/2026/1187"; otherwise only its numbers."""
     text, start = match.group(), match.start()
     if cased[start : match.end("names")].isupper():
-        yield _code(text, start)
+        yield _code_token(text, start)
     else:
-        yield from _words(match["names"].split("/"), start)
-        yield from _digits(match["numbers"], match.start("numbers"))
+        yield from _known_words(match["names"].split("/"), start)
+        yield from _digit_tokens(match["numbers"], match.start("numbers"))
 
 
 def han_day(match: re.Match[str]) -> Iterator[Token]:
@@ -225,41 +225,41 @@ def run(text: str, start: int, cased: str) -> Iterator[Token]:
         return
     pieces = [text] if text.isalpha() else text.replace("'", "-").split("-")
     if not any(letter.isdigit() for letter in text):
-        yield from _words(pieces, start)
+        yield from _known_words(pieces, start)
         return
     if "/" in text:
         yield from _code_or_year(text, start, cased)
         return
     is_phrase = len(pieces) > 1 and all(piece.isalpha() or piece.isdecimal() for piece in pieces)
     if is_phrase and cased[start : start + len(text)].islower() and not SCANNED.isdisjoint(pieces):  # "mid-2026"
-        yield from _words(pieces, start)
+        yield from _known_words(pieces, start)
         return
     yield _identifier(text, start, pieces)
 
 
 def _code_or_year(text: str, start: int, cased: str) -> Iterator[Token]:
-    """Such as "A-2026-311/2"; no "pre-2020/21"."""
+    # "A-2026-311/2" is a code, "pre-2020/21" is none.
     if cased[start].isupper():
-        yield _code(text, start)
+        yield _code_token(text, start)
         return
     head, _, tail = text.partition("/")
     yield from run(head, start, cased)
-    yield from _digits(tail, start + len(head) + 1)
+    yield from _digit_tokens(tail, start + len(head) + 1)
 
 
 def number(match: re.Match[str]) -> Iterator[Token]:
     """Digits with what is written directly after them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
-    if times := list(_half_day(digits, half, start) if half else _minutes(digits, tail or "", start)):
+    if times := list(_half_day(digits, half, start) if half else _minutes_and_seconds(digits, tail or "", start)):
         yield from times
         return
     if not tail:
-        yield from _digits(digits, start)
+        yield from _digit_tokens(digits, start)
         return
     clock, minutes = _CLOCK.fullmatch(digits), _HOURS_IN_ONE.fullmatch(tail)
     name, *more = tail.removeprefix("-").split("-")
     if clock and tail in {"z", "utc", "h", "uhr"}:
-        yield _token("t", match.group(), start, _clock(clock, "0"))
+        yield _token("t", match.group(), start, _clock_parts(clock, "0"))
     elif digits.isdecimal() and not more and name in ORDINAL_ENDINGS:
         yield _token("o", match.group(), start, int(digits[:9]))
     elif digits.isdecimal() and minutes and len(digits) <= 2:  # noqa: PLR2004 - hours
@@ -267,25 +267,26 @@ def number(match: re.Match[str]) -> Iterator[Token]:
     elif digits != "0" and _DIMENSIONS.fullmatch(tail):
         sides = tail.replace("х", "x").split("x")[1:]
         for side in (digits, *sides):
-            yield from _digits(side, start)
+            yield from _digit_tokens(side, start)
             start += len(side) + 1
     elif not more and name not in SCANNED and not _POWERS.isdisjoint(name):  # "3x²"
         return
-    elif name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name):
-        yield from _digits(digits, start)
-        yield from _words([_unit_in(piece) or piece for piece in (name, *more)], match.start("tail") + (tail[0] == "-"))
+    elif name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_of_compound(name):
+        yield from _digit_tokens(digits, start)
+        yield from _known_words(
+            [_unit_of_compound(piece) or piece for piece in (name, *more)], match.start("tail") + (tail[0] == "-")
+        )
     else:
         yield _identifier(match.group(), start, match.group().split("-"))
 
 
-def _minutes(minutes: str, tail: str, start: int) -> Iterator[Token]:
-    """The minutes of a length such as "14m20s", and what follows them."""
+def _minutes_and_seconds(minutes: str, tail: str, start: int) -> Iterator[Token]:
     found = _SECONDS_IN_ONE.fullmatch(tail)
     if found and minutes.isdecimal():
         end = start + len(minutes)
-        yield from _digits(minutes, start)
+        yield from _digit_tokens(minutes, start)
         yield Token("w", "min", end, end + 1)
-        yield from _digits(found[1], end + 1)
+        yield from _digit_tokens(found[1], end + 1)
         yield _token("w", "s", end + len(tail) - 1)
 
 
@@ -299,8 +300,7 @@ def _integer(digits: str | None) -> int | None:
     return int(digits) if digits.isdecimal() else int(of_han(digits))
 
 
-def _code(text: str, start: int) -> Token:
-    """Told as a whole, perhaps with other signs between its parts."""
+def _code_token(text: str, start: int) -> Token:
     return _token("identifier", text, start, {f"i:{squashed(text)}", f"s:{text}"})
 
 
@@ -328,20 +328,18 @@ def _identifier(text: str, start: int, pieces: list[str]) -> Token:
     return _token("identifier", text, start, {f"s:{text}", f"i:{squashed(text)}", *single})
 
 
-def _words(pieces: list[str], start: int) -> Iterator[Token]:
-    """The known ones among words with one sign between them, and the numbers that are written as one word."""
+def _known_words(pieces: list[str], start: int) -> Iterator[Token]:
     for piece in pieces:
         if piece in SCANNED:
             yield _token("w", piece, start)
         elif piece.isdecimal():
             yield _token("n", piece, start, readings(piece) or [0.0])
         elif len(piece) >= _SHORTEST_COMPOUND and piece[:3] in HEADS:
-            yield from _compound(piece, start)
+            yield from _number_in_compound(piece, start)
         start += len(piece) + 1
 
 
-def _compound(text: str, start: int) -> Iterator[Token]:
-    """A number within a compound, such as "zweitausendfünfhundert", "семилетняя"."""
+def _number_in_compound(text: str, start: int) -> Iterator[Token]:
     value, unit = of_one_word(text), ""
     if not value:
         value, unit = of_compound(text) or (0.0, "")
@@ -351,8 +349,7 @@ def _compound(text: str, start: int) -> Iterator[Token]:
         yield Token("w", unit, start + len(text), start + len(text))
 
 
-def _unit_in(text: str) -> str:
-    """The unit that the end of a compound names: "летний", "tägig"."""
+def _unit_of_compound(text: str) -> str:
     if text in SCANNED:
         return ""
     return next((COMPOUND_STEMS[text[:size]] for size in range(9, 3, -1) if text[:size] in COMPOUND_STEMS), "")
@@ -367,19 +364,18 @@ def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
         clock = _CLOCK.fullmatch(piece)
         if clock or (piece.isdecimal() and int(piece[:3]) <= _HALF_DAY):
             text = piece + half if is_last else piece
-            hour = _clock(clock) if clock else (int(piece[:3]), 0, None, "")
+            hour = _clock_parts(clock) if clock else (int(piece[:3]), 0, None, "")
             yield _token("t", text, start, (*hour[:3], letter if is_last else hour[3]))
         start += len(piece) + 1
 
 
-def _clock(match: re.Match[str], half: str = "") -> tuple[int, int, int | None, str]:
-    """Hour, minute and second; a zero before the hour says that it is told on the 24-hour clock."""
+def _clock_parts(match: re.Match[str], half: str = "") -> tuple[int, int, int | None, str]:
+    # A zero before the hour says that it is told on the 24-hour clock.
     is_full = match[1][0] == "0"
     return int(match[1]), int(match[2]), int(match[3]) if match[3] else None, half or ("0" if is_full else "")
 
 
-def _digits(digits: str, start: int) -> Iterator[Token]:
-    """One token for digits that belong together, one for each part of a range or a list."""
+def _digit_tokens(digits: str, start: int) -> Iterator[Token]:
     token = None if " " in digits and "-" in digits else _digits_in_one(digits, start)  # "700-1 200"
     if token:
         yield token
@@ -387,7 +383,7 @@ def _digits(digits: str, start: int) -> Iterator[Token]:
     separator = next((sign for sign in "-/,:'" if sign in digits), "")
     for piece in digits.split(separator) if separator else ():
         if piece.strip("."):
-            yield from _digits(piece.rstrip("."), start)
+            yield from _digit_tokens(piece.rstrip("."), start)
         start += len(piece) + 1
 
 
@@ -395,8 +391,8 @@ def _digits_in_one(digits: str, start: int) -> Token | None:
     amounts = [] if _ADDRESS.fullmatch(digits) else readings(digits)
     if digits.isdecimal() or " " in digits:
         return _token("n", digits, start, amounts or [float(digits[:30].replace(" ", ""))])
-    if _is_code(digits):
-        return _code(digits, start)
+    if _is_code_number(digits):
+        return _code_token(digits, start)
     if days := _days(digits):
         return _token("d", digits, start, days)
     if match := _FRACTION.fullmatch(digits):
@@ -404,14 +400,15 @@ def _digits_in_one(digits: str, start: int) -> Token | None:
     match = _CLOCK.fullmatch(digits)
     if amounts or match:
         return (
-            _token("n", digits, start, amounts) if amounts or not match else _token("t", digits, start, _clock(match))
+            _token("n", digits, start, amounts)
+            if amounts or not match
+            else _token("t", digits, start, _clock_parts(match))
         )
     is_version = not set(digits) & set("-/,:'")
     return _version(digits, start) if is_version else None
 
 
-def _is_code(digits: str) -> bool:
-    """The number of a telephone, an order, a case."""
+def _is_code_number(digits: str) -> bool:
     if _NUMBER_OF_YEAR.fullmatch(digits) or _LONG_BEHIND.fullmatch(digits):
         return True
     return len(digits) >= _SHORTEST_CODE and _CODE.fullmatch(digits) is not None and not _days(digits)

@@ -47,9 +47,9 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
         word, behind = phrase_at(c, after, _PHRASES)
         if word in NUMBERS and (not last or word in DOZENS or goes_on(last, NUMBERS[word])):
             last = NUMBERS[word]
-        elif word in SCALES and _is_scale(c, word, last):
+        elif word in SCALES and _counts_as_scale(c, word, last):
             last = SCALES[word]
-        elif words and _is_joint(c, after, last):
+        elif words and _joins_two_numbers(c, after, last):
             after += 1
             continue
         else:
@@ -57,13 +57,12 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
         words.append(word)
         after = behind
     is_article = (
-        len(words) == 1 and NUMBERS.get(words[0]) == 1 and (words[0] in ONE_OR_ARTICLE or _is_pronoun(c, place))
+        len(words) == 1 and NUMBERS.get(words[0]) == 1 and (words[0] in ONE_OR_ARTICLE or _is_pronoun_one(c, place))
     )
     return ([], place) if is_article and not half_more(c, after)[1] else (words, after)
 
 
-def _is_scale(c: Cursor, word: str, last: float) -> bool:
-    """Whether a word that may be a scale is one after the number said last (0: none); where in doubt, in sources."""
+def _counts_as_scale(c: Cursor, word: str, last: float) -> bool:
     is_counted = last > 1 or c.all_readings or word not in _COUNTED_SCALES
     return len(word) > 1 and word not in NUMBERS and is_counted
 
@@ -96,16 +95,14 @@ def half_more(c: Cursor, place: int) -> tuple[float, int]:
     return (AND_MORE[word], after - place) if word in AND_MORE and c.near(place) else (0.0, 0)
 
 
-def _is_joint(c: Cursor, place: int, last: float) -> bool:
-    """Whether a word joins two numbers: "two hundred and five", "treinta y ocho"."""
+def _joins_two_numbers(c: Cursor, place: int, last: float) -> bool:
     following = NUMBERS.get(c.word(place + 1), 0.0)
     if c.word(place) in TEN_JOINTS and last < _HUNDRED:
         return 0 < following < _TEN and goes_on(last, following) and c.near(place + 1)
     return c.word(place) == "and" and last >= _HUNDRED and c.word(place + 1) in NUMBERS
 
 
-def _is_pronoun(c: Cursor, place: int) -> bool:
-    """Whether "one" is a pronoun ("one of them", "this one.") and no number."""
+def _is_pronoun_one(c: Cursor, place: int) -> bool:
     end = c.tokens[place].end
     following = c.text[end : end + _AFTER].lstrip(" -")
     word = following.split(" ")[0].strip(".,;:!?)")

@@ -73,13 +73,12 @@ def stemmed(language: str | None) -> str | None:
 
 def stem_in(word: str, language: str | None) -> str:
     """The stem of a lower-case word in a language."""
-    return stem(word) if language is None else _stem_after(f"{language} {word}")
+    return stem(word) if language is None else _stem_in_language(f"{language} {word}")
 
 
 @word_memo
-def _stem_after(named: str) -> str:
-    """The stem of a word, which stands behind its language."""
-    language, _, word = named.partition(" ")
+def _stem_in_language(language_and_word: str) -> str:
+    language, _, word = language_and_word.partition(" ")
     if len(word) > LONGEST_WORD or is_russian(word) or not word[:1].isalpha():
         return stem(word)
     folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # none is shared: a stemmer is of one thread
@@ -105,7 +104,7 @@ def guess(text: str) -> str | None:
     if not text.isascii() and _OWN_SCRIPT.search(text):
         return stemmed(detect(text))
     said = set(text.lower().split())
-    return None if _is_english(said) else stemmed(_most(_function_words(said), margin=1.0))
+    return None if _is_surely_english(said) else stemmed(_most(_function_words_by_language(said), margin=1.0))
 
 
 def language_of(texts: Sequence[str]) -> str | None:
@@ -115,9 +114,9 @@ def language_of(texts: Sequence[str]) -> str | None:
     if not sample.isascii() and _OWN_SCRIPT.search(sample):
         return detect(sample)
     said = sample.lower().split()
-    if _is_english(set(said)):
+    if _is_surely_english(set(said)):
         return "en"
-    found = _function_words(said)
+    found = _function_words_by_language(said)
     is_told = max(found.values(), default=0) >= max(_FEWEST, _SHARE * len(said))
     return _most(found, margin=_MARGIN) if is_told else None
 
@@ -127,13 +126,12 @@ def stem_language(texts: Sequence[str], otherwise: str | None = None) -> str | N
     return stemmed(language_of(texts) or otherwise)
 
 
-def _is_english(said: Collection[str]) -> bool:
-    """Whether no other language can have more of these words: told so in a fraction of the time."""
+def _is_surely_english(said: Collection[str]) -> bool:
+    # Spares most texts the count for all languages.
     return len(_ELSEWHERE.intersection(said)) < len(_ENGLISH.intersection(said))
 
 
-def _function_words(said: Collection[str]) -> Counter[str]:
-    """How many of the words each language has among its function words."""
+def _function_words_by_language(said: Collection[str]) -> Counter[str]:
     return Counter(chain.from_iterable(map(_LANGUAGES.get, said, repeat(()))))
 
 

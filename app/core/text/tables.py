@@ -31,8 +31,7 @@ HOMOGRAPHS: Final[Mapping[str, frozenset[str]]] = {
 """The languages in which a word counts by itself, though it is another elsewhere."""
 
 
-def _own(words: Iterable[str], code: str) -> Iterator[str]:
-    """Words of a language, those that are other words elsewhere as ``own_word`` spells them."""
+def _own_spellings(words: Iterable[str], code: str) -> Iterator[str]:
     for word in words:
         yield " ".join(own_word(one, code) if code in HOMOGRAPHS.get(one, ()) else one for one in word.split(" "))
 
@@ -42,29 +41,30 @@ def own_word(word: str, code: str) -> str:
     return f"{word}.{code}"
 
 
-def _rows(key: str) -> dict[str, str]:
-    """What stands before a word, by word."""
+def _first_by_word(key: str) -> dict[str, str]:
     rows = ((code, *row) for code, values in _VALUES.items() for row in getattr(values, key))
-    return {word: first for code, first, words in rows for word in _own(words, code)}
+    return {word: first for code, first, words in rows for word in _own_spellings(words, code)}
 
 
 def _numbers(key: str) -> dict[str, float]:
-    return {word: float(first) for word, first in _rows(key).items()}
+    return {word: float(first) for word, first in _first_by_word(key).items()}
 
 
 def _integers(key: str) -> dict[str, int]:
-    return {word: int(first) for word, first in _rows(key).items()}
+    return {word: int(first) for word, first in _first_by_word(key).items()}
 
 
-def _measured(key: str) -> dict[str, tuple[str, str]]:
-    """The two things that stand before a word, by word."""
-    rows = ((first, *_own(words, code)) for code, values in _VALUES.items() for first, words in getattr(values, key))
+def _first_two_by_word(key: str) -> dict[str, tuple[str, str]]:
+    rows = (
+        (first, *_own_spellings(words, code))
+        for code, values in _VALUES.items()
+        for first, words in getattr(values, key)
+    )
     return {word: (first, second) for first, second, *words in rows for word in words}
 
 
-def _named(names: Iterable[Name]) -> dict[str, int]:
-    """Names of the calendar that stand in no file."""
-    return {own: number for code, word, number in names for own in _own((word,), code)}
+def _number_by_name(names: Iterable[Name]) -> dict[str, int]:
+    return {own: number for code, word, number in names for own in _own_spellings((word,), code)}
 
 
 def _hour(written: str) -> tuple[int, int]:
@@ -73,7 +73,7 @@ def _hour(written: str) -> tuple[int, int]:
 
 
 def _words(key: str) -> frozenset[str]:
-    return frozenset(word for code, values in _VALUES.items() for word in _own(getattr(values, key), code))
+    return frozenset(word for code, values in _VALUES.items() for word in _own_spellings(getattr(values, key), code))
 
 
 _ONE_WORD: Final = tuple(values.one_word for values in _VALUES.values() if values.one_word.ones)
@@ -111,12 +111,12 @@ THOUSANDS: Final = tuple((said.thousand, said.joint) for said in _ONE_WORD)
 NUMBERS: Final[Mapping[str, float]] = _COMPOUNDS | _numbers("numbers")
 SCALES: Final[Mapping[str, float]] = _numbers("scales")
 UNITS: Final[Mapping[str, tuple[str, float]]] = {
-    word: (base, float(factor)) for word, (base, factor) in _measured("units").items()
+    word: (base, float(factor)) for word, (base, factor) in _first_two_by_word("units").items()
 }
 """A unit's word to its base and the factor to it; a month has no seconds, a mile no metres: they do not convert."""
-CURRENCIES: Final[Mapping[str, str]] = _rows("currencies")
-MONTHS: Final[Mapping[str, int]] = _named((*_FULL_MONTHS, *_SHORT_MONTHS)) | _integers("months")
-WEEKDAYS: Final[Mapping[str, int]] = _named(weekday_names()) | _integers("weekdays")
+CURRENCIES: Final[Mapping[str, str]] = _first_by_word("currencies")
+MONTHS: Final[Mapping[str, int]] = _number_by_name((*_FULL_MONTHS, *_SHORT_MONTHS)) | _integers("months")
+WEEKDAYS: Final[Mapping[str, int]] = _number_by_name(weekday_names()) | _integers("weekdays")
 """Monday is 0."""
 NEAR: Final[Mapping[str, int]] = _integers("days")
 """Days from the message's day."""
@@ -138,7 +138,7 @@ FRACTION_SIGNS: Final[Mapping[str, float]] = {
     "⅝": 5 / 8, "⅞": 7 / 8,
 }  # fmt: skip
 HALF_UNITS: Final[Mapping[str, tuple[float, str]]] = {
-    word: (float(size), unit) for word, (size, unit) in _measured("half_units").items()
+    word: (float(size), unit) for word, (size, unit) in _first_two_by_word("half_units").items()
 }
 """One word that says how much of which unit."""
 HALF_HOURS: Final[Mapping[str, int]] = {
@@ -148,9 +148,9 @@ HALF_HOURS: Final[Mapping[str, int]] = {
 }
 """The hour that is half over: in Russian the one that began is not named."""
 NAMED_HOURS: Final[Mapping[str, tuple[int, int]]] = {
-    word: _hour(written) for word, written in _rows("named_hours").items()
+    word: _hour(written) for word, written in _first_by_word("named_hours").items()
 }
-SPANS: Final[Mapping[str, str]] = _rows("spans")
+SPANS: Final[Mapping[str, str]] = _first_by_word("spans")
 ONES: Final = _words("ones")
 """Russian has no article: each of them is one."""
 NO_NUMERAL_AFTER: Final = _words("no_numeral_after")
@@ -197,7 +197,9 @@ MONTHS_AND_VERBS: Final = frozenset({"may", "march", "mar"})
 """Verbs where they do not begin with a capital."""
 ORDINAL_ENDINGS: Final = _words("ordinal_endings")
 NUMBER_ENDINGS: Final = _words("number_endings")
-COMPOUND_STEMS: Final[Mapping[str, str]] = {word: unit.removeprefix("-") for word, unit in _rows("compounds").items()}
+COMPOUND_STEMS: Final[Mapping[str, str]] = {
+    word: unit.removeprefix("-") for word, unit in _first_by_word("compounds").items()
+}
 """What follows a number in one word ("семилетняя", "dreitägig"), and the unit that it names."""
 _RUSSIAN_HEADS: Final = {
     word: number for word, number in _numbers("numbers").items() if word[-1:] in {"и", "х", "т", "а"} and word[0] >= "а"

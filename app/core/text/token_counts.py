@@ -261,12 +261,12 @@ def _script_tokens(text: str) -> float:
 
 
 @memoized(FIGURE)
-def _hundredths(text: str) -> int:
-    """Hundredths of tokens of a text: the sum of its words, where each weighs the same whatever stands beside it."""
+def _hundredths_of_tokens(text: str) -> int:
     first, *others = text.translate(_ANY_DIGIT).split(" ")
     if not others or _WEIGHS_TOGETHER.search(text):
         return _hundredths_of(text)
-    return _hundredths(first) + sum(map(_hundredths_behind_blank, others))
+    # Each word weighs the same whatever stands beside it.
+    return _hundredths_of_tokens(first) + sum(map(_hundredths_behind_blank, others))
 
 
 @word_memo
@@ -295,7 +295,7 @@ def estimate_text(text: str, estimator: Estimator = "script") -> int:
     """
     if not text or estimator == "bytes":
         return tokens_of(0, byte_length(text), "bytes")
-    hundredths = _hundredths(text)
+    hundredths = _hundredths_of_tokens(text)
     return -(-hundredths // 100) if hundredths % 100 else max(1, math.ceil(_script_tokens(text)))
 
 
@@ -304,7 +304,7 @@ def estimate_lines(text: str) -> int:
 
     Where the prices add up to whole tokens, the rounding of their sum decides as it does for the text.
     """
-    hundredths = sum(map(_hundredths, text.split("\n")))
+    hundredths = sum(map(_hundredths_of_tokens, text.split("\n")))
     hundredths += _HUNDREDTHS[_LINE_BREAKS.name] * len(_LINE_BREAKS.pattern.findall(text))
     return -(-hundredths // 100) if hundredths % 100 else estimate_text(text)
 
@@ -333,12 +333,12 @@ def weigh(
     tokens, size, beside = MESSAGE_OVERHEAD + estimate(own), byte_length(own), 0
     for part in parts:
         media = _media_tokens(part) if part.get("type") == "media" else None
-        more = _further_bytes(part)
+        more = _bytes_of_further_keys(part)
         beside += more
         if is_repeated_text(content, part):
             size += more
             continue
-        tokens += estimate_text(_sent(part)) if media is None else media
+        tokens += estimate_text(_text_sent_to_model(part)) if media is None else media
         size += byte_length(compact_json(part)) if media is None else media * BYTES_PER_TOKEN + more
     return Weight(tokens=tokens + max(beside - BESIDE, 0) // BYTES_PER_TOKEN, bytes=size)
 
@@ -353,15 +353,13 @@ def _media_tokens(part: Part) -> int:
     return _MEDIA_TOKENS.get(family, IMAGE_TOKENS)
 
 
-def _further_bytes(part: Part) -> int:
-    """Bytes of what a part has beside the keys of its kind."""
+def _bytes_of_further_keys(part: Part) -> int:
     known = _KNOWN.get(str(part.get("type")))
     more = {key: value for key, value in part.items() if key not in known} if known else None
     return byte_length(compact_json(more)) if more else 0
 
 
-def _sent(part: Part) -> str:
-    """The text of a part that reaches the model."""
+def _text_sent_to_model(part: Part) -> str:
     if part.get("type") == "tool_call":
         return f"{part.get('name', '')} {as_short_text(part.get('arguments', {}))}"
     if part.get("type") == "tool_result":

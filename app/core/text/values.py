@@ -118,20 +118,17 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
 
 
 def _measure(found: Found) -> str:
-    """A currency, percent, a length in hours or less (as times of the clock are too), in days, or in months.
-
-    Empty for a bare number, and for other units: their signs are letters that stand for much else (m, g, l, t).
-    """
     base, factor = found.unit or (found.currency, 1.0)
     if found.kind == "time" or (base == "s" and factor < _DAY):
         return _CLOCK
+    # The signs of other units are letters that stand for much else (m, g, l, t).
     return base if found.currency or base in _TOLD_APART else ""
 
 
-def _looked_up(value: Value) -> Iterator[str]:
-    """The forms of a value; its number, if that counts something, as one of the same or as a bare one."""
+def _forms_to_look_up(value: Value) -> Iterator[str]:
     for form in value.forms:
         if value.measure and _is_number(form):
+            # As a number of the same thing, and as a bare one.
             yield from (f"{form}|#{value.measure}", f"{form}|#")
         else:
             yield form
@@ -142,8 +139,7 @@ def _is_number(form: str) -> bool:
 
 
 @memoized()
-def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
-    """All forms and amounts (with their bases) that a text of that day may mean, and the text to be searched."""
+def _possible_meanings(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
     plain_text, pieces = scanned(text)
     found = read(plain_text, pieces, day, all_readings=True)
     small = plain_text.text
@@ -156,12 +152,11 @@ def _meaning(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tup
 
 def _given_forms(found: Found) -> Iterator[str]:
     for form in found.forms:
-        yield _meant(form) if found.kind == WEEKDAY else form
+        yield _as_possible_day(form) if found.kind == WEEKDAY else form
     yield from (f"{form}|#{_measure(found)}" for form in found.forms if _is_number(form))
 
 
-def _meant(form: str) -> str:
-    """The form of a day that may only be meant; any other form as it is."""
+def _as_possible_day(form: str) -> str:
     return f"w:{form}" if moments.day_in(form) or moments.day_of_year_in(form) else form
 
 
@@ -196,7 +191,7 @@ class Given:
         self._known.clear()
         self._plain.clear()
         day = day_of(at)
-        forms, amounts, searched = _meaning(text, day)
+        forms, amounts, searched = _possible_meanings(text, day)
         for form in forms:
             self._forms[form].add(source)
         for amount, base in amounts:
@@ -205,7 +200,7 @@ class Given:
             self._amounts[base].setdefault(amount, set()).add(source)
         self._forms[f"r:{source}"].add(source)  # "#218" may name a message
         if at is not None and day is not None:
-            elsewhere = map(_meant, moments.of_dates(_elsewhere(day, at.hour)))
+            elsewhere = map(_as_possible_day, moments.of_dates(_day_elsewhere(day, at.hour)))
             for form in (*moments.of_dates([day]), *elsewhere, f"t:{at:%H:%M}"):
                 self._forms[form].add(source)
         self._texts.append(_Searched(source, searched, is_of_word))
@@ -224,13 +219,13 @@ class Given:
 
     def _plainly(self, value: Value) -> frozenset[int]:
         found: set[int] = set()
-        for form in _looked_up(value):
+        for form in _forms_to_look_up(value):
             found |= (
                 frozenset.intersection(*(self._sources_of(part) for part in form.split("&")))
                 if "&" in form
                 else self._sources_of(form)
             )
-        return frozenset(found | self._rounded(value) | self._about_then(value))
+        return frozenset(found | self._rounded(value) | self._sources_of_rounded_time(value))
 
     def holds(self, value: Value) -> bool:
         """Whether a value was shown anywhere."""
@@ -285,7 +280,7 @@ class Given:
         found: set[int] = set()
         if value.kind == "identifier" or (value.reads_as_year and not value.approximate):
             return found
-        for form in _looked_up(value):
+        for form in _forms_to_look_up(value):
             if form[:2] not in {"n:", "q:"} or "&" in form or value.amount is None:
                 continue
             number, _, base = form[2:].partition("|")
@@ -296,7 +291,7 @@ class Given:
             last = resolution_as_written(value.text, value.amount)
             step = last * (claimed / abs(value.amount) if value.amount else 1)
             step = min(step, 1.0) if is_exact else step
-            for amount in self._possible_sizes(base, claimed):
+            for amount in self._nearby_sizes(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
                     is_rounding = off <= max(min(step / 2, claimed * ROUGHLY), claimed * ROUNDED)
@@ -306,20 +301,19 @@ class Given:
                     found |= self._amounts[base][amount]
         return found
 
-    def _about_then(self, value: Value) -> set[int]:
-        """The sources of times of which "about 12:00" is a rounding: off by half of the steps in which it is told."""
+    def _sources_of_rounded_time(self, value: Value) -> set[int]:
         if value.kind != "time" or not value.approximate:
             return set()
         found: set[int] = set()
         to_the_minute = (form.split(":")[1:] for form in value.forms if form.count(":") == _PARTS_OF_TIME)
         for hour, minute in (map(int, parts) for parts in to_the_minute):
+            # Off by half of the steps in which it is told.
             most = next((step for step in _TIME_STEPS if minute % step == 0), 0) // 2
             for minutes in range(60 * hour + minute - most, 60 * hour + minute + most + 1):
                 found |= self._forms.get(f"t:{minutes // 60 % 24:02}:{minutes % 60:02}", set())
         return found
 
-    def _possible_sizes(self, base: str, claimed: float) -> list[float]:
-        """The amounts of which it can be a rounding at all, of very many the nearest."""
+    def _nearby_sizes(self, base: str, claimed: float) -> list[float]:
         sizes = self._sizes.get(base, [])
         first, last = bisect_left(sizes, claimed * (1 - ROUGHLY)), bisect_right(sizes, claimed * (1 + ROUGHLY))
         nearest = bisect_left(sizes, claimed)
@@ -361,8 +355,8 @@ class _Searched:
         return self._ends[place]
 
 
-def _elsewhere(day: date, hour: int) -> list[date]:
-    """The day that it is elsewhere at that hour of UTC, between California and the east of Australia."""
+def _day_elsewhere(day: date, hour: int) -> list[date]:
+    # Between California and the east of Australia.
     if hour < _EVENING_WEST:
         return [day - timedelta(days=1)]
     return [day + timedelta(days=1)] if hour >= _MORNING_EAST else []

@@ -89,7 +89,6 @@ def is_russian(word: str) -> bool:
 
 @word_memo
 def _word_of_token(token: str) -> str:
-    """The word that one token of ASCII is; empty for one without content."""
     return token if token[0].isdigit() else next(iter(_words(token)), "")
 
 
@@ -112,17 +111,17 @@ def _stem_english(word: str) -> str:
     for ending in ("ing", "ed"):
         rest = base[: -len(ending)]
         if base.endswith(ending) and len(rest) >= _MIN_ENGLISH and _VOWELS & set(rest):
-            base = rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest + "e" * _needs_e(rest)
+            base = rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest + "e" * _needs_final_e(rest)
             break
     if base.endswith("ly") and len(base) > 5:  # noqa: PLR2004 - "only", "reply"
         base = base[:-2]
     if base.endswith("y") and len(base) > _MIN_ENGLISH:
         base = base[:-1] + "i"
-    return base[:-1] if base.endswith("e") and len(base) > _MIN_ENGLISH and not _needs_e(base[:-1]) else base
+    return base[:-1] if base.endswith("e") and len(base) > _MIN_ENGLISH and not _needs_final_e(base[:-1]) else base
 
 
-def _needs_e(base: str) -> bool:
-    """Whether it would be another word without its last "e" ("care", "plane"): Porter's rule for short stems."""
+def _needs_final_e(base: str) -> bool:
+    # "care" and "plane" would be other words without it: Porter's rule for short stems.
     return _SHORT_STEM.fullmatch(base) is not None
 
 

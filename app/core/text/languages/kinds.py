@@ -58,8 +58,7 @@ def spelled(word: str) -> Iterator[str]:
     yield from (stem + ending for ending in endings)
 
 
-def _rows(given: object) -> object:
-    """(what stands first, words) of each line."""
+def _rows_of_lines(given: object) -> object:
     if not isinstance(given, str):
         return given
     rows = [line.split() for line in given.strip().splitlines()]
@@ -80,7 +79,7 @@ def _numbered(rows: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str,
 Pattern = Annotated[str, AfterValidator(_tried)]
 Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_listed)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_parted)]
-Rows = Annotated[tuple[tuple[str, tuple[str, ...]], ...], BeforeValidator(_rows)]
+Rows = Annotated[tuple[tuple[str, tuple[str, ...]], ...], BeforeValidator(_rows_of_lines)]
 Numbers = Annotated[Rows, AfterValidator(_numbered)]
 """Rows that begin with a number."""
 Template = Annotated[str, AfterValidator(_naming())]
